@@ -1,0 +1,236 @@
+"""Where a tensor lives and how its memory is laid out: `device`, `layout`, `memory_format`, and a shape's `Size`."""
+
+import operator
+import re
+from collections.abc import Iterable
+from math import prod
+from typing import Any, NoReturn, SupportsIndex, overload
+
+__all__ = [
+    "device", "layout", "memory_format", "Size",
+    "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged",
+    "contiguous_format", "preserve_format", "channels_last", "channels_last_3d",
+]  # fmt: skip
+
+_DEVICE_TYPES = (
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan",
+    "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
+_DEVICE_STRING = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?", re.ASCII)
+
+
+class device:
+    """A place for tensors: `device('cpu')`, `device('cuda:1')`, `device('cuda', 1)`.
+
+    Any device that PyTorch knows can be named and compared; tensors live on the CPU only.
+
+    Raises:
+        RuntimeError: if the string does not name a device.
+        TypeError: if the arguments are of the wrong types.
+
+    >>> import adjoint as torch
+    >>> torch.device('cuda:1')
+    device(type='cuda', index=1)
+    """
+
+    __slots__ = ("_type", "_index")
+    _type: str
+    _index: int | None
+
+    def __new__(cls, type: "str | int | device", index: int | None = None) -> "device":
+        if isinstance(type, device):
+            return type
+        if isinstance(type, str):
+            return _make(*_parse(type, index))
+        if isinstance(type, int) and not isinstance(type, bool):
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        name = type.__class__.__name__
+        raise TypeError(
+            f"device() received an invalid combination of arguments - got ({name}), but expected one of:\n"
+            " * (torch.device device)\n"
+            f"      didn't match because some of the arguments have invalid types: (!{name}!)\n"
+            " * (str type, int index = -1)\n"
+        )
+
+    @property
+    def type(self) -> str:
+        """The kind of device: `'cpu'`, `'cuda'`, …"""
+        return self._type
+
+    @property
+    def index(self) -> int | None:
+        """Which device of its kind, or None for the current one."""
+        return self._index
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        if name in ("type", "index"):
+            raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+        raise AttributeError(f"'torch.device' object has no attribute '{name}'")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, device):
+            return NotImplemented
+        return self._type == other._type and self._index == other._index
+
+    def __hash__(self) -> int:
+        return hash((self._type, self._index))
+
+    def __str__(self) -> str:
+        return self._type if self._index is None else f"{self._type}:{self._index}"
+
+    def __repr__(self) -> str:
+        return f"device(type={self._type!r})" if self._index is None else f"device(type={self._type!r}, index={self._index})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (device, (self._type,) if self._index is None else (self._type, self._index))
+
+
+def _make(type: str, index: int | None) -> device:
+    new = object.__new__(device)
+    object.__setattr__(new, "_type", type)
+    object.__setattr__(new, "_index", index)
+    return new
+
+
+def _parse(text: str, index: object) -> tuple[str, int | None]:
+    if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
+        raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
+    if not text:
+        raise RuntimeError("Device string must not be empty")
+    match = _DEVICE_STRING.fullmatch(text)
+    if match is None:
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    kind, written = match.groups()
+    if kind not in _DEVICE_TYPES:
+        raise RuntimeError(f"Expected one of {', '.join(_DEVICE_TYPES)} device type at start of device string: {text}")
+    if written is not None:
+        if index is not None:
+            raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {text}")
+        if int(written) >= 2**31:
+            raise RuntimeError(f"Could not parse device index '{written}' in device string '{text}'")
+        return kind, int(written)
+    if index is not None and index < 0:
+        raise RuntimeError("Device index must not be negative")
+    return kind, index
+
+
+class _Constant:
+    """A named value of which there is one object; pickled by its name."""
+
+    __slots__ = ("_name",)
+    _name: str
+
+    def __new__(cls) -> "_Constant":
+        raise TypeError(f"cannot create 'torch.{cls.__name__}' instances")
+
+    @classmethod
+    def _named(cls, name: str) -> Any:
+        new = object.__new__(cls)
+        new._name = name
+        return new
+
+    def __repr__(self) -> str:
+        return "torch." + self._name
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    def __copy__(self) -> "_Constant":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "_Constant":
+        return self
+
+
+class layout(_Constant):
+    """How elements are stored. Tensors are `strided`; the others exist to be compared with."""
+
+    __slots__ = ()
+
+
+class memory_format(_Constant):
+    """An order of dimensions in memory that creation and copying may be asked for."""
+
+    __slots__ = ()
+
+
+strided: layout = layout._named("strided")
+sparse_coo: layout = layout._named("sparse_coo")
+sparse_csr: layout = layout._named("sparse_csr")
+sparse_csc: layout = layout._named("sparse_csc")
+sparse_bsr: layout = layout._named("sparse_bsr")
+sparse_bsc: layout = layout._named("sparse_bsc")
+jagged: layout = layout._named("jagged")
+
+contiguous_format: memory_format = memory_format._named("contiguous_format")
+preserve_format: memory_format = memory_format._named("preserve_format")
+channels_last: memory_format = memory_format._named("channels_last")
+channels_last_3d: memory_format = memory_format._named("channels_last_3d")
+
+
+class Size(tuple[int, ...]):
+    """The shape of a tensor: a tuple of ints that stays a `Size` when sliced, concatenated or repeated.
+
+    `tuple.__new__(Size, shape)` makes one from a tuple of ints known to be valid, without checking it again.
+
+    >>> import adjoint as torch
+    >>> torch.Size([2, 3])[1:] + (4,)
+    torch.Size([3, 4])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *iterable: Iterable[SupportsIndex]) -> "Size":
+        items = tuple(*iterable)
+        for item in items:
+            if type(item) is not int:
+                return tuple.__new__(cls, map(_checked_length, range(len(items)), items))
+        return tuple.__new__(cls, items)
+
+    def numel(self) -> int:
+        """How many elements a tensor of this shape has."""
+        return prod(self)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> "Size": ...
+    def __getitem__(self, index: SupportsIndex | slice, /) -> "int | Size":
+        item = tuple.__getitem__(self, index)
+        return tuple.__new__(Size, item) if type(item) is tuple else item
+
+    def __add__(self, other: tuple[int, ...], /) -> "Size":  # type: ignore[override]
+        if not isinstance(other, tuple):
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+        return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: tuple[int, ...], /) -> "Size":
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return Size(tuple.__add__(other, self))
+
+    def __mul__(self, count: SupportsIndex, /) -> "Size":
+        return tuple.__new__(Size, tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Size, (tuple(self),))
+
+
+def _checked_length(position: int, item: Any) -> int:
+    """The length as an int; whole-number tensors and NumPy integers count, floats and strings do not."""
+    try:
+        return operator.index(item)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"torch.Size() takes an iterable of 'int' (item {position} is '{_type_name(item)}')"
+        ) from None
+
+
+def _type_name(item: object) -> str:
+    kind = type(item)
+    return kind.__name__ if kind.__module__ in ("builtins", "adjoint.tensor") else f"{kind.__module__}.{kind.__name__}"

@@ -1,0 +1,392 @@
+"""Data types: what an element of a tensor is, and which type results when several meet.
+
+Every type is one object (`float32` is `float`), wrapping a NumPy dtype. Nothing here knows tensors or arrays: promotion works on
+abstract operands, a type and a `Rank`, so that operators ask one dictionary what their result is.
+"""
+
+import builtins
+from collections.abc import Callable
+from enum import IntEnum
+
+import ml_dtypes
+import numpy
+
+__all__ = [
+    "dtype", "finfo", "iinfo", "Rank", "promote", "promote_types", "can_cast", "from_numpy", "scalar_dtype",
+    "get_default_dtype", "set_default_dtype", "get_default_complex",
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "short", "int32", "int", "int64", "long",
+    "float16", "half", "bfloat16", "float32", "float", "float64", "double",
+    "complex64", "cfloat", "complex128", "cdouble",
+]  # fmt: skip
+
+
+class dtype:
+    """The type of a tensor's elements.
+
+    Attributes:
+        name: the name within the package, as in `'float32'`.
+        numpy: the NumPy dtype that holds such elements.
+        itemsize: bytes per element.
+        is_floating_point, is_complex, is_signed: what the numbers can be.
+        abbr: a short name, as in `'f32'`.
+        scalar_type: the name that error messages use, as in `'Float'`; `torch.FloatTensor` is named after it.
+    """
+
+    __slots__ = ("name", "numpy", "itemsize", "is_floating_point", "is_complex", "is_signed", "abbr", "scalar_type")
+
+    name: str
+    numpy: "numpy.dtype"
+    itemsize: "builtins.int"
+    is_floating_point: "builtins.bool"
+    is_complex: "builtins.bool"
+    is_signed: "builtins.bool"
+    abbr: str
+    scalar_type: str
+
+    def __new__(cls) -> "dtype":
+        raise TypeError("cannot create 'torch.dtype' instances")
+
+    def to_real(self) -> "dtype":
+        """The type of the real part: `complex64` gives `float32`; a real type gives itself."""
+        return _REAL.get(self, self)
+
+    def to_complex(self) -> "dtype":
+        """The complex type with parts of this type; `float16`, which NumPy has no complex type for, gives `complex64`.
+
+        Raises:
+            RuntimeError: for integers and bool.
+        """
+        try:
+            return _COMPLEX[self]
+        except KeyError:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_type}") from None
+
+    def __repr__(self) -> str:
+        return "torch." + self.name
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __copy__(self) -> "dtype":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "dtype":
+        return self
+
+
+def _declare(name: str, scalar: type, abbr: str, scalar_type: str) -> dtype:
+    held = numpy.dtype(scalar)
+    new = object.__new__(dtype)
+    new.name = name
+    new.numpy = held
+    new.itemsize = held.itemsize
+    new.is_floating_point = held.kind == "f" or name == "bfloat16"
+    new.is_complex = held.kind == "c"
+    new.is_signed = held.kind not in "ub"
+    new.abbr = abbr
+    new.scalar_type = scalar_type
+    return new
+
+
+uint8 = _declare("uint8", numpy.uint8, "u8", "Byte")
+int8 = _declare("int8", numpy.int8, "i8", "Char")
+int16 = short = _declare("int16", numpy.int16, "i16", "Short")
+int32 = int = _declare("int32", numpy.int32, "i32", "Int")
+int64 = long = _declare("int64", numpy.int64, "i64", "Long")
+uint16 = _declare("uint16", numpy.uint16, "u16", "UInt16")
+uint32 = _declare("uint32", numpy.uint32, "u32", "UInt32")
+uint64 = _declare("uint64", numpy.uint64, "u64", "UInt64")
+float16 = half = _declare("float16", numpy.float16, "f16", "Half")
+bfloat16 = _declare("bfloat16", ml_dtypes.bfloat16, "bf16", "BFloat16")
+float32 = float = _declare("float32", numpy.float32, "f32", "Float")
+float64 = double = _declare("float64", numpy.float64, "f64", "Double")
+complex64 = cfloat = _declare("complex64", numpy.complex64, "c64", "ComplexFloat")
+complex128 = cdouble = _declare("complex128", numpy.complex128, "c128", "ComplexDouble")
+bool = _declare("bool", numpy.bool_, "b8", "Bool")
+
+_ALL = (
+    uint8, int8, int16, int32, int64, uint16, uint32, uint64,
+    float16, bfloat16, float32, float64, complex64, complex128, bool,
+)  # fmt: skip
+_REAL = {complex64: float32, complex128: float64}
+_COMPLEX = {
+    float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128,
+    complex64: complex64, complex128: complex128,
+}  # fmt: skip
+
+_FROM_NUMPY = {kind.numpy: kind for kind in _ALL}
+
+
+def from_numpy(np_dtype: "numpy.dtype") -> dtype:
+    """The type of a NumPy array's elements.
+
+    Raises:
+        TypeError: if no tensor can hold such elements.
+        ValueError: if their bytes are not in the machine's order.
+    """
+    try:
+        return _FROM_NUMPY[np_dtype]
+    except KeyError:
+        raise _unsupported(np_dtype) from None
+
+
+def _unsupported(np_dtype: "numpy.dtype") -> Exception:
+    if not np_dtype.isnative and np_dtype.newbyteorder("=") in _FROM_NUMPY:
+        return ValueError(
+            "given numpy array has byte order different from the native byte order. "
+            "Conversion between byte orders is currently not supported."
+        )
+    scalar = np_dtype.type
+    return TypeError(
+        f"can't convert np.ndarray of type {scalar.__module__}.{scalar.__name__}. The only supported types are: float64, "
+        "float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The default type
+
+_default: dtype = float32
+
+
+def get_default_dtype() -> dtype:
+    """The type of a tensor made from Python floats: `float32` unless `set_default_dtype` changed it."""
+    return _default
+
+
+def set_default_dtype(d: dtype, /) -> None:
+    """Make `d` the type of tensors made from Python floats, and of the quotient of integers.
+
+    Raises:
+        TypeError: if `d` is not a floating-point type.
+    """
+    global _default
+    if type(d) is not dtype:
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _default = d
+
+
+def get_default_complex() -> dtype:
+    """The type of a tensor made from Python complex numbers: the complex partner of the default type."""
+    return _COMPLEX[_default]
+
+
+def scalar_dtype(value: object) -> dtype:
+    """The type that a Python (or NumPy) scalar counts as: `bool`, `int64`, or the default real or complex type.
+
+    Raises:
+        TypeError: if `value` is not a number.
+    """
+    if isinstance(value, (builtins.bool, numpy.bool_)):
+        return bool
+    if isinstance(value, (builtins.int, numpy.integer)):
+        return int64
+    if isinstance(value, (builtins.float, numpy.floating)):
+        return _default
+    if isinstance(value, (complex, numpy.complexfloating)):
+        return _COMPLEX[_default]
+    raise TypeError(f"expected Number, not {type(value).__name__}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Promotion
+
+# Rows and columns in the order of _ALL; `-` marks pairs that have no common type.
+_PROMOTED = """
+u8    i16   i16   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  u8
+i16   i8    i16   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  i8
+i16   i16   i16   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  i16
+i32   i32   i32   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  i32
+i64   i64   i64   i64   i64   -     -     -     f16   bf16  f32   f64   c64   c128  i64
+-     -     -     -     -     u16   -     -     f16   bf16  f32   f64   -     -     -
+-     -     -     -     -     -     u32   -     f16   bf16  f32   f64   -     -     -
+-     -     -     -     -     -     -     u64   f16   bf16  f32   f64   -     -     -
+f16   f16   f16   f16   f16   f16   f16   f16   f16   f32   f32   f64   c64   c128  f16
+bf16  bf16  bf16  bf16  bf16  bf16  bf16  bf16  f32   bf16  f32   f64   c64   c128  bf16
+f32   f32   f32   f32   f32   f32   f32   f32   f32   f32   f32   f64   c64   c128  f32
+f64   f64   f64   f64   f64   f64   f64   f64   f64   f64   f64   f64   c128  c128  f64
+c64   c64   c64   c64   c64   -     -     -     c64   c64   c64   c128  c64   c128  c64
+c128  c128  c128  c128  c128  -     -     -     c128  c128  c128  c128  c128  c128  c128
+u8    i8    i16   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  b8
+"""
+
+
+def _read_promotions() -> dict[tuple[dtype, dtype], dtype]:
+    by_abbr = {kind.abbr: kind for kind in _ALL}
+    rows = [line.split() for line in _PROMOTED.strip().splitlines()]
+    return {
+        (first, second): by_abbr[cell]
+        for first, row in zip(_ALL, rows, strict=True)
+        for second, cell in zip(_ALL, row, strict=True)
+        if cell != "-"
+    }
+
+
+_PAIRS = _read_promotions()
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest type that both `type1` and `type2` convert to without changing category.
+
+    Raises:
+        RuntimeError: for `uint16`, `uint32` and `uint64` with another integer, bool or complex type.
+        TypeError: if an argument is not a dtype.
+    """
+    try:
+        return _PAIRS[type1, type2]
+    except (KeyError, TypeError):
+        _require_dtype("promote_types", "type1", 1, type1)
+        _require_dtype("promote_types", "type2", 2, type2)
+        raise RuntimeError(
+            "Promotion for uint16, uint32, uint64 types is not supported, "
+            f"attempted to promote {type1.scalar_type} and {type2.scalar_type}"
+        ) from None
+
+
+def can_cast(from_: dtype, to: dtype) -> "builtins.bool":
+    """Whether `from_` converts to `to` without dropping to a lower category (bool < integer < float < complex)."""
+    _require_dtype("can_cast", "from_", 1, from_)
+    _require_dtype("can_cast", "to", 2, to)
+    return _category(from_) <= _category(to)
+
+
+def _category(kind: dtype) -> "builtins.int":
+    return 3 if kind.is_complex else 2 if kind.is_floating_point else 0 if kind is bool else 1
+
+
+def _require_dtype(function: str, argument: str, position: "builtins.int", value: object) -> None:
+    if type(value) is not dtype:
+        raise TypeError(
+            f"{function}(): argument '{argument}' (position {position}) must be torch.dtype, not {type(value).__name__}"
+        )
+
+
+class Rank(IntEnum):
+    """How much an operand's type counts: a Python scalar bends to a zero-dimensional tensor, that to any other."""
+
+    SCALAR = 0
+    ZERO_DIM = 1
+    DIMENSIONED = 2
+
+
+Operand = tuple[dtype, "builtins.int"]
+
+
+class _Promotions(dict[tuple[Operand, ...], dtype]):
+    """Result types by operands; an entry is worked out when it is first asked for."""
+
+    def __missing__(self, operands: tuple[Operand, ...]) -> dtype:
+        by_rank: list[dtype | None] = [None, None, None]
+        for kind, rank in operands:
+            held = by_rank[rank]
+            by_rank[rank] = kind if held is None else promote_types(held, kind)
+        scalar, zero_dim, dimensioned = by_rank
+        result = _prefer(dimensioned, _prefer(zero_dim, scalar))
+        if result is None:
+            raise TypeError("promote() takes at least one operand")
+        self[operands] = result
+        return result
+
+
+def _prefer(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
+    """The stronger rank's type, unless the weaker one is of a higher category."""
+    if stronger is None:
+        return weaker
+    if weaker is None or _category(weaker) <= _category(stronger):
+        return stronger
+    if weaker.is_complex and stronger.is_floating_point:
+        return stronger.to_complex()
+    if weaker.is_complex:
+        return weaker
+    return promote_types(stronger, weaker)
+
+
+promote: Callable[[tuple[Operand, ...]], dtype] = _Promotions().__getitem__
+"""The type of a result, given its operands as a tuple of `(dtype, rank)`.
+
+Among operands of one rank `promote_types` decides. A weaker rank only counts where its category (bool < integer < float <
+complex) is higher: `promote(((int32, Rank.DIMENSIONED), (int64, Rank.SCALAR)))` is `int32`. The type of a Python scalar is
+`scalar_dtype(value)`. Answered by one dictionary look-up after the first time.
+"""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Limits
+
+
+def _limit_of(info: str, kind: object) -> dtype:
+    if type(kind) is not dtype:
+        raise TypeError(f"{info}(): argument 'type' (position 1) must be torch.dtype, not {type(kind).__name__}")
+    return kind
+
+
+class finfo:
+    """Limits of a floating-point type (of the default type when none is given; of the parts of a complex type).
+
+    Attributes: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution` and `dtype`, the type's name.
+
+    >>> import adjoint as torch
+    >>> torch.finfo(torch.bfloat16).eps
+    0.0078125
+    """
+
+    __slots__ = ("_kind", "bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution", "dtype")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, type: dtype | None = None) -> None:
+        kind = get_default_dtype() if type is None else _limit_of("finfo", type).to_real()
+        if not kind.is_floating_point:
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
+        limits = ml_dtypes.finfo(kind.numpy)
+        self._kind = kind
+        self.bits: builtins.int = limits.bits
+        self.eps = builtins.float(limits.eps)
+        self.max = builtins.float(limits.max)
+        self.min = builtins.float(limits.min)
+        self.tiny = self.smallest_normal = builtins.float(limits.smallest_normal)
+        self.resolution = 10.0**-limits.precision
+        self.dtype = kind.name
+
+    def __eq__(self, other: object) -> "builtins.bool":
+        return isinstance(other, finfo) and other._kind is self._kind
+
+    def __repr__(self) -> str:
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        return f"finfo({', '.join(f'{name}={getattr(self, name):g}' for name in names)}, dtype={self.dtype})"
+
+
+class iinfo:
+    """Limits of an integer type.
+
+    Attributes: `bits`, `max`, `min` and `dtype`, the type's name.
+
+    >>> import adjoint as torch
+    >>> torch.iinfo(torch.int8).max
+    127
+    """
+
+    __slots__ = ("_kind", "bits", "max", "min", "dtype")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, type: dtype) -> None:
+        kind = _limit_of("iinfo", type)
+        if kind.is_floating_point or kind.is_complex:
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+        if kind is bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        limits = numpy.iinfo(kind.numpy)
+        self._kind = kind
+        self.bits: builtins.int = limits.bits
+        self.max: builtins.int = limits.max
+        self.min: builtins.int = limits.min
+        self.dtype = kind.name
+
+    def __eq__(self, other: object) -> "builtins.bool":
+        return isinstance(other, iinfo) and other._kind is self._kind
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
