@@ -1,0 +1,142 @@
+"""`python -m benchmarks`: adjoint and PyTorch alternately in one run.
+
+python -m benchmarks                                  every group
+python -m benchmarks --groups overhead,startup        some groups
+python -m benchmarks --quick                          a glance; the figures are noisier
+python -m benchmarks --json results.json              the figures also as data
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median, quantiles
+from types import ModuleType
+from typing import Any
+
+THREADS = 2
+GROUPS = ("startup", "overhead", "kernels", "models")
+WIDTH = 62
+
+
+def load_libraries() -> tuple[ModuleType, ModuleType]:
+    """Import adjoint, then torch, with two threads each.
+
+    The environment comes before any import of NumPy, whose BLAS reads it once; adjoint comes before torch because it
+    may set variables of its own for that BLAS.
+    """
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = str(THREADS)
+    import adjoint  # isort: skip
+    import torch  # isort: skip
+
+    for module in (adjoint, torch):
+        module.set_num_threads(THREADS)
+    return adjoint, torch
+
+
+def machine() -> dict[str, str]:
+    """Where the figures come from."""
+    import numpy
+    import torch
+
+    import adjoint
+
+    return {
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "threads": str(THREADS),
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "adjoint": adjoint.__version__,
+        "torch": torch.__version__,
+    }
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def run_startup(quick: bool) -> list[dict[str, Any]]:
+    """Import times, printed and returned."""
+    from benchmarks import startup
+
+    times = startup.import_times(rounds=5 if quick else 15)
+    print(f"\n{'startup':<{WIDTH}}{'median':>10}  quartiles")
+    for module, values in times.items():
+        low, _, high = quantiles(values, n=4)
+        print(f"{'import ' + module:<{WIDTH}}{median(values) * 1e3:>7.0f} ms  {low * 1e3:.0f} to {high * 1e3:.0f} ms")
+    ratios = startup.ratios(times)
+    for module, ratio in ratios.items():
+        print(f"{f'import adjoint / import {module}':<{WIDTH}}{ratio:>10.2f}")
+    return [
+        {"group": "startup", "case": f"import {module}", "seconds": median(values)} for module, values in times.items()
+    ]
+
+
+def run_group(name: str, quick: bool) -> list[dict[str, Any]]:
+    """One group of cases, printed line by line and returned."""
+    adjoint, torch = load_libraries()
+    from importlib import import_module
+
+    from benchmarks.runner import QUICK, Settings, geometric_mean, measure
+
+    settings = QUICK if quick else Settings()
+    group = import_module(f"benchmarks.{name}").GROUP
+    print(f"\n{name:<{WIDTH}}{'adjoint':>11}{'torch':>11}{'ratio':>7}  quartiles")
+    results = []
+    for case in group.cases:
+        result = measure(name, case, adjoint, torch, settings)
+        results.append(result)
+        note = "" if result.agrees else "  DIFFERENT RESULTS"
+        print(
+            f"{case.name:<{WIDTH}}{_duration(result.adjoint):>11}{_duration(result.torch):>11}{result.ratio:>7.2f}"
+            f"  {result.ratio_low:.2f} to {result.ratio_high:.2f}{note}",
+            flush=True,
+        )
+    worst = max(results, key=lambda result: result.ratio)
+    mean = geometric_mean([result.ratio for result in results])
+    print(f"{f'geometric mean of {len(results)}':<{WIDTH + 22}}{mean:>7.2f}")
+    print(f"{f'largest: {worst.case}':<{WIDTH + 22}}{worst.ratio:>7.2f}")
+    return [result.as_dict() for result in results]
+
+
+def _duration(seconds: float) -> str:
+    for unit, factor in (("s ", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 1.0:
+            return f"{seconds * factor:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the groups that were asked for; 1 if the libraries computed different results anywhere."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="adjoint beside PyTorch.")
+    parser.add_argument("--groups", default=",".join(GROUPS), help=f"comma-separated, of {', '.join(GROUPS)}")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
+    options = parser.parse_args(arguments)
+    groups = options.groups.split(",")
+    if unknown := set(groups) - set(GROUPS):
+        parser.error(f"unknown group: {', '.join(sorted(unknown))}")
+
+    load_libraries()
+    about = machine()
+    print(", ".join(f"{key} {value}" for key, value in about.items()))
+    results: list[dict[str, Any]] = []
+    for name in groups:
+        results += run_startup(options.quick) if name == "startup" else run_group(name, options.quick)
+    if options.json:
+        options.json.write_text(json.dumps({"machine": about, "results": results}, indent=2) + "\n")
+    return 0 if all(result.get("agrees", True) for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

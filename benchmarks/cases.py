@@ -1,0 +1,33 @@
+"""What a case is: a function that takes the module, `torch` or `adjoint`, prepares, and returns what is to be timed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+Timed = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the table: `prepare(module)` returns the function that is timed."""
+
+    name: str
+    prepare: Callable[[ModuleType], Timed]
+
+
+@dataclass
+class Group:
+    """Cases that are summed up in one geometric mean."""
+
+    name: str
+    cases: list[Case] = field(default_factory=list)
+
+    def case(self, name: str) -> Callable[[Callable[[ModuleType], Timed]], Callable[[ModuleType], Timed]]:
+        """Register the decorated function under `name`."""
+
+        def register(prepare: Callable[[ModuleType], Timed]) -> Callable[[ModuleType], Timed]:
+            self.cases.append(Case(name, prepare))
+            return prepare
+
+        return register

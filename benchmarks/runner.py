@@ -1,0 +1,93 @@
+"""Timing two libraries fairly: alternate rounds in one process, medians, and the spread of the paired ratios."""
+
+import gc
+from dataclasses import asdict, dataclass
+from math import exp, log
+from statistics import median, quantiles
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+from benchmarks.cases import Case, Timed
+
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much time a case gets: `rounds` rounds of about `round_seconds` for each library."""
+
+    rounds: int = 15
+    round_seconds: float = 0.02
+
+
+QUICK = Settings(rounds=5, round_seconds=0.005)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Seconds a call takes (median of rounds) and the quartiles of the ratio adjoint/PyTorch over paired rounds."""
+
+    group: str
+    case: str
+    adjoint: float
+    torch: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    agrees: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as plain data, for JSON."""
+        return asdict(self)
+
+
+def measure(group: str, case: Case, adjoint: ModuleType, torch: ModuleType, settings: Settings) -> Result:
+    """Time one case for both libraries in alternate rounds; who goes first changes every round."""
+    ours, theirs = _prepare(case, adjoint), _prepare(case, torch)
+    agrees = _agree(ours(), theirs())
+    loops = {timed: _calibrate(timed, settings.round_seconds) for timed in (ours, theirs)}
+    times: dict[Timed, list[float]] = {ours: [], theirs: []}
+    gc.collect()
+    gc.freeze()  # what both libraries allocated at import is nobody's cost during the rounds
+    for number in range(settings.rounds):
+        for timed in (ours, theirs) if number % 2 == 0 else (theirs, ours):
+            times[timed].append(_round(timed, loops[timed]))
+    gc.unfreeze()
+    low, _, high = quantiles([a / b for a, b in zip(times[ours], times[theirs], strict=True)], n=4)
+    seconds = median(times[ours]), median(times[theirs])
+    return Result(group, case.name, *seconds, seconds[0] / seconds[1], low, high, agrees)
+
+
+def geometric_mean(values: list[float]) -> float:
+    """The n-th root of the product of n positive numbers."""
+    return exp(sum(map(log, values)) / len(values))
+
+
+def _prepare(case: Case, module: ModuleType) -> Timed:
+    module.manual_seed(SEED)
+    return case.prepare(module)
+
+
+def _agree(ours: Any, theirs: Any) -> bool:
+    """Whether both computed the same, so that the comparison is of the same work."""
+    expected = theirs.detach()
+    found = expected.new_tensor(ours.detach().numpy())
+    scale = float(expected.abs().max()) or 1.0
+    return found.shape == expected.shape and float((found - expected).abs().max()) <= 1e-3 * scale
+
+
+def _round(timed: Timed, loops: int) -> float:
+    timed()  # the caches are the other library's until now
+    start = perf_counter()
+    for _ in range(loops):
+        timed()
+    return (perf_counter() - start) / loops
+
+
+def _calibrate(timed: Timed, seconds: float) -> int:
+    """Warm up, and find how many calls fill a round."""
+    loops = 1
+    while (taken := _round(timed, loops) * loops) < seconds:
+        loops = max(loops + 1, min(10 * loops, int(loops * 1.2 * seconds / taken)))
+    return loops

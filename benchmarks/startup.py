@@ -1,0 +1,33 @@
+"""How long `import` takes, measured in fresh interpreters with warm file caches."""
+
+import subprocess
+import sys
+from statistics import median
+
+MODULES = ("numpy", "adjoint", "torch")
+
+_PROGRAM = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
+
+
+def import_time(module: str) -> float:
+    """Seconds that `import module` takes in a fresh interpreter."""
+    finished = subprocess.run(
+        [sys.executable, "-c", _PROGRAM.format(module)], capture_output=True, text=True, check=True
+    )
+    return float(finished.stdout)
+
+
+def import_times(rounds: int) -> dict[str, list[float]]:
+    """`rounds` import times of each module, taken alternately after one unmeasured import of each."""
+    for module in MODULES:
+        import_time(module)
+    times: dict[str, list[float]] = {module: [] for module in MODULES}
+    for _ in range(rounds):
+        for module in MODULES:
+            times[module].append(import_time(module))
+    return times
+
+
+def ratios(times: dict[str, list[float]]) -> dict[str, float]:
+    """The median import time of adjoint over that of each other module."""
+    return {module: median(times["adjoint"]) / median(times[module]) for module in times if module != "adjoint"}
