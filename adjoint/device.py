@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, NoReturn, SupportsIndex, overload
 
 __all__ = [
-    "device", "layout", "memory_format", "Size",
+    "device", "layout", "memory_format", "Size", "cpu",
     "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged",
     "contiguous_format", "preserve_format", "channels_last", "channels_last_3d",
 ]  # fmt: skip
@@ -112,6 +112,9 @@ def _parse(text: str, index: object) -> tuple[str, int | None]:
     if index is not None and index < 0:
         raise RuntimeError("Device index must not be negative")
     return kind, index
+
+
+cpu: device = _make("cpu", None)
 
 
 class _Constant:

@@ -1,0 +1,278 @@
+"""Tensors as text, character for character as PyTorch prints them.
+
+Works on a tensor's array and its few attributes, and knows no operator. Only items that appear in the text are formatted.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from math import floor, inf, isfinite
+from typing import Any, Protocol
+
+import numpy
+
+from adjoint import dtypes
+
+__all__ = ["format_tensor", "format_with", "get_printoptions", "printoptions", "set_printoptions"]
+
+
+class Printable(Protocol):
+    """What printing needs to know of a tensor."""
+
+    _array: numpy.ndarray[Any, Any]
+
+    @property
+    def dtype(self) -> dtypes.dtype: ...
+    @property
+    def requires_grad(self) -> bool: ...
+    @property
+    def grad_fn(self) -> Any: ...
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Options
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: float = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES = {
+    "default": _Options(),
+    "short": _Options(precision=2, edgeitems=2),
+    "full": _Options(threshold=inf),
+}
+_options = _PROFILES["default"]
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: float | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are printed, everywhere in the process.
+
+    Args:
+        precision: digits after the point (4).
+        threshold: tensors of more elements than this are summarised (1000).
+        edgeitems: items shown at the start and the end of each summarised dimension (3).
+        linewidth: characters per line (80).
+        profile: `'default'`, `'short'` or `'full'`: sets the four above before they are applied.
+        sci_mode: scientific notation always (True), never (False) or where the numbers call for it (None, also whenever this
+            argument is left out).
+
+    >>> import adjoint as torch
+    >>> torch.set_printoptions(precision=2)
+    >>> torch.tensor([1.12345])
+    tensor([1.12])
+    >>> torch.set_printoptions(profile='default')
+    """
+    global _options
+    base = _options if profile is None else _PROFILES.get(profile.lower(), _options)
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    _options = replace(base, sci_mode=sci_mode, **changed)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options in force, by name."""
+    return asdict(_options)
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Set the options of `set_printoptions` within a `with` block and restore what was before."""
+    global _options
+    before = _options
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        _options = before
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tensors
+
+
+def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None = None) -> str:
+    """The text of `repr(tensor)`.
+
+    Args:
+        tensor: what to print.
+        name: what stands before the parenthesis; a subclass of Tensor gives its own name.
+        contents: printed in place of the elements.
+    """
+    options = _options
+    array = tensor._array
+    indent = len(name) + 1
+    if contents is None:
+        contents = "[]" if array.size == 0 else _format_array(array, tensor.dtype, indent, options)
+    parts = _attributes(tensor, contents, options)
+    text = [name, "(", contents]
+    # PyTorch counts two more characters than the last line has: the parenthesis and a comma that may follow.
+    used = (len(contents) - contents.rfind("\n") - 1 if "\n" in contents else indent + len(contents)) + 2
+    for part in parts:
+        if used + len(part) + 2 > options.linewidth:
+            text.append(",\n" + " " * indent + part)
+            used = indent + len(part)
+        else:
+            text.append(", " + part)
+            used += len(part) + 2
+    text.append(")")
+    return "".join(text)
+
+
+def _attributes(tensor: Printable, contents: str, options: _Options) -> list[str]:
+    """What follows the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, where they are not evident."""
+    array, dtype = tensor._array, tensor.dtype
+    parts = []
+    if (array.ndim != 1 if array.size == 0 else options.edgeitems == 0):
+        parts.append(f"size={tuple(array.shape)}")
+    if not _is_evident(dtype, array.size == 0):
+        parts.append(f"dtype={dtype!r}")
+    grad_fn = tensor.grad_fn
+    if grad_fn is not None:
+        parts.append(f"grad_fn=<{grad_fn.name().rpartition('::')[2]}>")
+    elif tensor.requires_grad:
+        parts.append("requires_grad=True")
+    return parts
+
+
+def _is_evident(dtype: dtypes.dtype, empty: bool) -> bool:
+    """Whether the elements, as printed, tell the dtype."""
+    default = dtypes.get_default_dtype()
+    return dtype is default or (not empty and dtype in (dtypes.int64, dtypes.bool, default.to_complex()))
+
+
+def format_with(tensor: Printable, specification: str) -> str:
+    """The text of `format(tensor, specification)`: a zero-dimensional tensor formats as its number, any other takes none.
+
+    Raises:
+        TypeError: for a specification that is not empty and a tensor with dimensions.
+    """
+    if tensor._array.ndim == 0:
+        return format(_python_values(tensor._array, tensor.dtype)[0], specification)
+    return object.__format__(tensor, specification)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arrays
+
+
+def _format_array(array: numpy.ndarray[Any, Any], dtype: dtypes.dtype, indent: int, options: _Options) -> str:
+    shape = array.shape
+    edge = options.edgeitems
+    summarised = array.size > options.threshold
+    if summarised:
+        if edge == 0 and shape:
+            return "[...]"
+        array = _edges(array, edge)
+    items, width = _format_values(_python_values(array, dtype), dtype, options)
+    if not shape:
+        return items[0].lstrip(" ")
+    per_line = max(1, floor((options.linewidth - indent - len(shape) + 1) / (width + 2)))
+    cut = [summarised and length > 2 * edge for length in shape]
+    rows = _join_rows(items, array.shape[-1], edge if cut[-1] else 0, per_line, indent + len(shape))
+    for level in range(len(shape) - 2, -1, -1):
+        separator = "," + "\n" * (len(shape) - 1 - level) + " " * (indent + level + 1)
+        rows = _join_blocks(rows, array.shape[level], edge if cut[level] else 0, separator)
+    return rows[0]
+
+
+def _edges(array: numpy.ndarray[Any, Any], edge: int) -> numpy.ndarray[Any, Any]:
+    """The first and last `edge` items along every dimension that is longer than both together."""
+    for dim, length in enumerate(array.shape):
+        if length > 2 * edge:
+            keep = [*range(edge), *range(length - edge, length)]
+            array = array[(slice(None),) * dim + (keep,)]
+    return array
+
+
+def _join_rows(items: list[str], length: int, edge: int, per_line: int, indent: int) -> list[str]:
+    """Runs of `length` items as bracketed rows, broken into lines; with an ellipsis after the first `edge` if not 0."""
+    line_break = ",\n" + " " * indent
+    rows = []
+    for start in range(0, len(items), length):
+        row = items[start : start + length]
+        if edge:
+            row.insert(edge, " ...")
+        lines = [", ".join(row[i : i + per_line]) for i in range(0, len(row), per_line)]
+        rows.append("[" + line_break.join(lines) + "]")
+    return rows
+
+
+def _join_blocks(blocks: list[str], length: int, edge: int, separator: str) -> list[str]:
+    """Runs of `length` blocks, bracketed; with an ellipsis after the first `edge` if that is not 0."""
+    joined = []
+    for start in range(0, len(blocks), length):
+        run = blocks[start : start + length]
+        if edge:
+            run.insert(edge, "...")
+        joined.append("[" + separator.join(run) + "]")
+    return joined
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Numbers
+
+
+def _python_values(array: numpy.ndarray[Any, Any], dtype: dtypes.dtype) -> list[Any]:
+    """The elements in order, as Python numbers."""
+    if dtype is dtypes.bfloat16:
+        array = array.astype(numpy.float32)
+    return array.ravel().tolist()
+
+
+def _format_values(values: list[Any], dtype: dtypes.dtype, options: _Options) -> tuple[list[str], int]:
+    """Each value as text, padded to a common width, and the width to break lines by."""
+    if dtype.is_complex:
+        real, real_width = _pad(*_format_floats([value.real for value in values], options))
+        imag, imag_width = _format_floats([value.imag for value in values], options)
+        items = [f"{a}{b}j" if b[0] == "-" else f"{a}+{b}j" for a, b in zip(real, imag, strict=True)]
+        return items, real_width + imag_width + 1
+    if dtype.is_floating_point:
+        return _pad(*_format_floats(values, options))
+    items = list(map(str, values))
+    return _pad(items, max(map(len, items)))
+
+
+def _pad(items: list[str], width: int) -> tuple[list[str], int]:
+    return [item.rjust(width) for item in items], width
+
+
+def _format_floats(values: list[float], options: _Options) -> tuple[list[str], int]:
+    """Each value as text, and the greatest width among the finite values that are not zero.
+
+    Whole numbers print as `2.`, others with all decimals of the precision, in scientific notation where the finite nonzero
+    magnitudes span more than three decades, exceed 1e8 or (unless all are whole) fall below 1e-4.
+    """
+    ordinary = [abs(value) for value in values if value and isfinite(value)]
+    show = _float_format(ordinary, options)
+    texts = [show(value) if isfinite(value) else str(value) for value in values]
+    if not ordinary:
+        return texts, 1
+    return texts, max(len(text) for text, value in zip(texts, values, strict=True) if value and isfinite(value))
+
+
+def _float_format(magnitudes: list[float], options: _Options) -> Callable[[float], str]:
+    """How to write finite numbers, of which `magnitudes` are those that are not zero."""
+    whole = all(value == floor(value) for value in magnitudes)
+    scientific = options.sci_mode
+    if not magnitudes:
+        scientific = False
+    elif scientific is None:
+        smallest, greatest = min(magnitudes), max(magnitudes)
+        scientific = greatest / smallest > 1000 or greatest > 1e8 or (smallest < 1e-4 and not whole)
+    if whole and not scientific:
+        return lambda value: f"{value:.0f}."
+    spec = f".{options.precision}{'e' if scientific else 'f'}"
+    return lambda value: format(value, spec)
