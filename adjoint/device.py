@@ -6,15 +6,9 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any, NoReturn, SupportsIndex, overload
 
-__all__ = [
-    "device", "layout", "memory_format", "Size", "cpu",
-    "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged",
-    "contiguous_format", "preserve_format", "channels_last", "channels_last_3d",
-]  # fmt: skip
-
 _DEVICE_TYPES = (
-    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan",
-    "mps", "meta", "hpu", "mtia", "privateuseone",
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+    "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
 _DEVICE_STRING = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?", re.ASCII)
 
@@ -33,16 +27,19 @@ class device:
     device(type='cuda', index=1)
     """
 
-    __slots__ = ("_type", "_index")
+    __slots__ = ("_index", "_type")
     _type: str
     _index: int | None
 
     def __new__(cls, type: "str | int | device", index: int | None = None) -> "device":
+        """Parse a string, or return the device given."""
         if isinstance(type, device):
             return type
         if isinstance(type, str):
             return _make(*_parse(type, index))
-        if isinstance(type, int) and not isinstance(type, bool):
+        if isinstance(type, int):
+            if type < 0:
+                raise RuntimeError("Device index must not be negative")
             raise RuntimeError("Cannot access accelerator device when none is available.")
         name = type.__class__.__name__
         raise TypeError(
@@ -54,7 +51,7 @@ class device:
 
     @property
     def type(self) -> str:
-        """The kind of device: `'cpu'`, `'cuda'`, …"""
+        """The kind of device, as in `'cpu'` or `'cuda'`."""
         return self._type
 
     @property
@@ -79,7 +76,8 @@ class device:
         return self._type if self._index is None else f"{self._type}:{self._index}"
 
     def __repr__(self) -> str:
-        return f"device(type={self._type!r})" if self._index is None else f"device(type={self._type!r}, index={self._index})"
+        index = "" if self._index is None else f", index={self._index}"
+        return f"device(type={self._type!r}{index})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (device, (self._type,) if self._index is None else (self._type, self._index))
@@ -184,6 +182,7 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, *iterable: Iterable[SupportsIndex]) -> "Size":
+        """Take the lengths from `iterable`, each a whole number."""
         items = tuple(*iterable)
         for item in items:
             if type(item) is not int:
@@ -199,7 +198,7 @@ class Size(tuple[int, ...]):
     @overload
     def __getitem__(self, index: slice, /) -> "Size": ...
     def __getitem__(self, index: SupportsIndex | slice, /) -> "int | Size":
-        item = tuple.__getitem__(self, index)
+        item: Any = tuple.__getitem__(self, index)
         return tuple.__new__(Size, item) if type(item) is tuple else item
 
     def __add__(self, other: tuple[int, ...], /) -> "Size":  # type: ignore[override]
@@ -227,13 +226,11 @@ class Size(tuple[int, ...]):
 def _checked_length(position: int, item: Any) -> int:
     """The length as an int; whole-number tensors and NumPy integers count, floats and strings do not."""
     try:
-        return operator.index(item)
+        return int(operator.index(item))
     except (TypeError, ValueError, RuntimeError):
-        raise TypeError(
-            f"torch.Size() takes an iterable of 'int' (item {position} is '{_type_name(item)}')"
-        ) from None
+        raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{_type_name(item)}')") from None
 
 
 def _type_name(item: object) -> str:
     kind = type(item)
-    return kind.__name__ if kind.__module__ in ("builtins", "adjoint.tensor") else f"{kind.__module__}.{kind.__name__}"
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__

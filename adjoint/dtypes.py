@@ -1,23 +1,18 @@
 """Data types: what an element of a tensor is, and which type results when several meet.
 
-Every type is one object (`float32` is `float`), wrapping a NumPy dtype. Nothing here knows tensors or arrays: promotion works on
-abstract operands, a type and a `Rank`, so that operators ask one dictionary what their result is.
+Every type is one object (`float32` is `float`), wrapping a NumPy dtype. Nothing here knows tensors or arrays: promotion
+works on abstract operands, a type and a `Rank`, so that operators ask one dictionary what their result is.
 """
 
 import builtins
 from collections.abc import Callable
 from enum import IntEnum
+from typing import Any
 
 import ml_dtypes
 import numpy
 
-__all__ = [
-    "dtype", "finfo", "iinfo", "Rank", "promote", "promote_types", "can_cast", "from_numpy", "scalar_dtype",
-    "get_default_dtype", "set_default_dtype", "get_default_complex",
-    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "short", "int32", "int", "int64", "long",
-    "float16", "half", "bfloat16", "float32", "float", "float64", "double",
-    "complex64", "cfloat", "complex128", "cdouble",
-]  # fmt: skip
+NumpyDtype = numpy.dtype[Any]
 
 
 class dtype:
@@ -32,10 +27,10 @@ class dtype:
         scalar_type: the name that error messages use, as in `'Float'`; `torch.FloatTensor` is named after it.
     """
 
-    __slots__ = ("name", "numpy", "itemsize", "is_floating_point", "is_complex", "is_signed", "abbr", "scalar_type")
+    __slots__ = ("abbr", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy", "scalar_type")
 
     name: str
-    numpy: "numpy.dtype"
+    numpy: NumpyDtype
     itemsize: "builtins.int"
     is_floating_point: "builtins.bool"
     is_complex: "builtins.bool"
@@ -44,6 +39,7 @@ class dtype:
     scalar_type: str
 
     def __new__(cls) -> "dtype":
+        """Refuse: all types there are exist already."""
         raise TypeError("cannot create 'torch.dtype' instances")
 
     def to_real(self) -> "dtype":
@@ -117,7 +113,7 @@ _COMPLEX = {
 _FROM_NUMPY = {kind.numpy: kind for kind in _ALL}
 
 
-def from_numpy(np_dtype: "numpy.dtype") -> dtype:
+def from_numpy(np_dtype: NumpyDtype) -> dtype:
     """The type of a NumPy array's elements.
 
     Raises:
@@ -130,7 +126,7 @@ def from_numpy(np_dtype: "numpy.dtype") -> dtype:
         raise _unsupported(np_dtype) from None
 
 
-def _unsupported(np_dtype: "numpy.dtype") -> Exception:
+def _unsupported(np_dtype: NumpyDtype) -> Exception:
     if not np_dtype.isnative and np_dtype.newbyteorder("=") in _FROM_NUMPY:
         return ValueError(
             "given numpy array has byte order different from the native byte order. "
@@ -138,8 +134,9 @@ def _unsupported(np_dtype: "numpy.dtype") -> Exception:
         )
     scalar = np_dtype.type
     return TypeError(
-        f"can't convert np.ndarray of type {scalar.__module__}.{scalar.__name__}. The only supported types are: float64, "
-        "float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+        f"can't convert np.ndarray of type {scalar.__module__}.{scalar.__name__}. The only supported types are: "
+        "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, "
+        "and bool."
     )
 
 
@@ -306,9 +303,9 @@ def _prefer(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
 promote: Callable[[tuple[Operand, ...]], dtype] = _Promotions().__getitem__
 """The type of a result, given its operands as a tuple of `(dtype, rank)`.
 
-Among operands of one rank `promote_types` decides. A weaker rank only counts where its category (bool < integer < float <
-complex) is higher: `promote(((int32, Rank.DIMENSIONED), (int64, Rank.SCALAR)))` is `int32`. The type of a Python scalar is
-`scalar_dtype(value)`. Answered by one dictionary look-up after the first time.
+Among operands of one rank `promote_types` decides. A weaker rank only counts where its category (bool < integer <
+float < complex) is higher: `promote(((int32, Rank.DIMENSIONED), (int64, Rank.SCALAR)))` is `int32`. The type of a
+Python scalar is `scalar_dtype(value)`. Answered by one dictionary look-up after the first time.
 """
 
 
@@ -332,7 +329,7 @@ class finfo:
     0.0078125
     """
 
-    __slots__ = ("_kind", "bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution", "dtype")
+    __slots__ = ("_kind", "bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, type: dtype | None = None) -> None:
@@ -341,7 +338,7 @@ class finfo:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
-        limits = ml_dtypes.finfo(kind.numpy)
+        limits = ml_dtypes.finfo(kind.numpy)  # type: ignore[no-untyped-call]
         self._kind = kind
         self.bits: builtins.int = limits.bits
         self.eps = builtins.float(limits.eps)
@@ -369,7 +366,7 @@ class iinfo:
     127
     """
 
-    __slots__ = ("_kind", "bits", "max", "min", "dtype")
+    __slots__ = ("_kind", "bits", "dtype", "max", "min")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, type: dtype) -> None:

@@ -1,6 +1,6 @@
 """Tensors as text, character for character as PyTorch prints them.
 
-Works on a tensor's array and its few attributes, and knows no operator. Only items that appear in the text are formatted.
+Works on a tensor's array and a few attributes, and knows no operator. Only items that appear in the text are formatted.
 """
 
 from collections.abc import Callable, Iterator
@@ -66,8 +66,8 @@ def set_printoptions(
         edgeitems: items shown at the start and the end of each summarised dimension (3).
         linewidth: characters per line (80).
         profile: `'default'`, `'short'` or `'full'`: sets the four above before they are applied.
-        sci_mode: scientific notation always (True), never (False) or where the numbers call for it (None, also whenever this
-            argument is left out).
+        sci_mode: scientific notation always (True), never (False) or where the numbers call for it (None, also whenever
+            this argument is left out).
 
     >>> import adjoint as torch
     >>> torch.set_printoptions(precision=2)
@@ -119,7 +119,8 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
     parts = _attributes(tensor, contents, options)
     text = [name, "(", contents]
     # PyTorch counts two more characters than the last line has: the parenthesis and a comma that may follow.
-    used = (len(contents) - contents.rfind("\n") - 1 if "\n" in contents else indent + len(contents)) + 2
+    last_line = len(contents) - contents.rfind("\n") - 1
+    used = last_line + 2 if "\n" in contents else indent + last_line + 2
     for part in parts:
         if used + len(part) + 2 > options.linewidth:
             text.append(",\n" + " " * indent + part)
@@ -135,7 +136,7 @@ def _attributes(tensor: Printable, contents: str, options: _Options) -> list[str
     """What follows the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, where they are not evident."""
     array, dtype = tensor._array, tensor.dtype
     parts = []
-    if (array.ndim != 1 if array.size == 0 else options.edgeitems == 0):
+    if options.edgeitems == 0 if array.size else array.ndim != 1:
         parts.append(f"size={tuple(array.shape)}")
     if not _is_evident(dtype, array.size == 0):
         parts.append(f"dtype={dtype!r}")
@@ -198,7 +199,7 @@ def _edges(array: numpy.ndarray[Any, Any], edge: int) -> numpy.ndarray[Any, Any]
 
 
 def _join_rows(items: list[str], length: int, edge: int, per_line: int, indent: int) -> list[str]:
-    """Runs of `length` items as bracketed rows, broken into lines; with an ellipsis after the first `edge` if not 0."""
+    """Runs of `length` items as bracketed rows, broken into lines; an ellipsis follows the first `edge`, unless 0."""
     line_break = ",\n" + " " * indent
     rows = []
     for start in range(0, len(items), length):
@@ -211,7 +212,7 @@ def _join_rows(items: list[str], length: int, edge: int, per_line: int, indent: 
 
 
 def _join_blocks(blocks: list[str], length: int, edge: int, separator: str) -> list[str]:
-    """Runs of `length` blocks, bracketed; with an ellipsis after the first `edge` if that is not 0."""
+    """Runs of `length` blocks, bracketed; an ellipsis follows the first `edge`, unless that is 0."""
     joined = []
     for start in range(0, len(blocks), length):
         run = blocks[start : start + length]
@@ -252,8 +253,8 @@ def _pad(items: list[str], width: int) -> tuple[list[str], int]:
 def _format_floats(values: list[float], options: _Options) -> tuple[list[str], int]:
     """Each value as text, and the greatest width among the finite values that are not zero.
 
-    Whole numbers print as `2.`, others with all decimals of the precision, in scientific notation where the finite nonzero
-    magnitudes span more than three decades, exceed 1e8 or (unless all are whole) fall below 1e-4.
+    Whole numbers print as `2.`, others with all decimals of the precision, and all in scientific notation where the
+    finite nonzero magnitudes span more than three decades, exceed 1e8 or fall below 1e-4.
     """
     ordinary = [abs(value) for value in values if value and isfinite(value)]
     show = _float_format(ordinary, options)
@@ -271,7 +272,7 @@ def _float_format(magnitudes: list[float], options: _Options) -> Callable[[float
         scientific = False
     elif scientific is None:
         smallest, greatest = min(magnitudes), max(magnitudes)
-        scientific = greatest / smallest > 1000 or greatest > 1e8 or (smallest < 1e-4 and not whole)
+        scientific = greatest / smallest > 1000 or greatest > 1e8 or smallest < 1e-4
     if whole and not scientific:
         return lambda value: f"{value:.0f}."
     spec = f".{options.precision}{'e' if scientific else 'f'}"
