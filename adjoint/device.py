@@ -37,7 +37,7 @@ class device:
             return type
         if isinstance(type, str):
             return _make(*_parse(type, index))
-        if isinstance(type, int):
+        if type.__class__ is int:
             if type < 0:
                 raise RuntimeError("Device index must not be negative")
             raise RuntimeError("Cannot access accelerator device when none is available.")
@@ -212,7 +212,7 @@ class Size(tuple[int, ...]):
         return Size(tuple.__add__(other, self))
 
     def __mul__(self, count: SupportsIndex, /) -> "Size":
-        return tuple.__new__(Size, tuple.__mul__(self, count))
+        return tuple.__new__(Size, tuple(self) * count)
 
     __rmul__ = __mul__
 

@@ -116,7 +116,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
     indent = len(name) + 1
     if contents is None:
         contents = "[]" if array.size == 0 else _format_array(array, tensor.dtype, indent, options)
-    parts = _attributes(tensor, contents, options)
+    parts = _attributes(tensor, options)
     text = [name, "(", contents]
     # PyTorch counts two more characters than the last line has: the parenthesis and a comma that may follow.
     last_line = len(contents) - contents.rfind("\n") - 1
@@ -132,7 +132,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
     return "".join(text)
 
 
-def _attributes(tensor: Printable, contents: str, options: _Options) -> list[str]:
+def _attributes(tensor: Printable, options: _Options) -> list[str]:
     """What follows the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, where they are not evident."""
     array, dtype = tensor._array, tensor.dtype
     parts = []
@@ -155,7 +155,7 @@ def _is_evident(dtype: dtypes.dtype, empty: bool) -> bool:
 
 
 def format_with(tensor: Printable, specification: str) -> str:
-    """The text of `format(tensor, specification)`: a zero-dimensional tensor formats as its number, any other takes none.
+    """The text of `format(tensor, specification)`: that of its number, if it has no dimensions; others take none.
 
     Raises:
         TypeError: for a specification that is not empty and a tensor with dimensions.

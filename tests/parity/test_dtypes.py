@@ -1,0 +1,160 @@
+"""Dtypes, promotion, devices and sizes against PyTorch."""
+# ruff: noqa: E402
+
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from adjoint import device as places
+from adjoint import dtypes
+
+NAMES = (
+    "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool",
+)  # fmt: skip
+PAIRS = list(itertools.product(NAMES, NAMES))
+ALIASES = ("half", "float", "double", "cfloat", "cdouble", "short", "int", "long")
+SCALARS = (True, 3, 2.5, 1j)
+
+
+@pytest.fixture(autouse=True)
+def _default_dtypes():
+    yield
+    torch.set_default_dtype(torch.float32)
+    dtypes.set_default_dtype(dtypes.float32)
+
+
+def outcome(function, *arguments):
+    """What a call gives: the text of its result, or the type and message of its error."""
+    try:
+        return repr(function(*arguments))
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}"
+
+
+def test_every_dtype_numpy_or_ml_dtypes_has_is_there():
+    numbers = {kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
+    assert {repr(getattr(dtypes, name)) for name in NAMES} <= set(map(repr, numbers))
+    for alias in ALIASES:
+        assert repr(getattr(dtypes, alias)) == repr(getattr(torch, alias))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_attributes(name):
+    ours, theirs = getattr(dtypes, name), getattr(torch, name)
+    for attribute in ("itemsize", "is_floating_point", "is_complex", "is_signed", "abbr"):
+        assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
+    assert repr(ours.to_real()) == repr(theirs.to_real())
+    assert f"torch.{ours.scalar_type}Tensor" == torch.empty(0, dtype=theirs).type()
+    if name != "float16":  # NumPy has no complex32.
+        assert outcome(ours.to_complex) == outcome(theirs.to_complex)
+
+
+@pytest.mark.parametrize("function", ["promote_types", "can_cast"])
+def test_functions_of_two_dtypes(function):
+    for first, second in PAIRS:
+        ours = outcome(getattr(dtypes, function), getattr(dtypes, first), getattr(dtypes, second))
+        theirs = outcome(getattr(torch, function), getattr(torch, first), getattr(torch, second))
+        assert ours == theirs, (first, second)
+    for wrong in [(3, torch.int8), ("x", 4)]:
+        assert outcome(getattr(dtypes, function), *wrong) == outcome(getattr(torch, function), *wrong)
+
+
+def operands():
+    """Every dtype with and without dimensions, and Python numbers, as PyTorch and as `promote` take them."""
+    for name in NAMES:
+        for rank, shape in ((dtypes.Rank.ZERO_DIM, ()), (dtypes.Rank.DIMENSIONED, (1,))):
+            yield torch.zeros(shape, dtype=getattr(torch, name)), (getattr(dtypes, name), rank)
+    for value in SCALARS:
+        yield value, (dtypes.scalar_dtype(value), dtypes.Rank.SCALAR)
+
+
+@pytest.mark.parametrize("default", ["float32", "float64"])
+def test_promotion_of_operands(default):
+    torch.set_default_dtype(getattr(torch, default))
+    dtypes.set_default_dtype(getattr(dtypes, default))
+    for (first, left), (second, right) in itertools.product(list(operands()), repeat=2):
+        theirs = outcome(torch.result_type, first, second)
+        if theirs == "torch.complex32":
+            theirs = "torch.complex64"
+        assert outcome(dtypes.promote, (left, right)) == theirs, (left, right)
+
+
+@pytest.mark.parametrize("info", ["finfo", "iinfo"])
+@pytest.mark.parametrize("name", NAMES)
+def test_limits(info, name):
+    make, made = getattr(dtypes, info), getattr(torch, info)
+    ours, theirs = outcome(make, getattr(dtypes, name)), outcome(made, getattr(torch, name))
+    assert ours == theirs
+    if "Error" not in theirs:
+        ours, theirs = make(getattr(dtypes, name)), made(getattr(torch, name))
+        for attribute in ("bits", "dtype", "max", "min", "eps", "resolution", "smallest_normal", "tiny"):
+            assert outcome(getattr, ours, attribute, None) == outcome(getattr, theirs, attribute, None), attribute
+
+
+@pytest.mark.parametrize("arguments", [(), (3,), ("float32",)])
+def test_limits_of_no_dtype(arguments):
+    assert outcome(dtypes.finfo, *arguments) == outcome(torch.finfo, *arguments)
+    if arguments:
+        assert outcome(dtypes.iinfo, *arguments) == outcome(torch.iinfo, *arguments)
+
+
+@pytest.mark.parametrize("name", [*NAMES, None, 3])
+def test_default_dtype(name):
+    for module, library in ((dtypes, dtypes), (torch, torch)):
+        kind = getattr(library, name) if isinstance(name, str) else name
+        result = outcome(module.set_default_dtype, kind), repr(module.get_default_dtype())
+        module.set_default_dtype(library.float32)
+        if library is dtypes:
+            ours = result
+    assert ours == result
+
+
+DEVICES = [
+    ("cpu",), ("cpu:0",), ("cuda",), ("cuda:1",), ("meta",), ("mps:0",), ("privateuseone",), ("foo",), ("cpu:",),
+    ("cpu:-1",), ("cpu:01",), ("",), (":0",), ("cuda:x",), ("cuda:00",), ("cuda:99999999999",), (" cpu",), ("CPU",), ("cpu:1:2",),
+    ("cuda", 1), ("cuda", -1), ("cpu", None), ("cpu:0", 1), ("cpu", "a"), ("cpu", True), (0,), (-1,), (1.5,), (None,),
+    (True,),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", DEVICES, ids=repr)
+def test_devices(arguments):
+    if arguments == (0,) and torch.accelerator.is_available():
+        pytest.skip("names an accelerator here")
+    assert outcome(places.device, *arguments) == outcome(torch.device, *arguments)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda torch: torch.Size(),
+        lambda torch: torch.Size([2, 3])[1:],
+        lambda torch: torch.Size([2, 3])[-1],
+        lambda torch: torch.Size([2, 3])[::-1] * 2,
+        lambda torch: (1,) + torch.Size(range(3)) + (4, 5),
+        lambda torch: 3 * torch.Size([2]),
+        lambda torch: torch.Size([2, 3, 0]).numel(),
+        lambda torch: torch.Size([True]),
+        lambda torch: torch.Size([2]) == (2,),
+        lambda torch: torch.Size([1.0]),
+        lambda torch: torch.Size("ab"),
+        lambda torch: torch.Size([1, None]),
+        lambda torch: torch.Size([1]) + [2],
+        lambda torch: torch.Size([1]) + None,
+        lambda torch: torch.Size(3),
+        lambda torch: torch.Size([1], [2]),
+        lambda torch: torch.Size([1])[5],
+        lambda torch: torch.Size([1]) * 2.0,
+        lambda torch: f"{torch.Size([1])}",
+        lambda torch: (torch.strided, torch.contiguous_format, torch.channels_last_3d, torch.preserve_format),
+        lambda torch: torch.layout(),
+        lambda torch: torch.memory_format(),
+        lambda torch: torch.device("cuda:1").__reduce__()[1],
+        lambda torch: torch.device("cpu") == "cpu",
+    ],
+)
+def test_sizes_layouts_and_formats(use):
+    assert outcome(use, places) == outcome(use, torch)
