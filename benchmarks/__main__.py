@@ -49,6 +49,7 @@ def machine() -> dict[str, str]:
         "processor": _processor(),
         "cores": str(os.cpu_count()),
         "threads": str(THREADS),
+        "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
         "python": platform.python_version(),
         "numpy": numpy.__version__,
         "adjoint": adjoint.__version__,

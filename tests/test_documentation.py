@@ -1,0 +1,34 @@
+"""The Python in README.md, CONTRIBUTING.md and docs/ runs and prints what the page says."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_run(page):
+    """The blocks of a page are one session: what an earlier one defines, a later one may use."""
+    names = {}
+    for number, block in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
+        title = f"{page.name}, block {number}"
+        if ">>>" in block:
+            example = doctest.DocTestParser().get_doctest(block, names, title, str(page), 0)
+            output = []
+            results = doctest.DocTestRunner().run(example, out=output.append, clear_globs=False)
+            assert results.failed == 0, "".join(output)
+            names.update(example.globs)
+        else:
+            exec(compile(block, title, "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    assert missing == []

@@ -1,0 +1,193 @@
+"""The shape of the package: imports point downward only, rooms stay small, no drawers."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import adjoint
+
+PACKAGE = Path(adjoint.__file__).parent
+
+# From the top floor down; a module may import from floors below its own and from its own room.
+FLOORS = [
+    {"adjoint"},
+    {"adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization"},
+    {"adjoint.autograd"},
+    {"adjoint.operators"},
+    {"adjoint.tape"},
+    {"adjoint.printing", "adjoint.random"},
+    {"adjoint.tensor"},
+    {"adjoint.kernels"},
+    {"adjoint.dtypes", "adjoint.device", "adjoint._version"},
+]
+
+# Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
+ON_THE_PUBLIC_API = {"adjoint.nn", "adjoint.optim", "adjoint.utils"}
+
+# Imports that point upward, made inside a function when it first runs: (module, what it imports).
+LATE: set[tuple[str, str]] = set()
+
+# `utils` is a name of PyTorch's for two public packages, and for nothing else.
+NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils"}
+DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
+LONGEST = 700
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement: in which module, of which module, and whether it runs only when a function is called."""
+
+    source: str
+    target: str
+    late: bool
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.source} line {self.line} imports {self.target}"
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def room(module: str) -> str:
+    """`adjoint.nn.modules.linear` is in the room `adjoint.nn`; `adjoint` itself is a room."""
+    return ".".join(module.split(".")[:2])
+
+
+def floor(module: str) -> int:
+    return next(number for number, rooms in enumerate(FLOORS) if room(module) in rooms)
+
+
+class Imports(ast.NodeVisitor):
+    """Collects what a module imports; what is imported for type annotations only does not count."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.package = module if FILES[module].name == "__init__.py" else module.rpartition(".")[0]
+        self.depth = 0
+        self.found: list[Import] = []
+
+    def visit_If(self, node: ast.If) -> None:
+        for_types_only = ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+        for child in node.orelse if for_types_only else [*node.body, *node.orelse]:
+            self.visit(child)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.depth += 1
+        self.generic_visit(node)
+        self.depth -= 1
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self.add(alias.name, node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        base = node.module or ""
+        if node.level:
+            parents = self.package.split(".")
+            base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
+        for alias in node.names:
+            self.add(f"{base}.{alias.name}" if f"{base}.{alias.name}" in FILES else base, node)
+
+    def add(self, target: str, node: ast.stmt) -> None:
+        self.found.append(Import(self.module, target, self.depth > 0, node.lineno))
+
+
+def imports_of(module: str) -> list[Import]:
+    visitor = Imports(module)
+    visitor.visit(ast.parse(FILES[module].read_text(encoding="utf-8")))
+    return visitor.found
+
+
+def imports_within() -> Iterator[Import]:
+    for module in FILES:
+        for found in imports_of(module):
+            if found.target.split(".")[0] == "adjoint":
+                yield found
+
+
+def is_allowed(found: Import) -> bool:
+    source, target = room(found.source), room(found.target)
+    if source == target or source == "adjoint":
+        return True
+    if found.late and (source, target) in LATE:
+        return True
+    if source in ON_THE_PUBLIC_API:
+        return target == "adjoint" or target in ON_THE_PUBLIC_API
+    return floor(source) < floor(target)
+
+
+def test_every_module_has_a_floor():
+    placed = set().union(*FLOORS)
+    assert {room(module) for module in FILES} <= placed
+
+
+def test_imports_point_downward_only():
+    assert [str(found) for found in imports_within() if not is_allowed(found)] == []
+
+
+def test_late_imports_that_are_listed_exist():
+    made = {(room(found.source), room(found.target)) for found in imports_within() if found.late}
+    assert made >= LATE
+
+
+@pytest.mark.parametrize("package", ["torch", "tensorflow", "jax"])
+def test_no_other_tensor_library_is_imported(package):
+    guilty = [str(found) for module in FILES for found in imports_of(module) if found.target.split(".")[0] == package]
+    assert guilty == []
+
+
+def test_optional_packages_are_imported_where_they_are_used():
+    always = {"numpy", "ml_dtypes", "adjoint"}
+    import sys
+
+    outside = [
+        str(found)
+        for module in FILES
+        for found in imports_of(module)
+        if not found.late and found.target.split(".")[0] not in always | sys.stdlib_module_names
+    ]
+    assert outside == []
+
+
+def test_there_is_no_drawer():
+    drawers = [
+        module for module in FILES if module.rpartition(".")[2].lstrip("_") in DRAWERS and module not in NOT_DRAWERS
+    ]
+    assert drawers == []
+
+
+def test_no_file_is_two_rooms():
+    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in FILES.items()}
+    assert {module: length for module, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_every_module_says_what_it_is_for():
+    silent = [
+        module for module, path in FILES.items() if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+def test_the_package_is_typed():
+    assert (PACKAGE / "py.typed").exists()
+
+
+# ---------------------------------------------------------------- the rule itself
+
+
+def test_the_rule_catches_what_it_is_there_to_catch():
+    assert not is_allowed(Import("adjoint.kernels.pointwise", "adjoint.tensor", late=False, line=1))
+    assert not is_allowed(Import("adjoint.kernels.pointwise", "adjoint", late=True, line=1))
+    assert not is_allowed(Import("adjoint.nn.modules.linear", "adjoint.tape.nodes", late=False, line=1))
+    assert not is_allowed(Import("adjoint.printing", "adjoint.random", late=False, line=1))
+    assert is_allowed(Import("adjoint.operators.view", "adjoint.tape.nodes", late=False, line=1))
+    assert is_allowed(Import("adjoint.nn.modules.linear", "adjoint", late=False, line=1))

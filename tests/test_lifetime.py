@@ -1,0 +1,280 @@
+"""Graphs die by reference counting alone: with the collector off nothing is left behind, however deep or long."""
+
+import gc
+import sys
+import weakref
+from pathlib import Path
+
+import pytest
+
+import adjoint as torch
+from adjoint import nn
+
+STATM = Path("/proc/self/statm")
+PAGE = 4096
+
+
+@pytest.fixture(autouse=True)
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def resident_bytes():
+    return int(STATM.read_text().split()[1]) * PAGE if STATM.exists() else 0
+
+
+def training(make_optimizer):
+    """A function that makes one step of training of a small model."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = make_optimizer(model.parameters())
+    x, target = torch.randn(16, 4), torch.arange(16) % 3
+
+    def step():
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), target)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def growth(step, warm_up, steps):
+    """Python memory blocks and resident bytes that `steps` further steps leave behind."""
+    for _ in range(warm_up):
+        step()
+    blocks, resident = sys.getallocatedblocks(), resident_bytes()
+    for _ in range(steps):
+        step()
+    return sys.getallocatedblocks() - blocks, resident_bytes() - resident
+
+
+def test_ten_thousand_training_steps_leave_nothing_behind():
+    blocks, resident = growth(training(lambda p: torch.optim.SGD(p, lr=0.01)), warm_up=100, steps=10_000)
+    assert blocks < 100
+    assert resident < 2_000_000
+
+
+@pytest.mark.parametrize(
+    "make_optimizer",
+    [
+        lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, nesterov=True, weight_decay=1e-4),
+        lambda p: torch.optim.Adam(p, lr=0.01),
+        lambda p: torch.optim.AdamW(p, lr=0.01),
+    ],
+    ids=["SGD with momentum", "Adam", "AdamW"],
+)
+def test_other_optimizers_leave_nothing_behind(make_optimizer):
+    blocks, resident = growth(training(make_optimizer), warm_up=100, steps=1_000)
+    assert blocks < 100
+    assert resident < 2_000_000
+
+
+def deep_chain(length):
+    x = torch.ones(1, requires_grad=True)
+    y = x
+    for _ in range(length):
+        y = y * 1.0
+    return x, y
+
+
+def test_a_chain_of_a_million_nodes_records_runs_backward_and_dies():
+    x, y = deep_chain(10)  # whatever the first chain makes once
+    y.backward()
+    del x, y
+    before = sys.getallocatedblocks()
+    x, y = deep_chain(1_000_000)
+    y.backward()
+    assert x.grad.item() == 1.0
+    del x, y
+    assert sys.getallocatedblocks() - before < 1_000
+
+
+def test_a_chain_of_a_million_nodes_dies_without_backward():
+    before = sys.getallocatedblocks()
+    x, y = deep_chain(1_000_000)
+    del x, y
+    assert sys.getallocatedblocks() - before < 1_000
+
+
+# ---------------------------------------------------------------- no reference cycles
+
+
+GRAPHS = {}
+
+
+def graph(function):
+    """Register a function that takes a leaf of shape (4, 4) and returns tensors that must die when they are dropped."""
+    GRAPHS[function.__name__] = function
+    return function
+
+
+@graph
+def arithmetic(x):
+    y = (x * x + x / 2 - x).sum()
+    y.backward()
+    return [y]
+
+
+@graph
+def arithmetic_without_backward(x):
+    return [(x * x + x / 2 - x).sum()]
+
+
+@graph
+def saved_results(x):
+    y = torch.softmax(x.exp().tanh().sigmoid(), dim=1)
+    return [y, y.sqrt()]
+
+
+@graph
+def views(x):
+    rows = x.t()[1:].reshape(-1).view(3, 4).unbind()
+    return [*rows, x.unsqueeze(0).expand(3, 4, 4)]
+
+
+@graph
+def in_place_on_a_view(x):
+    base = x * 2
+    view = base[0]
+    view.mul_(3)
+    view.add_(base[1])
+    base.sum().backward()
+    return [base, view]
+
+
+@graph
+def in_place_chain(x):
+    y = x * 1
+    for _ in range(10):
+        y.mul_(2).add_(1)
+    y[0] = 0
+    y.sum().backward()
+    return [y]
+
+
+@graph
+def indexing(x):
+    y = x[torch.tensor([0, 1]), torch.tensor([1, 2])] + x[x > 0].sum()
+    return [y]
+
+
+@graph
+def several_outputs(x):
+    values, indices = x.max(dim=0)
+    return [values, indices, *x.topk(2), *x.split(2)]
+
+
+@graph
+def higher_derivatives(x):
+    y = (x**3).sum()
+    (first,) = torch.autograd.grad(y, x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
+    return [y, first, second]
+
+
+@graph
+def retained_gradients(x):
+    y = x * 2
+    y.retain_grad()
+    (y * y).sum().backward()
+    return [y]
+
+
+@graph
+def tensor_hooks(x):
+    y = x * 2
+    y.register_hook(lambda grad: grad * 2)
+    y.grad_fn.register_hook(lambda inputs, outputs: None)
+    y.sum().backward()
+    return [y]
+
+
+@graph
+def saved_tensors_hooks(x):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        y = x.exp() * x
+    y.sum().backward()
+    return [y]
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        result = x * factor
+        ctx.save_for_backward(x, result)
+        ctx.factor = factor
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        _ = ctx.saved_tensors
+        return grad * ctx.factor, None
+
+
+@graph
+def custom_function(x):
+    y = Scale.apply(x, 2.0)
+    y.sum().backward()
+    return [y]
+
+
+@graph
+def custom_function_without_backward(x):
+    return [Scale.apply(Scale.apply(x, 2.0), 3.0)]
+
+
+@graph
+def module(x):
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2))
+    loss = nn.functional.cross_entropy(model(x), torch.tensor([0, 1, 0, 1]))
+    loss.backward()
+    return [loss, *model.parameters()]
+
+
+@graph
+def failed_backward(x):
+    y = x * x
+    z = y.exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError):
+        (z * y).sum().backward(torch.ones(2))
+    return [y, z]
+
+
+@graph
+def saved_attributes_looked_at(x):
+    y = x.pow(2).exp()
+    _ = y.grad_fn._saved_result, y.grad_fn.next_functions, y.grad_fn.metadata
+    return [y]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graph_dies_at_once_without_the_collector(name):
+    make = GRAPHS[name]
+    make(torch.randn(4, 4, requires_grad=True))  # whatever the first call makes once
+    gc.collect()
+
+    leaf = torch.randn(4, 4, requires_grad=True)
+    tensors = make(leaf)
+    watched = [weakref.ref(tensor) for tensor in (*tensors, leaf)]
+    del tensors, leaf
+    assert [ref() for ref in watched] == [None] * len(watched)
+    assert gc.collect() == 0
+
+
+def test_modules_and_optimizers_die_at_once_too():
+    def make():
+        model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+        optimizer = torch.optim.Adam(model.parameters())
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        return [weakref.ref(thing) for thing in (model, model[0], model[0].weight)]
+
+    make()
+    gc.collect()
+    assert [ref() for ref in make()] == [None] * 3

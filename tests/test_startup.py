@@ -1,0 +1,57 @@
+"""`import adjoint` is quick and brings nothing along that the user did not ask for."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+ROUNDS = 7
+LARGEST_RATIO = 2.2
+
+
+def run(program):
+    """Standard output of a program in a fresh interpreter, read as JSON."""
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return json.loads(finished.stdout)
+
+
+def import_time(module):
+    program = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+    return run(program)
+
+
+@pytest.fixture(scope="module")
+def imported():
+    """Top-level packages in `sys.modules` after `import adjoint`, less those after `import numpy, ml_dtypes`."""
+    program = "import json, sys, {}; print(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    return set(run(program.format("adjoint"))) - set(run(program.format("numpy, ml_dtypes")))
+
+
+@pytest.mark.parametrize("package", ["torch", "scipy", "matplotlib", "sklearn", "tqdm", "numba", "pytest"])
+def test_import_does_not_bring_along(imported, package):
+    assert package not in imported
+
+
+def test_import_brings_along_only_the_standard_library(imported):
+    assert imported - set(sys.stdlib_module_names) == {"adjoint"}
+
+
+def test_import_prints_and_warns_nothing():
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "import adjoint"], capture_output=True, text=True, check=True
+    )
+    assert (finished.stdout, finished.stderr) == ("", "")
+
+
+def test_import_takes_at_most_twice_as_long_as_that_of_numpy():
+    """The best of several, taken in turn: the least disturbed import of each."""
+    times = {"numpy": [], "adjoint": []}
+    for module in [*times] * (ROUNDS + 1):
+        times[module].append(import_time(module))
+    best = {module: min(values[1:]) for module, values in times.items()}
+    ratio = best["adjoint"] / best["numpy"]
+    print(
+        f"import numpy {best['numpy'] * 1e3:.0f} ms, import adjoint {best['adjoint'] * 1e3:.0f} ms: {ratio:.2f} times"
+    )
+    assert ratio <= LARGEST_RATIO

@@ -1,0 +1,181 @@
+"""Threads: modes and hooks belong to one thread; backward may run in many at once and loses no gradient."""
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import adjoint as torch
+from adjoint import nn
+
+
+@pytest.fixture
+def eager_switching():
+    """Let the interpreter change threads as often as it can, so that a race is met."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def run_together(count, function):
+    """Call `function(number)` in `count` threads that all start at the same moment; return the results in order."""
+    barrier = threading.Barrier(count)
+
+    def start(number):
+        barrier.wait()
+        return function(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(start, range(count)))
+
+
+def train(seed):
+    """Losses of a model trained on data of its own, from weights that the seed gives."""
+    generator = torch.Generator().manual_seed(seed)
+    weight = torch.randn(4, 3, generator=generator).requires_grad_()
+    x, y = torch.randn(16, 4, generator=generator), torch.randn(16, 3, generator=generator)
+    optimizer = torch.optim.SGD([weight], lr=0.05, momentum=0.9)
+    losses = []
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(torch.tanh(x @ weight), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_ten_threads_train_as_one_after_the_other(eager_switching):
+    assert run_together(10, train) == [train(seed) for seed in range(10)]
+
+
+def test_backward_in_many_threads_over_shared_leaves_loses_no_gradient(eager_switching):
+    threads, repeats = 8, 100
+    weight = torch.zeros(3, requires_grad=True)
+    bias = torch.zeros((), requires_grad=True)
+
+    def accumulate(number):
+        for _ in range(repeats):
+            (weight * float(number) + bias).sum().backward()
+
+    run_together(threads, accumulate)
+    assert weight.grad.tolist() == [repeats * sum(range(threads))] * 3
+    assert bias.grad.item() == 3.0 * repeats * threads
+
+
+def test_backward_in_many_threads_through_one_retained_graph(eager_switching):
+    threads, repeats = 8, 50
+    x = torch.ones(2, requires_grad=True)
+    y = (x * x * 3.0).sum()
+
+    def again(_):
+        for _ in range(repeats):
+            y.backward(retain_graph=True)
+
+    run_together(threads, again)
+    assert x.grad.tolist() == [6.0 * threads * repeats] * 2
+
+
+def test_grad_in_many_threads_does_not_mix(eager_switching):
+    x = torch.ones(2, requires_grad=True)
+
+    def derivative(number):
+        return [torch.autograd.grad((x * number).sum(), x)[0].tolist() for _ in range(50)]
+
+    for number, found in enumerate(run_together(8, derivative)):
+        assert found == [[number, number]] * 50
+    assert x.grad is None
+
+
+def test_hooks_of_shared_leaves_run_once_for_each_backward(eager_switching):
+    calls = []
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(lambda grad: calls.append(grad.sum().item()))
+    run_together(8, lambda number: (x * number).sum().backward())
+    assert sorted(calls) == [2.0 * number for number in range(8)]
+
+
+def test_graph_made_in_one_thread_runs_backward_in_another():
+    x = torch.ones(2, requires_grad=True)
+    y = (x * 2).sum()
+    thread = threading.Thread(target=y.backward)
+    thread.start()
+    thread.join()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def in_new_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+def test_grad_mode_is_of_one_thread():
+    with torch.no_grad():
+        assert not torch.is_grad_enabled()
+        assert in_new_thread(torch.is_grad_enabled)
+    with torch.inference_mode():
+        assert torch.is_inference_mode_enabled()
+        assert not in_new_thread(torch.is_inference_mode_enabled)
+
+    def turn_off():
+        torch.set_grad_enabled(False)
+        return torch.is_grad_enabled()
+
+    assert not in_new_thread(turn_off)
+    assert torch.is_grad_enabled()
+
+
+def test_modes_do_not_leak_between_threads_that_run_at_once(eager_switching):
+    x = torch.ones(2, requires_grad=True)
+
+    def record(number):
+        seen = set()
+        for _ in range(100):
+            if number % 2:
+                with torch.no_grad():
+                    seen.add((x * 2).requires_grad)
+            else:
+                seen.add((x * 2).requires_grad)
+        return seen
+
+    assert run_together(8, record) == [{True}, {False}] * 4
+
+
+def test_saved_tensors_hooks_are_of_one_thread():
+    packed = []
+    x = torch.ones(2, requires_grad=True)
+
+    def pack(tensor):
+        packed.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        in_new_thread(lambda: x.pow(2))
+        assert packed == []
+        x.pow(2)
+        assert len(packed) == 1
+
+
+def test_an_error_in_one_thread_leaves_the_others_alone(eager_switching):
+    class Fails(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise ValueError("meant to fail")
+
+    x = torch.zeros(1, requires_grad=True)
+
+    def backward(number):
+        if number % 2:
+            with pytest.raises(ValueError, match="meant to fail"):
+                Fails.apply(x).sum().backward()
+        else:
+            (x * 1.0).sum().backward()
+
+    run_together(8, backward)
+    assert x.grad.item() == 4.0
