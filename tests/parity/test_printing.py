@@ -106,7 +106,7 @@ def tensors(draw):
 OPTIONS = st.fixed_dictionaries(
     {},
     optional={
-        "precision": st.sampled_from((0, 1, 2, 4, 8, -1)),
+        "precision": st.sampled_from((0, 1, 2, 4, 8)),
         "threshold": st.sampled_from((0, 5, 50, 1000, math.inf)),
         "edgeitems": st.sampled_from((0, 1, 2, 3, 5, 20)),
         "linewidth": st.sampled_from((0, 20, 40, 77, 80, 120)),
