@@ -115,8 +115,8 @@ def test_default_dtype(name):
 DEVICES = [
     ("cpu",), ("cpu:0",), ("cuda",), ("cuda:1",), ("meta",), ("mps:0",), ("privateuseone",), ("foo",), ("cpu:",),
     ("cpu:-1",), ("cpu:01",), ("",), (":0",), ("cuda:x",), ("cuda:00",), ("cuda:99999999999",), (" cpu",),
-    ("CPU",), ("cpu:1:2",), ("cuda", 1), ("cuda", -1), ("cpu", None), ("cpu:0", 1), ("cpu", "a"), ("cpu", True), (0,), (-1,), (1.5,),
-    (None,), (True,),
+    ("CPU",), ("cpu:1:2",), ("cuda", 1), ("cuda", -1), ("cpu", None), ("cpu:0", 1), ("cpu", "a"), ("cpu", True), (0,),
+    (-1,), (1.5,), (None,), (True,),
 ]  # fmt: skip
 
 
