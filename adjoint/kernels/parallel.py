@@ -1,0 +1,148 @@
+"""Threads for large arrays: rows are cut into tiles that stay in cache; threads take tiles until none is left.
+
+NumPy releases the interpreter lock inside its loops, so threads of Python overlap where tiles are large enough. The
+calling thread always works too and never waits for a thread that has not started, so a busy machine costs little.
+"""
+
+import contextvars
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+__all__ = ["get_num_threads", "parallel_rows", "set_num_threads"]
+
+TILE_BYTES = 1 << 18
+"""About how many bytes of rows one call of the function gets: with scratch it fits a core's second-level cache."""
+
+PARALLEL_BYTES = 1 << 20
+"""Less work than this is done by the calling thread alone; waking another costs some ten microseconds."""
+
+_here = threading.local()
+_lock = threading.Lock()
+_jobs: "SimpleQueue[tuple[contextvars.Context, _Job]]" = SimpleQueue()
+_workers: list[threading.Thread] = []
+
+
+def _default_num_threads() -> int:
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+_num_threads = _default_num_threads()
+
+
+def get_num_threads() -> int:
+    """How many threads a kernel may use, the calling one included."""
+    return _num_threads
+
+
+def set_num_threads(n: int) -> None:
+    """Let kernels use up to `n` threads.
+
+    Raises:
+        RuntimeError: if `n` is not a positive int.
+    """
+    global _num_threads
+    if not isinstance(n, int) or isinstance(n, bool):
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
+    if n <= 0:
+        raise RuntimeError("set_num_threads expects a positive integer")
+    _num_threads = n
+
+
+class _Job:
+    """One call of `parallel_rows`: tiles not yet taken, tiles not yet finished, and the first error."""
+
+    def __init__(self, function: Callable[[int, int], object], n_rows: int, tile_rows: int) -> None:
+        self.function = function
+        self.n_rows = n_rows
+        self.tile_rows = tile_rows
+        self.take = itertools.count(0, tile_rows).__next__  # atomic
+        self.unfinished = -(-n_rows // tile_rows)
+        self.lock = threading.Lock()
+        self.finished = threading.Lock()
+        self.finished.acquire()
+        self.error: BaseException | None = None
+
+    def work(self) -> None:
+        """Take tiles until none is left."""
+        while (start := self.take()) < self.n_rows:
+            try:
+                if self.error is None:
+                    self.function(start, min(start + self.tile_rows, self.n_rows))
+            except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
+                self.error = self.error or error
+            with self.lock:
+                self.unfinished -= 1
+                if self.unfinished == 0:
+                    self.finished.release()
+
+
+def _serve() -> None:
+    _here.is_worker = True
+    while True:
+        context, job = _jobs.get()
+        context.run(job.work)  # the caller's numpy.errstate holds here too
+        del context, job
+
+
+def _start_workers(n: int) -> None:
+    with _lock:
+        while len(_workers) < n:
+            worker = threading.Thread(target=_serve, name=f"adjoint-{len(_workers)}", daemon=True)
+            _workers.append(worker)
+            worker.start()
+
+
+def _forget_workers() -> None:
+    """A forked child has none of its parent's threads."""
+    global _jobs, _lock
+    _jobs = SimpleQueue()
+    _lock = threading.Lock()
+    _workers.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_workers)
+
+
+def parallel_rows(function: Callable[[int, int], object], n_rows: int, row_bytes: int) -> None:
+    """Call `function(start, stop)` for consecutive row ranges that together cover `range(n_rows)`, on several threads.
+
+    Ranges do not overlap, so a function that writes only its own rows needs no lock. `row_bytes` is how much memory
+    one row touches; ranges are cut so that each stays in cache. Small work stays on the calling thread, and so does
+    work inside a worker.
+
+    Raises:
+        BaseException: the first error that `function` raised.
+    """
+    if n_rows <= 0:
+        return
+    tile_rows = max(1, TILE_BYTES // max(row_bytes, 1))
+    if tile_rows >= n_rows and n_rows * row_bytes < PARALLEL_BYTES:
+        function(0, n_rows)
+        return
+    threads = min(_num_threads, -(-n_rows // tile_rows))
+    if threads == 1 or n_rows * row_bytes < PARALLEL_BYTES or getattr(_here, "is_worker", False):
+        for start in range(0, n_rows, tile_rows):
+            function(start, min(start + tile_rows, n_rows))
+        return
+    _start_workers(threads - 1)
+    job = _Job(function, n_rows, tile_rows)
+    for _ in range(threads - 1):
+        _jobs.put((contextvars.copy_context(), job))
+    job.work()
+    job.finished.acquire()
+    error = job.error
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error, job  # the traceback holds this frame: leave no cycle
