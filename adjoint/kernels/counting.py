@@ -6,7 +6,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from adjoint.kernels.dimensions import normalize_dim
-from adjoint.kernels.precision import is_floating, is_inexact, type_name
+from adjoint.kernels.precision import is_floating, type_name, widen
 from adjoint.kernels.sorting import sort, take_last
 
 __all__ = ["bincount", "bucketize", "histc", "searchsorted", "unique", "unique_consecutive"]
@@ -49,6 +49,8 @@ def unique(x: ndarray, sorted: bool = True, dim: int | None = None) -> Triple:
 def unique_consecutive(x: ndarray, dim: int | None = None) -> Triple:
     """The first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths."""
     if dim is None:
+        if x.dtype.kind == "c":
+            raise NotImplementedError(f"\"unique\" not implemented for '{type_name(x.dtype)}'")
         flat = x.reshape(-1)
         distinct, inverse, counts = _runs(flat, _starts(flat.reshape(-1, 1)))
         return distinct, inverse.reshape(x.shape), counts
@@ -100,10 +102,10 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if not is_floating(x.dtype):
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_name(x.dtype)}'")
-    flat = x.reshape(-1).astype(numpy.float64)
-    low, high = float(min), float(max)
+    flat = widen(x).reshape(-1)
+    low, high = flat.dtype.type(min), flat.dtype.type(max)
     if low == high and x.size:
-        low, high = float(flat.min()), float(flat.max())
+        low, high = flat.min(), flat.max()
     if low == high:
         low, high = low - 1, high + 1
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -111,7 +113,7 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
     inside = flat[(flat >= low) & (flat <= high)]
-    bin_of = ((inside - low) * bins / (high - low)).astype(_INT64)
+    bin_of = ((inside - low) * low.dtype.type(bins) / (high - low)).astype(_INT64)
     numpy.minimum(bin_of, bins - 1, out=bin_of)
     return numpy.bincount(bin_of, minlength=bins).astype(x.dtype)
 
@@ -171,7 +173,7 @@ def searchsorted(
     right = right or side == "right"
     if sorter is not None:
         sorted_sequence = take_last(sorted_sequence, sorter)
-    if sorted_sequence.ndim == 1:
+    if sorted_sequence.ndim == 1 and not _has_nan(sorted_sequence):
         found = asarray(numpy.searchsorted(sorted_sequence, values, "right" if right else "left"))
     else:
         found = _search_rows(sorted_sequence, values, right)
@@ -189,17 +191,20 @@ def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)
 
 
+def _has_nan(x: ndarray) -> bool:
+    return is_floating(x.dtype) and bool(numpy.isnan(x).any())
+
+
 def _search_rows(sequences: ndarray, values: ndarray, right: bool) -> ndarray:
-    """Binary search in every row at once."""
+    """Binary search in every row at once. A nan in a sequence counts as less than any value."""
     length = sequences.shape[-1]
     low = numpy.zeros(values.shape, _INT64)
     high = numpy.full(values.shape, length)
     for _ in range(length.bit_length()):
         middle = (low + high) // 2
-        probe = take_last(sequences, numpy.minimum(middle, length - 1))
-        after = (~(values < probe) if right else ~(values <= probe)) & (middle < high)
-        if is_inexact(sequences.dtype):
-            after &= ~numpy.isnan(probe) | (numpy.isnan(values) if right else False)
+        middle_or_last = numpy.minimum(middle, length - 1)
+        probe = sequences[middle_or_last] if sequences.ndim == 1 else take_last(sequences, middle_or_last)
+        after = (~(probe > values) if right else ~(probe >= values)) & (middle < high)
         low = numpy.where(after, middle + 1, low)
         high = numpy.where(after, high, middle)
     return low
@@ -224,6 +229,8 @@ def _check_search(sequence: ndarray, values: ndarray, right: bool, side: str | N
             f"input value tensor must match, but we got boundaries tensor {list(sequence.shape)} and input value tensor "
             f"{list(values.shape)}"
         )
+    if sequence.dtype.kind in "bc":
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{type_name(sequence.dtype)}'")
     if sorter is None:
         return
     if sorter.shape != sequence.shape:

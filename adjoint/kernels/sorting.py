@@ -52,10 +52,10 @@ def _sort_last(x: ndarray, descending: bool) -> Pair:
     if length >= _PACK_FROM and (packable := _packable(x)) is not None:
         return _sort_packed(x, packable, descending)
     if not descending:
-        order = x.argsort(-1, kind="stable")
+        order = widen(x).argsort(-1, kind="stable")
         return take_last(x, order), order
     # Ascending from the other end: reversed twice, equal elements are back in their order.
-    order = x[..., ::-1].argsort(-1, kind="stable")[..., ::-1]
+    order = widen(x[..., ::-1]).argsort(-1, kind="stable")[..., ::-1]
     numpy.subtract(length - 1, order, out=order)
     return take_last(x, order), order
 
@@ -64,6 +64,8 @@ def take_last(x: ndarray, indices: ndarray) -> ndarray:
     """Elements of `x` along its last dimension as `numpy.take_along_axis` picks them, cheaper for small arrays."""
     if x.ndim == 1:
         return asarray(x[indices])
+    if indices.size == 0:
+        return numpy.empty(indices.shape, x.dtype)
     rows = x.reshape(-1, x.shape[-1])
     picked = rows[numpy.arange(len(rows))[:, None], indices.reshape(len(rows), indices.shape[-1])]
     return picked.reshape(indices.shape)
@@ -136,11 +138,11 @@ def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool =
         return x.copy(), asarray(0, _INT64)
     along_last = x.swapaxes(dim, -1)
     length = x.shape[dim]
-    if 8 * k >= length or length < 64:
+    if k == 0 or 8 * k >= length or length < 64:
         values, indices = _sort_last(along_last, descending=largest)
         values, indices = values[..., :k], indices[..., :k]
     else:
-        kth = length - k if largest else max(k - 1, 0)
+        kth = length - k if largest else k - 1
         chosen = widen(along_last).argpartition(kth, -1)
         indices = numpy.sort(chosen[..., kth:] if largest else chosen[..., :k], -1)
         values, order = _sort_last(take_last(along_last, indices), descending=largest)
@@ -165,7 +167,7 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= (x.shape[dim] if x.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    _refuse_unordered("kthvalue", x)
+    _refuse_unordered("kthvalue_cpu", x)
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     return _pick(x, dim, _kth_index(x.swapaxes(dim, -1), k - 1), keepdim)
@@ -173,13 +175,13 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
 
 def _refuse_unordered(name: str, x: ndarray) -> None:
     if x.dtype.kind in "bc" and x.size:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(x.dtype)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(x.dtype)}'")
 
 
 def _kth_index(x: ndarray, k: int) -> ndarray:
     """Where the element is that sorting the last dimension would bring to position `k`; that dimension has length 1."""
     if x.shape[-1] < _PACK_FROM:
-        return x.argsort(-1, kind="stable")[..., k : k + 1]
+        return widen(x).argsort(-1, kind="stable")[..., k : k + 1]
     return widen(x).argpartition(k, -1)[..., k : k + 1]
 
 
@@ -201,7 +203,7 @@ def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
         NotImplementedError: for bool and complex numbers.
         IndexError: if `dim` is empty or out of range.
     """
-    return _median("median", x, dim, keepdim, ignore_nan=False)
+    return _median(x, dim, keepdim, ignore_nan=False)
 
 
 def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
@@ -211,11 +213,11 @@ def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair
         NotImplementedError: for bool and complex numbers.
         IndexError: if `dim` is empty or out of range.
     """
-    return _median("nanmedian", x, dim, keepdim, ignore_nan=True)
+    return _median(x, dim, keepdim, ignore_nan=True)
 
 
-def _median(name: str, x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> Pair:
-    _refuse_unordered("median", x)
+def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> Pair:
+    _refuse_unordered("median_cpu" if dim is None else "median_out", x)
     if dim is None:
         if x.size == 0:
             nothing = math.nan if is_inexact(x.dtype) else numpy.iinfo(x.dtype).min
@@ -225,11 +227,11 @@ def _median(name: str, x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     if x.shape[dim] == 0:
-        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+        raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
     along_last = x.swapaxes(dim, -1)
     if not is_floating(x.dtype) or not (nan := numpy.isnan(along_last)).any():
         return _pick(x, dim, _kth_index(along_last, (x.shape[dim] - 1) // 2), keepdim)
-    order = along_last.argsort(-1, kind="stable")
+    order = widen(along_last).argsort(-1, kind="stable")
     numbers = x.shape[dim] - nan.sum(-1, keepdims=True)
     if ignore_nan:
         rank = numpy.maximum(numbers - 1, 0) // 2
@@ -320,22 +322,24 @@ def _interpolate(ordered: ndarray, ranks: ndarray, interpolation: str) -> ndarra
         ranks = numpy.ceil(ranks)
     below = numpy.floor(ranks)
     lower = take_last(ordered, below.astype(_INT64))
+    if interpolation not in ("linear", "midpoint"):
+        return lower
     upper = take_last(ordered, numpy.ceil(ranks).astype(_INT64))
     weight = ordered.dtype.type(0.5) if interpolation == "midpoint" else ranks - below
-    step = numpy.where(lower == upper, ordered.dtype.type(0), upper - lower)
+    step = upper - lower
     return numpy.where(weight < 0.5, lower + weight * step, upper - (1 - weight) * step)
 
 
 def _check_quantile(x: ndarray, q: ndarray | float, interpolation: str) -> ndarray:
     """The fractions as an array, after checks."""
-    if x.dtype.char not in "fd":
-        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if not isinstance(q, ndarray):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         q = asarray(q, x.dtype)
     if x.size == 0:
         raise RuntimeError("quantile() input tensor must be non-empty")
+    if x.dtype.char not in "fd":
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if q.ndim > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q.dtype != x.dtype:
