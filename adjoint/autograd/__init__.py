@@ -1,0 +1,1 @@
+"""Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""

@@ -1,0 +1,65 @@
+"""Adding a gradient to `.grad` of a leaf: the buffer is taken over where nobody else has it, copied where somebody may."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import numpy
+
+from ..tape.saved import shared_counter
+from ..tensor import Tensor, as_array, ndarray, new, wrap
+
+_LOCKS = tuple(threading.Lock() for _ in range(64))
+
+
+def _measure() -> int:
+    """What `sys.getrefcount` says of an array that only a caller's argument holds, in the interpreter at hand."""
+    return _as_in_accumulate(numpy.empty(1))
+
+
+def _as_in_accumulate(grad: Any) -> int:
+    return sys.getrefcount(grad)
+
+
+_UNSHARED = _measure() + 1
+"""The engine passes the gradient through one more frame."""
+
+
+def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
+    """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`."""
+    with _LOCKS[(id(leaf) >> 6) & 63]:
+        held = leaf._grad
+        if create_graph:
+            leaf._grad = own(grad, leaf) if held is None else held + grad
+        elif held is None:
+            if type(grad) is not ndarray:
+                grad = as_array(grad)
+            if grad.base is not None or sys.getrefcount(grad) > _UNSHARED or grad.strides != leaf._array.strides:
+                grad = laid_out_like(grad, leaf._array)
+            result: Tensor = new(Tensor)
+            result._array = grad
+            result._edge = result._grad = result._base = result._counter = result._extra = None
+            leaf._grad = result
+        elif held._edge is None:
+            array = held._array
+            if array.flags.writeable:
+                numpy.add(array, grad, out=array)
+                shared_counter(held)[0] += 1
+            else:
+                held._array = array + grad
+        else:
+            leaf._grad = wrap((held._array + grad))
+
+
+def own(grad: Tensor, leaf: Tensor) -> Tensor:
+    """`grad` as a tensor of its own, still connected to its history."""
+    return grad.clone()  # type: ignore[attr-defined,no-any-return]
+
+
+def laid_out_like(grad: Any, array: Any) -> Any:
+    """A copy of `grad`, with the strides of `array` where those leave no gaps."""
+    copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
+    copy[...] = grad
+    return copy

@@ -1,0 +1,253 @@
+"""The engine: walks the recorded graph from the roots and brings every gradient to where it belongs.
+
+Nodes are numbered as they are recorded, and an edge always leads to a node that existed before; so descending order of
+their numbers is an order in which all gradients into a node have arrived when its turn comes. A first pass finds
+the reachable nodes and counts how often each leaf is used; a second visits the nodes in that order. A leaf accumulates
+as soon as its last gradient is in. There is no recursion: a graph may be a million nodes deep.
+
+In an ordinary backward gradients are bare arrays; under `create_graph=True` they are tensors, and what is computed on
+them is recorded. State is local to the call, so backward may run in many threads and within a backward.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+import numpy
+
+from ..dtypes import from_numpy
+from ..kernels.broadcast import can_expand, sum_to_shape
+from ..operators.build import tensors as tensor_operators
+from ..tape.node import Node, explain, live_accumulator
+from ..tensor import Tensor, as_array
+from .accumulate import accumulate
+from .hooks import run_accumulator, run_leaf_hooks, run_tensor_hooks, run_with_hooks
+
+_by_sequence = attrgetter("sequence")
+
+
+class Capture:
+    """The inputs whose gradients are asked for: by leaf, and by (node, output_nr)."""
+
+    def __init__(self) -> None:
+        self.leaves: dict[Tensor, Any] = {}
+        self.outputs: dict[Node, dict[int, Any]] = {}
+
+    def add(self, edge: Any) -> None:
+        """Ask for the gradient that arrives at `edge`."""
+        if type(edge) is tuple:
+            self.outputs.setdefault(edge[0], {})[edge[1]] = None
+        else:
+            self.leaves[edge] = None
+
+    def value(self, edge: Any) -> Any:
+        """The gradient that arrived, None if none did."""
+        return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
+
+
+def run(roots: list[Any], grads: list[Any], keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
+    """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`.
+
+    Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are
+    only stored in `capture`.
+    """
+    order, uses = discover(roots)
+    needed = None
+    if capture is not None:
+        needed = find_needed(order, capture)
+    buffers: dict[Any, Any] = {}
+    for edge, grad in zip(roots, grads, strict=True):
+        if edge is not None:
+            deliver(edge, grad, buffers)
+            if type(edge) is not tuple:
+                uses[edge] -= 1
+                if not uses[edge]:
+                    finish_leaf(edge, buffers.pop(edge), create_graph, capture, accumulating)
+    for node in order:
+        grad = buffers.pop(node, None)
+        if grad is None:
+            if not node.runs_undefined or (needed is not None and node not in needed):
+                continue_undefined(node, uses, buffers, create_graph, capture, accumulating, needed)
+                continue
+            grad = [None] * len(node.shape)
+        hooked = capture is not None and node in capture.outputs
+        if hooked:
+            grad = capture_outputs(node, grad, capture, create_graph)
+        if needed is not None and node not in needed:
+            continue
+        if node.hooks is None:
+            try:
+                results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+            except Exception as error:
+                explain(error, node)
+                raise
+        else:
+            results = run_with_hooks(node, grad, keep, create_graph, hooked)
+        for edge, result in zip(node.edges, results, strict=True):
+            if edge is None:
+                continue
+            if type(edge) is tuple:
+                if result is None:
+                    continue
+                target = edge[0]
+                if result.shape != target.shape or result.dtype is not target.dtype:
+                    if type(target.shape) is list:
+                        deliver(edge, result, buffers, node)
+                        continue
+                    result = conform(result, target.shape, target.dtype, node)
+                held = buffers.get(target)
+                buffers[target] = result if held is None else held + result
+            else:
+                if result is not None:
+                    array = edge._array
+                    if result.shape != array.shape or result.dtype is not array.dtype:
+                        result = conform(result, array.shape, array.dtype, node)
+                    held = buffers.get(edge)
+                    buffers[edge] = result if held is None else held + result
+                left = uses[edge] - 1
+                uses[edge] = left
+                if not left and edge in buffers:
+                    result = None
+                    results = None
+                    finish_leaf(edge, buffers.pop(edge), create_graph, capture, accumulating)
+
+
+def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
+    """The nodes reachable from the roots, latest first, and how many edges lead to each leaf."""
+    seen: set[Node] = set()
+    uses: dict[Tensor, int] = {}
+    order: list[Node] = []
+    stack: list[Node] = []
+    for edge in roots:
+        if type(edge) is tuple:
+            if edge[0] not in seen:
+                seen.add(edge[0])
+                stack.append(edge[0])
+        elif edge is not None:
+            uses[edge] = uses.get(edge, 0) + 1
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        for edge in node.edges:
+            if edge is None:
+                continue
+            if type(edge) is tuple:
+                target = edge[0]
+                if target not in seen:
+                    seen.add(target)
+                    stack.append(target)
+            else:
+                uses[edge] = uses.get(edge, 0) + 1
+    order.sort(key=_by_sequence, reverse=True)
+    return order, uses
+
+
+def find_needed(order: list[Node], capture: Capture) -> set[Node]:
+    """The nodes that lie on a path to something captured; only they run."""
+    needed: set[Node] = set()
+    for node in reversed(order):
+        for edge in node.edges:
+            if edge is None:
+                continue
+            if type(edge) is tuple:
+                if edge[0] in needed or edge[0] in capture.outputs:
+                    needed.add(node)
+                    break
+            elif edge in capture.leaves:
+                needed.add(node)
+                break
+    return needed
+
+
+def continue_undefined(node: Node, uses: Any, buffers: Any, create_graph: bool, capture: Any, accumulating: bool, needed: Any) -> None:
+    """No gradient arrived at `node`, so none leaves it; leaves waiting for one of its need not wait."""
+    for edge in node.edges:
+        if edge is not None and type(edge) is not tuple:
+            uses[edge] -= 1
+            if not uses[edge] and edge in buffers:
+                finish_leaf(edge, buffers.pop(edge), create_graph, capture, accumulating)
+
+
+def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None = None) -> None:
+    """Add `grad` to what has arrived at `edge`, any kind of edge."""
+    if type(edge) is not tuple:
+        array = edge._array
+        grad = conform(grad, array.shape, array.dtype, source)
+        buffers[edge] = grad if edge not in buffers else buffers[edge] + grad
+        return
+    node, number = edge
+    if type(node.shape) is list:
+        grad = conform(grad, node.shape[number], node.dtype[number], source)
+        held = buffers.get(node)
+        if held is None:
+            held = buffers[node] = [None] * len(node.shape)
+        held[number] = grad if held[number] is None else held[number] + grad
+    else:
+        grad = conform(grad, node.shape, node.dtype, source)
+        buffers[node] = grad if node not in buffers else buffers[node] + grad
+
+
+def conform(grad: Any, shape: Any, dtype: Any, source: Node | None) -> Any:
+    """`grad` summed over broadcast dimensions and cast to what its receiver has."""
+    recorded = isinstance(grad, Tensor)
+    if tuple(grad.shape) != shape:
+        if not can_expand(shape, tuple(grad.shape)):
+            name = source.name() if source is not None else "backward"
+            raise RuntimeError(
+                f"Function {name} returned an invalid gradient at index {_index_of(source, shape)} - got "
+                f"{list(grad.shape)} but expected shape compatible with {list(shape)}"
+            )
+        grad = tensor_operators.sum_to_size(grad, shape) if recorded else sum_to_shape(as_array(grad), shape)
+    array = grad._array if recorded else grad
+    if array.dtype != dtype:
+        if array.dtype.kind == "c" and dtype.kind != "c":
+            grad = tensor_operators.real(grad) if recorded else as_array(grad).real
+        if recorded:
+            return tensor_operators.to_dtype(grad, from_numpy(dtype))
+        with numpy.errstate(all="ignore"):
+            return grad.astype(dtype)
+    return grad
+
+
+def _index_of(node: Node | None, shape: Any) -> int:
+    for index, edge in enumerate(node.edges if node is not None else ()):
+        if edge is not None:
+            expected = edge[0].shape if type(edge) is tuple else edge._array.shape
+            if expected == shape:
+                return index
+    return 0
+
+
+def capture_outputs(node: Node, grad: Any, capture: Capture, create_graph: bool) -> Any:
+    """Store what arrived at the outputs of `node` that are asked for, after the hooks of those tensors."""
+    if node.hooks is not None:
+        grad = run_tensor_hooks(node, grad, create_graph)
+    wanted = capture.outputs[node]
+    for number in wanted:
+        wanted[number] = grad[number] if type(grad) is list else grad
+    return grad
+
+
+def finish_leaf(leaf: Tensor, grad: Any, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
+    """All gradients of `leaf` are in: run its hooks and accumulate, or capture."""
+    extra = leaf._extra
+    if extra is not None and extra.hooks:
+        grad = run_leaf_hooks(leaf, grad, create_graph)
+    if capture is not None:
+        if leaf not in capture.leaves:
+            return
+        if not accumulating:
+            capture.leaves[leaf] = grad
+            return
+    if extra is None:
+        accumulate(leaf, grad, create_graph)
+        return
+    node = live_accumulator(leaf)
+    if node is not None and node.hooks is not None:
+        run_accumulator(node, grad, create_graph)
+    else:
+        accumulate(leaf, grad, create_graph)
+    if extra.post_hooks:
+        for hook in list(extra.post_hooks.values()):
+            hook(leaf)

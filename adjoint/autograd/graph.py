@@ -1,0 +1,48 @@
+"""`adjoint.autograd.graph`: looking at the graph, and the hooks that pack and unpack saved tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..tape import modes
+from ..tape.node import Node
+from ..tape.saved import bump
+from ..tensor import Tensor
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient arrives: output `output_nr` of `node`."""
+
+    node: Node
+    output_nr: int
+
+
+class saved_tensors_hooks:
+    """Context manager: tensors that operations save are passed through `pack_hook`, and back through `unpack_hook`.
+
+    `pack_hook(tensor)` may return anything; `unpack_hook(packed)` must return a tensor of the same value. The innermost
+    pair applies. Saving to disk, compressing or counting what a graph keeps are done this way.
+
+    >>> import adjoint as torch
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(force=True).copy(), torch.from_numpy):
+    ...     y = x.exp().sum()
+    >>> y.backward()
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        modes.push_saved_tensor_hooks((self.pack_hook, self.unpack_hook))
+
+    def __exit__(self, *exception: object) -> None:
+        modes.pop_saved_tensor_hooks()
+
+
+def increment_version(tensor: Tensor | Any) -> None:
+    """Count a change that was made to the memory of `tensor` (or each of several) behind autograd's back."""
+    for item in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        bump(item, "increment_version")

@@ -1,0 +1,151 @@
+"""Running hooks: of tensors before a node, of the node before and after it, of leaves before they accumulate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tape import modes
+from ..tape.node import AccumulateGrad, Node, explain
+from ..tensor import Tensor, as_array, wrap
+from .accumulate import accumulate
+
+
+class recording_mode:
+    """Gradients on or off while a hook or a user's backward runs, as `create_graph` says."""
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        self.previous = modes.STATE.grad_enabled
+        modes.set_grad(self.enabled)
+
+    def __exit__(self, *exception: object) -> None:
+        modes.set_grad(self.previous)
+
+
+def to_tensor(grad: Any) -> Any:
+    """A gradient as hooks see it."""
+    return grad if grad is None or isinstance(grad, Tensor) else wrap(as_array(grad))
+
+
+def from_tensor(grad: Any, create_graph: bool) -> Any:
+    """A gradient as the engine carries it."""
+    return grad if create_graph or grad is None else grad._array
+
+
+def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> None:
+    """Raise if a hook returned something that cannot stand for the gradient it was given."""
+    if not isinstance(replacement, Tensor):
+        raise TypeError(f"expected Tensor, but hook returned '{type(replacement).__name__}'")
+    if original is None:
+        raise RuntimeError(f"can't replace a None gradient with a non-None value in {hook!r}")
+    name = getattr(hook, "__name__", repr(hook))
+    if replacement._array.shape != original._array.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
+    if replacement._array.dtype != original._array.dtype:
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was torch.{original.dtype.scalar_type}Tensor "
+            f"got torch.{replacement.dtype.scalar_type}Tensor)"
+        )
+
+
+def apply_hooks(hooks: Any, grad: Tensor | None) -> Tensor | None:
+    """Pass `grad` through the hooks of one tensor, in order."""
+    for hook in list(hooks.values()):
+        replacement = hook(grad)
+        if replacement is not None:
+            check_replacement(grad, replacement, hook)
+            grad = replacement
+    return grad
+
+
+def run_leaf_hooks(leaf: Tensor, grad: Any, create_graph: bool) -> Any:
+    """The hooks of a leaf, on the sum of its gradients."""
+    with recording_mode(create_graph):
+        return from_tensor(apply_hooks(leaf._extra.hooks, to_tensor(grad)), create_graph)  # type: ignore[union-attr]
+
+
+def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
+    """The hooks of the tensors that are outputs of `node`, then their `retain_grad`."""
+    hooks = node.hooks
+    several = type(grad) is list
+    values = [to_tensor(item) for item in grad] if several else [to_tensor(grad)]
+    with recording_mode(create_graph):
+        for number, of_tensor in list(hooks.tensor.items()):
+            values[number] = apply_hooks(of_tensor, values[number])
+        for number, reference in list(hooks.retained.items()):
+            tensor = reference()
+            if tensor is not None and values[number] is not None:
+                keep_grad(tensor, values[number], create_graph)
+    results = [from_tensor(value, create_graph) for value in values]
+    return results if several else results[0]
+
+
+def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
+    """`retain_grad`: add `grad` to `tensor.grad`."""
+    if tensor._grad is None:
+        tensor._grad = grad.clone() if create_graph else wrap(grad._array.copy())  # type: ignore[attr-defined]
+    else:
+        tensor._grad = tensor._grad + grad
+
+
+def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, tensor_hooks_done: bool) -> tuple[Any, ...]:
+    """Run `node` with its hooks around it."""
+    hooks = node.hooks
+    if not tensor_hooks_done:
+        grad = run_tensor_hooks(node, grad, create_graph)
+    several = type(grad) is list
+    if hooks.pre:
+        grads = tuple(to_tensor(item) for item in (grad if several else [grad]))
+        with recording_mode(create_graph):
+            for hook in list(hooks.pre.values()):
+                replaced = hook(grads)
+                if replaced is not None:
+                    grads = replaced if isinstance(replaced, tuple) else (replaced,)
+        plain = [from_tensor(item, create_graph) for item in grads]
+        grad = plain if several else plain[0]
+    post = [hook for group in hooks.post for hook in list(group.values())]
+    outputs = tuple(to_tensor(item) for item in (grad if several else [grad])) if post else ()
+    if grad is None:
+        return (None,) * len(node.edges)
+    try:
+        results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+    except Exception as error:
+        explain(error, node)
+        raise
+    if post:
+        results = run_post_hooks(post, node, results, outputs, create_graph)
+    return results
+
+
+def run_post_hooks(post: list[Any], node: Node, results: Any, outputs: Any, create_graph: bool) -> tuple[Any, ...]:
+    """The node's own hooks, on the gradients it computed and those it was given."""
+    inputs = tuple(
+        to_tensor(result if edge is not None else None) for edge, result in zip(node.edges, results, strict=True)
+    )
+    with recording_mode(create_graph):
+        for hook in post:
+            replaced = hook(inputs, outputs)
+            if replaced is not None:
+                replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+                if len(replaced) != len(inputs):
+                    raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number of values "
+                                       f"(got {len(replaced)}, but expected {len(inputs)})")
+                inputs = tuple(new if new is not None else old for new, old in zip(replaced, inputs, strict=True))
+    return tuple(from_tensor(item, create_graph) for item in inputs)
+
+
+def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
+    """Accumulate through an `AccumulateGrad` that somebody has put hooks on."""
+    grads = (to_tensor(grad),)
+    with recording_mode(create_graph):
+        for hook in list(node.hooks.pre.values()):
+            replaced = hook(grads)
+            if replaced is not None:
+                grads = replaced if isinstance(replaced, tuple) else (replaced,)
+    accumulate(node.variable, from_tensor(grads[0], create_graph), create_graph)
+    with recording_mode(create_graph):
+        for group in node.hooks.post:
+            for hook in list(group.values()):
+                hook((), grads)

@@ -1,0 +1,44 @@
+"""Broadcasting and its transpose, summing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+Array = numpy.ndarray[Any, Any]
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape; RuntimeError names the first dimension, from the right, where two sizes differ."""
+    result: tuple[int, ...] = ()
+    for shape in shapes:
+        rank = max(len(result), len(shape))
+        left = (1,) * (rank - len(result)) + tuple(result)
+        right = (1,) * (rank - len(shape)) + tuple(shape)
+        for dim in range(rank - 1, -1, -1):
+            if left[dim] != right[dim] and left[dim] != 1 and right[dim] != 1:
+                raise RuntimeError(
+                    f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) at non-singleton "
+                    f"dimension {dim}"
+                )
+        result = tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
+    return result
+
+
+def can_expand(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` broadcasts to `target`."""
+    if len(shape) > len(target):
+        return False
+    return all(size in (1, other) for size, other in zip(reversed(shape), reversed(target), strict=False))
+
+
+def sum_to_shape(array: Array, shape: tuple[int, ...]) -> Array:
+    """Sum over the dimensions along which `shape` was broadcast: the transpose of `numpy.broadcast_to`."""
+    lead = array.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + dim for dim, size in enumerate(shape) if size == 1 and array.shape[lead + dim] != 1
+    )
+    if axes:
+        array = numpy.add.reduce(array, axis=axes, dtype=array.dtype, keepdims=True)
+    return array.reshape(shape) if lead else array

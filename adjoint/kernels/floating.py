@@ -1,0 +1,35 @@
+"""NumPy's floating-point warnings, off while we compute: infinities and NaNs are values, not accidents.
+
+`numpy.errstate` costs more than a small multiplication. NumPy keeps the state in a context variable; setting that directly
+is ten times cheaper, and `errstate` remains the way where a future NumPy has it no longer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+try:
+    from numpy._core.umath import _extobj_contextvar as _state
+    from numpy._core.umath import _make_extobj
+
+    _QUIET = _make_extobj(all="ignore")
+
+    def quiet() -> Any:
+        """Turn the warnings off; returns what `restore` takes."""
+        return _state.set(_QUIET)
+
+    def restore(token: Any) -> None:
+        """Turn the warnings back to what they were."""
+        _state.reset(token)
+
+except ImportError:  # pragma: no cover
+
+    def quiet() -> Any:
+        """Turn the warnings off; returns what `restore` takes."""
+        return numpy.seterr(all="ignore")
+
+    def restore(token: Any) -> None:
+        """Turn the warnings back to what they were."""
+        numpy.seterr(**token)

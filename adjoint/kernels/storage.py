@@ -1,0 +1,185 @@
+"""The memory behind an array: who owns it, and where and with which steps an array looks into it.
+
+The owner of an array is the end of its `.base` chain. Memory that came from outside (`from_numpy`) is wrapped
+by `adopt`, so that the chain ends there and offsets count from the first element handed over, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from ..device import channels_last, channels_last_3d
+
+Array = numpy.ndarray[Any, Any]
+
+
+class _Foreign:
+    """Ends the `.base` chain of an array whose memory belongs to somebody else."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+def adopt(array: Array) -> Array:
+    """An array on the memory of `array` that counts as the owner of it."""
+    if array.dtype.kind == "V":  # bfloat16 has no description in the array interface: pass through integers
+        return adopt(array.view(numpy.uint16)).view(array.dtype)
+    return numpy.asarray(_Foreign(array))
+
+
+def owner(array: Array) -> Array:
+    """The array at the end of the `.base` chain."""
+    while isinstance(array.base, numpy.ndarray):
+        array = array.base
+    return array
+
+
+def address(array: Array) -> int:
+    """The address of the first element."""
+    return int(array.__array_interface__["data"][0])
+
+
+def storage_offset(array: Array) -> int:
+    """The distance, in elements, of the first element from the start of the storage."""
+    root = owner(array)
+    if root is array or array.size == 0:
+        return 0
+    return (address(array) - address(root)) // array.itemsize
+
+
+def element_strides(array: Array) -> tuple[int, ...]:
+    """Strides in elements; empty arrays have those of a contiguous array in which 0 counts as 1."""
+    if array.size == 0:
+        steps = [1]
+        for size in reversed(array.shape[1:]):
+            steps.append(steps[-1] * max(size, 1))
+        return tuple(reversed(steps)) if array.ndim else ()
+    size = array.itemsize
+    return tuple(step // size for step in array.strides)
+
+
+def is_contiguous(array: Array, memory_format: Any = None) -> bool:
+    """Whether the elements lie in row-major order, or in the order of a channels-last `memory_format`."""
+    if memory_format is channels_last and array.ndim == 4:
+        return array.transpose(0, 2, 3, 1).flags.c_contiguous
+    if memory_format is channels_last_3d and array.ndim == 5:
+        return array.transpose(0, 2, 3, 4, 1).flags.c_contiguous
+    return array.flags.c_contiguous
+
+
+def strided(array: Array, shape: tuple[int, ...], steps: tuple[int, ...], offset: int) -> Array:
+    """A view of the storage of `array` with the given shape, strides and offset in elements.
+
+    Raises RuntimeError if it would look outside the storage.
+    """
+    root = owner(array)
+    size = array.itemsize
+    if 0 not in shape:
+        last = offset + sum((length - 1) * step for length, step in zip(shape, steps, strict=True))
+        if (last + 1) * size > root.nbytes:
+            raise RuntimeError(
+                f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset}, and itemsize {size} "
+                f"requiring a storage size of {(last + 1) * size} are out of bounds for storage of size {root.nbytes}"
+            )
+    flat = root.reshape(-1) if root.flags.c_contiguous else numpy.lib.stride_tricks.as_strided(root, (root.size,), (root.itemsize,))
+    if flat.dtype != array.dtype:
+        flat = flat.view(array.dtype)
+    byte_steps = tuple(step * size for step in steps)
+    return numpy.lib.stride_tricks.as_strided(flat[offset:], shape, byte_steps)
+
+
+def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
+    """A copy of `array` with its strides, in a copied storage that arrays of one deepcopy share."""
+    root = owner(array)
+    key = id(root)
+    if key not in memo:
+        memo[key] = root.copy(order="K")
+    copied = memo[key]
+    return strided(copied.view(array.dtype) if copied.dtype != array.dtype else copied, array.shape, element_strides(array), storage_offset(array))
+
+
+def to_python(array: Array) -> Any:
+    """The elements as nested lists of Python numbers."""
+    if array.dtype.kind == "V":  # ml_dtypes' scalars are not Python numbers
+        array = array.astype(numpy.float32)
+    return array.tolist()
+
+
+class UntypedStorage:
+    """The bytes that a tensor and its views share."""
+
+    def __init__(self, root: Array) -> None:
+        self._root = root
+
+    def data_ptr(self) -> int:
+        """The address of the first byte."""
+        return address(self._root)
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return int(self._root.nbytes)
+
+    def size(self) -> int:
+        """The number of bytes."""
+        return int(self._root.nbytes)
+
+    __len__ = size
+
+    @property
+    def _cdata(self) -> int:
+        return id(self._root)
+
+    def bytes(self) -> Array:
+        """The bytes, as an array of uint8 that shares the memory."""
+        root = self._root
+        if not root.flags.c_contiguous:
+            root = numpy.lib.stride_tricks.as_strided(root, (root.size,), (root.itemsize,))
+        return root.reshape(-1).view(numpy.uint8)
+
+    def __getitem__(self, index: int) -> int:
+        return int(self.bytes()[index])
+
+    def tolist(self) -> list[int]:
+        """The bytes as Python numbers."""
+        return self.bytes().tolist()  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other._root is self._root
+
+    def __hash__(self) -> int:
+        return id(self._root)
+
+
+class TypedStorage(UntypedStorage):
+    """A storage seen as elements of one dtype."""
+
+    def __init__(self, root: Array, kind: Any) -> None:
+        super().__init__(root)
+        self._kind = kind
+
+    def _elements(self) -> Array:
+        return self.bytes().view(self._kind)
+
+    def size(self) -> int:
+        """The number of elements."""
+        return int(self._elements().size)
+
+    __len__ = size
+
+    def __getitem__(self, index: int) -> Any:
+        return to_python(self._elements()[index : index + 1])[0]
+
+    def tolist(self) -> list[Any]:
+        """The elements as Python numbers."""
+        return to_python(self._elements())  # type: ignore[no-any-return]
+
+    def untyped(self) -> UntypedStorage:
+        """The same storage as bytes."""
+        return UntypedStorage(self._root)

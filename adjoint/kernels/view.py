@@ -1,0 +1,369 @@
+"""Views of arrays: other shapes and strides on the same memory, and the transposes of those that need one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from . import storage
+
+Array = numpy.ndarray[Any, Any]
+
+
+def expand(self: Array, sizes: tuple[int, ...]) -> Array:
+    """`self` repeated along dimensions of size 1 (and new leading ones) without copying; -1 keeps a size.
+
+    The result may not be written to where elements share memory.
+    """
+    lead = len(sizes) - self.ndim
+    if lead < 0:
+        raise RuntimeError(
+            f"expand({_kind(self)}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be greater or equal "
+            f"to the number of dimensions in the tensor ({self.ndim})"
+        )
+    shape, steps, shared = [], [], False
+    for dim, size in enumerate(sizes):
+        own, step = (1, 0) if dim < lead else (self.shape[dim - lead], self.strides[dim - lead])
+        if size == -1:
+            if dim < lead:
+                raise RuntimeError(
+                    f"expand({_kind(self)}, size={list(sizes)}): The expanded size of the tensor (-1) isn't allowed in a "
+                    f"leading, non-existing dimension {dim}"
+                )
+            size = own
+        if own != size:
+            if own != 1:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({size}) must match the existing size ({own}) at non-singleton dimension "
+                    f"{dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(self.shape)}"
+                )
+            step, shared = 0, True
+        shape.append(size)
+        steps.append(step)
+    result = restrided(self, tuple(shape), tuple(steps))
+    if shared:
+        result.flags.writeable = False
+    return result
+
+
+def _kind(array: Array) -> str:
+    from ..dtypes import from_numpy
+
+    shape = ", ".join(map(str, array.shape))
+    return f"torch.{from_numpy(array.dtype).scalar_type}Tensor{{[{shape}]}}"
+
+
+def restrided(self: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...]) -> Array:
+    """A view from the first element of `self` on, with another shape and other strides in bytes."""
+    if self.flags.c_contiguous and self.dtype.kind != "V" and self.flags.writeable and self.size:
+        return numpy.ndarray(shape, self.dtype, self, 0, byte_steps)
+    return numpy.lib.stride_tricks.as_strided(self, shape, byte_steps)
+
+
+def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
+    """A view of the storage with the given shape, strides and offset in elements."""
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} vs {len(size)}")
+    offset = storage.storage_offset(self) if storage_offset is None else storage_offset
+    return storage.strided(self, tuple(size), tuple(stride), offset)
+
+
+def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
+    """The gradient of the input of `as_strided`: `grad` added up at the places its elements came from."""
+    offset = 0 if storage_offset is None else storage_offset - geometry.offset
+    flat = numpy.zeros(_span(geometry.shape, geometry.steps, size, stride, offset), dtype=numpy.asarray(grad).dtype)
+    places = storage.strided(numpy.arange(flat.size), tuple(size), tuple(stride), offset)
+    if _overlaps(size, stride):
+        numpy.add.at(flat, places, grad)
+    else:
+        flat[places] = grad
+    return storage.strided(flat, geometry.shape, geometry.steps, 0).copy()
+
+
+def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
+    """`as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
+    offset = 0 if storage_offset is None else storage_offset - geometry.offset
+    flat = numpy.zeros(_span(geometry.shape, geometry.steps, size, stride, offset), dtype=numpy.asarray(grad).dtype)
+    storage.strided(flat, geometry.shape, geometry.steps, 0)[...] = grad
+    return storage.strided(flat, tuple(size), tuple(stride), offset).copy()
+
+
+def _span(shape: Any, steps: Any, size: Any, stride: Any, offset: int) -> int:
+    spans = [0]
+    for lengths, strides, start in ((shape, steps, 0), (size, stride, offset)):
+        if 0 not in lengths:
+            spans.append(start + 1 + sum((n - 1) * step for n, step in zip(lengths, strides, strict=True)))
+    return max(spans)
+
+
+def _overlaps(size: Any, stride: Any) -> bool:
+    reach = 0
+    for step, n in sorted((step, n) for step, n in zip(stride, size, strict=True) if n > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
+
+
+def reshape_strides(self: Array, shape: tuple[int, ...]) -> Array | None:
+    """`self` with another shape on the same memory, None where only a copy can have it."""
+    try:
+        return self.reshape(shape, copy=False)
+    except ValueError:
+        return None
+
+
+def infer_size(shape: Any, count: int) -> tuple[int, ...]:
+    """`shape` with its -1 replaced by what makes `count` elements."""
+    sizes = list(shape)
+    known, unknown = 1, None
+    for dim, size in enumerate(sizes):
+        if size == -1:
+            if unknown is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            unknown = dim
+        elif size < 0:
+            raise RuntimeError(f"invalid shape dimension {size} at index {dim} of shape {sizes}")
+        else:
+            known *= size
+    if unknown is not None and known and count % known == 0:
+        sizes[unknown] = count // known
+    elif unknown is not None and not known and count == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {sizes} because the unspecified dimension size -1 can be any "
+            "value and is ambiguous"
+        )
+    elif unknown is not None or known != count:
+        raise RuntimeError(f"shape '{sizes}' is invalid for input of size {count}")
+    return tuple(sizes)
+
+
+def view(self: Array, size: tuple[int, ...]) -> Array:
+    """`self` with another shape on the same memory; RuntimeError where its strides do not allow it."""
+    shape = infer_size(size, self.size)
+    result = reshape_strides(self, shape)
+    if result is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return result
+
+
+def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
+    """Two dimensions exchanged; a zero-dimensional array has one dimension here."""
+    if self.ndim == 0:
+        return self.view()
+    return self.swapaxes(dim0, dim1)
+
+
+def unsqueeze(self: Array, dim: int) -> Array:
+    """A dimension of size 1 inserted at `dim`."""
+    limit = self.ndim + 1
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    dim = dim + limit if dim < 0 else dim
+    return self[(slice(None),) * dim + (None,)]
+
+
+def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
+    """Those of `dims` dropped whose size is 1."""
+    wrapped = [_wrap(dim, self.ndim) for dim in dims]
+    if self.ndim == 0:
+        return self.view()
+    return self.squeeze(tuple(dim for dim in wrapped if self.shape[dim] == 1))
+
+
+def _wrap(dim: int, ndim: int) -> int:
+    limit = ndim or 1
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim + limit if dim < 0 else dim
+
+
+def t(self: Array) -> Array:
+    """The transpose of a matrix; a vector as it is."""
+    if self.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    return self.T
+
+
+def permute(self: Array, dims: tuple[int, ...]) -> Array:
+    """The dimensions in another order."""
+    if len(dims) != self.ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
+            f"dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(dims)}"
+        )
+    wrapped = [_wrap(dim, self.ndim) for dim in dims]
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return self.transpose(wrapped)
+
+
+def inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The order that undoes `dims`."""
+    inverse = [0] * len(dims)
+    for position, dim in enumerate(dims):
+        inverse[dim] = position
+    return tuple(inverse)
+
+
+def _at(ndim: int, dim: int, index: Any) -> tuple[Any, ...]:
+    return (slice(None),) * dim + (index,)
+
+
+def select(self: Array, dim: int, index: int) -> Array:
+    """The slice at `index` of dimension `dim`."""
+    if self.ndim == 0:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = _wrap(dim, self.ndim)
+    size = self.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}")
+    return self[(slice(None),) * dim + (index, ...)]
+
+
+def select_backward(grad: Array, shape: tuple[int, ...], dim: int, index: int) -> Array:
+    """Zeros of `shape` with `grad` at `index` of dimension `dim`."""
+    result = numpy.zeros(shape, grad.dtype)
+    result[_at(len(shape), _wrap(dim, len(shape)), index)] = grad
+    return result
+
+
+def slice_dim(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
+    """Every `step`th slice of dimension `dim` from `start` to before `end`; bounds beyond the size are cut."""
+    if self.ndim == 0:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    return self[_at(self.ndim, _wrap(dim, self.ndim), slice(start, end, step))]
+
+
+def slice_backward(grad: Array, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Array:
+    """Zeros of `shape` with `grad` in the given slices."""
+    result = numpy.zeros(shape, grad.dtype)
+    result[_at(len(shape), _wrap(dim, len(shape)), slice(start, end, step))] = grad
+    return result
+
+
+def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """A view of the diagonal of two dimensions, last."""
+    first, second = _wrap(dim1, self.ndim), _wrap(dim2, self.ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    result = self.diagonal(offset, first, second)
+    if not result.flags.writeable and self.flags.writeable:
+        result.flags.writeable = True
+    return result
+
+
+def diagonal_backward(grad: Array, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
+    """Zeros of `shape` with `grad` on a diagonal."""
+    result = numpy.zeros(shape, grad.dtype)
+    diagonal(result, offset, dim1, dim2)[...] = grad
+    return result
+
+
+def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
+    """Windows of `size` along `dimension`, `step` apart, as a new last dimension."""
+    if self.ndim == 0:
+        self = self.reshape(1)
+    dim = _wrap(dimension, self.ndim)
+    length = self.shape[dim]
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > length:
+        raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    shape = list(self.shape)
+    shape[dim] = (length - size) // step + 1
+    steps = list(self.strides)
+    inner = steps[dim]
+    steps[dim] *= step
+    return numpy.lib.stride_tricks.as_strided(self, (*shape, size), (*steps, inner))
+
+
+def unfold_backward(grad: Array, shape: tuple[int, ...], dimension: int, size: int, step: int) -> Array:
+    """Zeros of `shape` to which the windows are added where they came from."""
+    result = numpy.zeros(shape or (1,), grad.dtype)
+    dim = _wrap(dimension, len(shape))
+    windows = unfold(result, dim, size, step)
+    for position in range(size):
+        windows[..., position] += grad[..., position]
+    return result.reshape(shape)
+
+
+def unbind(self: Array, dim: int) -> list[Array]:
+    """The slices of dimension `dim`."""
+    if self.ndim == 0:
+        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+    dim = _wrap(dim, self.ndim)
+    return [self[(slice(None),) * dim + (index, ...)] for index in range(self.shape[dim])]
+
+
+def split(self: Array, sizes: int | list[int], dim: int) -> list[Array]:
+    """Parts of dimension `dim` of one size each, or of the given sizes."""
+    if self.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = _wrap(dim, self.ndim)
+    length = self.shape[dim]
+    if isinstance(sizes, int):
+        if sizes < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={sizes}")
+        if sizes == 0 and length:
+            raise RuntimeError(
+                f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
+            )
+        sizes = [min(sizes, length - start) for start in range(0, length, sizes)] if length else [0]
+    else:
+        if any(size < 0 for size in sizes):
+            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes}")
+        if sum(sizes) != length:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension {dim}), but "
+                f"got split_sizes={sizes}"
+            )
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(self[_at(self.ndim, dim, slice(start, start + size))])
+        start += size
+    return parts
+
+
+def view_as_real(self: Array) -> Array:
+    """Real and imaginary parts as a last dimension of size 2."""
+    if self.dtype.kind != "c":
+        raise RuntimeError(f"view_as_real is only supported for complex tensors")
+    real = self.real
+    return numpy.lib.stride_tricks.as_strided(real, (*real.shape, 2), (*real.strides, real.itemsize))
+
+
+def view_as_complex(self: Array) -> Array:
+    """A last dimension of size 2 as real and imaginary parts."""
+    if self.dtype.kind != "f":
+        from ..dtypes import from_numpy
+
+        raise RuntimeError(
+            f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+            f"{from_numpy(self.dtype).scalar_type}"
+        )
+    if self.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if self.strides[-1] != self.itemsize and self.size:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    kind = numpy.dtype(f"c{2 * self.itemsize}")
+    return self.view(kind)[..., 0]
+
+
+def view_dtype(self: Array, kind: Any) -> Array:
+    """The bytes of `self` as elements of another type; the last dimension grows or shrinks with their size."""
+    if self.ndim == 0 and kind.itemsize != self.itemsize:
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {self.dtype} as {kind} (different element sizes)"
+        )
+    return self.view(kind)

@@ -1,0 +1,236 @@
+"""From declaration to function: `operator`, the decorators of its common shapes, and where the results are installed.
+
+A function's code is generated when it is first called: the installed function object starts with a stub for code, which
+builds the real one, puts it in its own place (`__code__`) and goes on. Importing stays fast; nothing is slower later.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+import numpy
+
+from ..kernels import storage
+from ..tape import modes, origin
+from ..tape.node import Node, next_sequence
+from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array
+from ..tape.views import NO_GRAD, Geometry
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
+from . import dispatch, generate
+from .constants import NUMBERS, constant
+from .declaration import ARRAY, OPERATORS, Operator
+from .dispatch import MISSING
+
+PUBLIC: dict[str, dict[str, Any]] = {"torch": {}, "functional": {}, "linalg": {}, "special": {}}
+"""The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`."""
+
+arrays = SimpleNamespace()
+"""The namespace `xp` of formulas that run on arrays: the declared operators' array functions."""
+
+tensors = SimpleNamespace()
+"""The namespace `xp` of formulas that run on tensors: the operators themselves."""
+
+_BASE: dict[str, Any] = {
+    "__name__": "adjoint.operators.generated",
+    "__package__": "adjoint.operators",
+    "__builtins__": __builtins__,
+    "GATE": modes.GATE,
+    "STATE": modes.STATE,
+    "Tensor": Tensor,
+    "PLAIN": PLAIN_TYPES,
+    "LEAF": LEAF,
+    "MISSING": MISSING,
+    "NUMBERS": NUMBERS,
+    "NO_GRAD": NO_GRAD,
+    "Geometry": Geometry,
+    "RELEASED": RELEASED,
+    "INTERNAL": origin.INTERNAL,
+    "FLOAT32": numpy.dtype(numpy.float32),
+    "FLOAT64": numpy.dtype(numpy.float64),
+    "ndarray": numpy.ndarray,
+    "asarray": numpy.asarray,
+    "new": object.__new__,
+    "getframe": sys._getframe,
+    "next_sequence": next_sequence,
+    "current_edge": current_edge,
+    "shared_counter": shared_counter,
+    "constant": constant,
+    "unpack": unpack,
+    "unpack_array": unpack_array,
+    "call": dispatch.call,
+    "call_operator": dispatch.call_operator,
+    "call_inplace": dispatch.call_inplace,
+    "array_namespace": arrays,
+    "tensor_namespace": tensors,
+}
+
+
+def _stub(*args: Any, **keywords: Any) -> Any:
+    return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  (in the function's own namespace)
+
+
+def lazy_function(op: Operator, variant: str, name: str) -> Callable[..., Any]:
+    """A function that generates its own code when first called."""
+    namespace = dict(_BASE, OP=op, kernel=op.kernel, simple=op.simple)
+    function = FunctionType(_stub.__code__, namespace, name)
+    function.__doc__ = op.doc
+    function.__qualname__ = name
+    function.__module__ = op.declaration.__module__
+
+    def build() -> FunctionType:
+        source, defaults = generate.function_source(op, variant)
+        namespace.update(defaults)
+        namespace["NodeClass"] = op.node_class if op.differentiable else None
+        generate.compile_source(source, f"<adjoint {name}>", namespace)
+        generated = namespace[op.name]
+        function.__defaults__ = generated.__defaults__
+        function.__kwdefaults__ = generated.__kwdefaults__
+        function.__code__ = generated.__code__
+        namespace.pop(op.name)
+        generate.SOURCES[name] = source
+        return function
+
+    namespace["BUILD"] = build
+    return function
+
+
+def _node_class_maker(op: Operator) -> Callable[[], type[Node]]:
+    def make() -> type[Node]:
+        namespace = dict(_BASE, OP=op, joint=op.joint)
+        namespace.update({f"grad_{name}": formula for name, formula in op.formulas.items()})
+        return generate.node_class(op, namespace)
+
+    return make
+
+
+def operator(
+    *,
+    method: bool | tuple[str, ...] = True,
+    dunder: str | None = None,
+    reflected: str | None = None,
+    alias: tuple[str, ...] = (),
+    namespace: str | None = "torch",
+    **options: Any,
+) -> Callable[[type], Any]:
+    """Declare an operator; see `adjoint.operators.declaration` for what the class contains.
+
+    Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
+    (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
+    `method` (True, False, or the names of the methods), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
+    """
+
+    def declare(declaration: type) -> Any:
+        op = Operator(declaration, options)
+        op.make_node_class = _node_class_maker(op)
+        function = lazy_function(op, "function", op.name)
+        function.operator = op  # type: ignore[attr-defined]
+        op.function = function
+        OPERATORS[op.name] = op
+        setattr(arrays, op.name, op.kernel)
+        setattr(tensors, op.name, function)
+        names = (op.name, *alias)
+        method_names = names if method is True else (method or ())
+        for name in names:
+            if namespace is not None:
+                PUBLIC[namespace][name] = function
+        for name in method_names:
+            setattr(Tensor, name, function)
+        if dunder is not None:
+            as_operator = lazy_function(op, "operator", dunder)
+            setattr(Tensor, dunder, as_operator)
+            if reflected is not None:
+                setattr(Tensor, reflected, as_operator)
+        if op.inplace:
+            changing = lazy_function(op, "inplace", f"{op.name}_")
+            changing.operator = op  # type: ignore[attr-defined]
+            for name in names:
+                setattr(Tensor, f"{name}_", changing)
+                if namespace is not None and f"{name}_" in _PUBLIC_INPLACE:
+                    PUBLIC[namespace][f"{name}_"] = changing
+            if dunder is not None:
+                setattr(Tensor, dunder.replace("__", "__i", 1), changing)
+        return function
+
+    return declare
+
+
+_PUBLIC_INPLACE = {
+    f"{name}_"
+    for name in (
+        "abs acos acosh asin asinh atan atanh arccos arccosh arcsin arcsinh arctan arctanh ceil clamp clamp_max clamp_min clip "
+        "conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac i0 ldexp log log10 log1p log2 logit "
+        "nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu celu sigmoid sin sinc sinh sqrt square tan tanh "
+        "threshold trunc xlogy zero dropout alpha_dropout feature_dropout hardtanh leaky_relu elu rrelu"
+    ).split()
+}
+
+
+def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callable[[type], Any]:
+    """Declare an elementwise operator of one tensor from its array function."""
+
+    def forward(self: Any) -> Any: ...
+
+    forward.__annotations__ = {"self": ARRAY}
+    return _family(forward, kernel, promote=promote, inplace=options.pop("inplace", True), **options)
+
+
+def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
+    """Declare an elementwise operator of two tensors, broadcast together, from its array function."""
+
+    def forward(self: Any, other: Any) -> Any: ...
+
+    forward.__annotations__ = {"self": ARRAY, "other": ARRAY}
+    return _family(forward, kernel, promote=promote, inplace=options.pop("inplace", True), **options)
+
+
+def _family(forward: Callable[..., Any], kernel: Any, **options: Any) -> Callable[[type], Any]:
+    def declare(declaration: type) -> Any:
+        declaration.forward = staticmethod(forward)  # type: ignore[attr-defined]
+        return operator(kernel=kernel, **options)(declaration)
+
+    return declare
+
+
+def public(
+    *,
+    namespace: str | None = "torch",
+    method: bool | tuple[str, ...] = False,
+    alias: tuple[str, ...] = (),
+    on_arrays: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`."""
+
+    def install(function: Callable[..., Any]) -> Callable[..., Any]:
+        own_name = name or function.__name__
+        names = (own_name, *alias)
+        for public_name in names if namespace is not None else ():
+            PUBLIC[namespace][public_name] = function  # type: ignore[index]
+        for method_name in names if method is True else method or ():
+            setattr(Tensor, method_name, function)
+        if own_name not in OPERATORS:
+            setattr(tensors, own_name, function)
+        if on_arrays is not None:
+            setattr(arrays, own_name, on_arrays)
+        return function
+
+    return install
+
+
+def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args: Any, **keywords: Any) -> Any:
+    """Call `function` again with the names of NumPy's users (`axis`, `keepdims`, `x`) translated."""
+    translated = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+    given = {}
+    for name, value in names.items():
+        if name not in translated:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
+        given[translated[name]] = value
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+    positional = {name: value for name, value in zip(parameters, args, strict=False) if name not in given}
+    return function(**positional, **given, **keywords)
+
+
+arrays.strided = storage.strided

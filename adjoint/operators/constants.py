@@ -1,0 +1,50 @@
+"""Python numbers as operands: constants of the tensor's own dtype, made once and kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..tensor import PLAIN_TYPES, Tensor, wrap
+
+NUMBERS = frozenset((int, float))
+
+_FLOATS = frozenset((numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)))
+_INT64 = numpy.dtype(numpy.int64)
+_LIMIT = 4096
+_tables: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, _INT64)}
+
+
+def constant(number: Any, like: Any) -> Any:
+    """`number` as a zero-dimensional tensor of the dtype of `like`, where an operation of both has that dtype.
+
+    Otherwise (integer tensor and float, rare dtypes) the number itself, for the general path.
+    """
+    if type(like) is not Tensor and type(like) not in PLAIN_TYPES:
+        return number
+    kind = like._array.dtype
+    table = _tables.get(kind)
+    if table is None or (kind is _INT64 and type(number) is not int):
+        return number
+    found = table.get(number)
+    if found is None or (number == 0 and type(number) is float):
+        found = _make(number, kind, table)
+    return found
+
+
+def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
+    try:
+        with numpy.errstate(all="ignore"):
+            array = numpy.asarray(number, dtype=kind)
+    except OverflowError:
+        return number
+    array.flags.writeable = False
+    tensor = wrap(array)
+    tensor._own_extra().number = lambda: wrap(numpy.asarray(number, dtype=dtypes.scalar_dtype(number).numpy))
+    if (number != 0 or type(number) is int) and number == number:
+        if len(table) >= _LIMIT:
+            table.clear()
+        table[number] = tensor
+    return tensor

@@ -1,0 +1,130 @@
+"""How an operator is declared: once, as a class, from which everything else about it is made.
+
+    @operator(inplace=True, dunder="__mul__")
+    class mul:
+        '''Elementwise product of `self` and `other`, broadcast together.'''
+        def forward(self: Array, other: Array): return numpy.multiply(self, other)
+        def grad_self(grad, other): return grad * other.conj()
+        def grad_other(grad, self): return grad * self.conj()
+
+`forward` computes on arrays. Its parameters annotated `Array` (or `Array | None`, or `Arrays` for a sequence) are the
+tensors; the others are passed as they are. `grad_<input>` is the vector-Jacobian product for one input; what its
+parameters name is what the node saves:
+
+    grad             the gradient of the output (`grads`, a list, if there are several)
+    <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_geometry`: only that much of it
+    <parameter>      the value of a parameter that is not a tensor
+    result           the output (`<name>` of one of several `outputs`)
+    xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
+                     tensors under `create_graph=True`, so that a formula is written once
+
+A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
+formula for each, returns all gradients together; its parameter `needs` says which are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..tape.node import Node
+
+ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE = "Array", "Array | None", "Arrays", ""
+
+OPERATORS: dict[str, Operator] = {}
+"""Every declared operator by name: what the test matrix walks."""
+
+_RESERVED = ("grad", "grads", "xp", "needs")
+
+
+class Operator:
+    """A declared operator: its signature, its array function, its formulas and what they need saved.
+
+    `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
+    (to the result type), "float" (the same, then integers to the default dtype).
+    """
+
+    def __init__(self, declaration: type, options: dict[str, Any]) -> None:
+        self.declaration = declaration
+        self.name: str = options.get("name") or declaration.__name__
+        self.doc = declaration.__doc__
+        self.promote: str | None = options.get("promote")
+        self.view: bool = options.get("view", False)
+        self.inplace: bool = options.get("inplace", False)
+        self.out: bool = options.get("out", not self.view)
+        self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
+        self.out_dtype: str | None = options.get("out_dtype")
+        self.check: Callable[..., Any] | None = options.get("check")
+        self.number_first: bool = options.get("number_first", False)
+        self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
+        self.kernel: Callable[..., Any] = options.get("kernel") or self.forward
+        self.simple: Callable[..., Any] | None = options.get("simple")
+        self._read_signature()
+        self._read_formulas()
+        node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
+        self.node_name: str = node_name
+        self._node_class: type[Node] | None = None
+        self.returns: Any = options.get("returns", tuple)
+        self.function: Callable[..., Any] = _unbound
+
+    @property
+    def node_class(self) -> type[Node]:
+        """The class of this operator's nodes, made when first needed."""
+        if self._node_class is None:
+            self._node_class = self.make_node_class()
+        return self._node_class
+
+    make_node_class: Callable[[], type[Node]]
+
+    def _read_signature(self) -> None:
+        code = self.forward.__code__
+        self.names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        self.keyword_only = frozenset(self.names[code.co_argcount :])
+        values = self.forward.__defaults__ or ()
+        positional = self.names[: code.co_argcount]
+        self.defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
+        self.defaults.update(self.forward.__kwdefaults__ or {})
+        annotations = self.forward.__annotations__
+        self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
+        self.tensors = [name for name in self.names if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY)]
+        self.sequence = next((name for name in self.names if self.kinds[name] == ARRAYS), None)
+        self.kinds = {name: kind if kind in (ARRAY, OPTIONAL_ARRAY, ARRAYS) else VALUE for name, kind in self.kinds.items()}
+
+    def _read_formulas(self) -> None:
+        members = self.declaration.__dict__
+        self.joint: Callable[..., Any] | None = _plain(members["grad_inputs"]) if "grad_inputs" in members else None
+        self.formulas = {name: _plain(members[f"grad_{name}"]) for name in self.names if f"grad_{name}" in members}
+        if self.joint is not None:
+            wanted = _wanted(self.joint)
+            default = self.tensors if self.sequence is None else [self.sequence]
+            self.differentiable = list(members.get("differentiable", default))
+            self.needs_of = {name: wanted for name in self.differentiable}
+        else:
+            self.differentiable = list(self.formulas)
+            self.needs_of = {name: _wanted(formula) for name, formula in self.formulas.items()}
+        result_names = self.outputs or ("result",)
+        self.saved: dict[str, list[str]] = {}
+        for name, wanted in self.needs_of.items():
+            for item in wanted:
+                self.saved.setdefault(item, []).append(name)
+        self.saved_results = [item for item in self.saved if item in result_names]
+        self.saved_inputs = [item for item in self.saved if item in self.kinds and self.kinds[item] != VALUE]
+        self.saved_values = [item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs]
+        self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
+
+
+def _plain(function: Any) -> Callable[..., Any]:
+    return function.__func__ if isinstance(function, staticmethod) else function  # type: ignore[no-any-return]
+
+
+def _wanted(formula: Callable[..., Any]) -> list[str]:
+    return [name for name in parameters_of(formula) if name not in _RESERVED]
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a plain function's parameters (`inspect.signature` is too slow for every import)."""
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def _unbound(*args: Any) -> Any:
+    raise RuntimeError("the operator has not been generated")

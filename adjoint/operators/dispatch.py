@@ -1,0 +1,396 @@
+"""The general path of every operator: all that the generated common case leaves out.
+
+Numbers among tensors, mixed dtypes, `out=`, keyword aliases, wrong arguments, saved-tensor hooks, inference mode,
+several outputs, sequences of tensors, in-place changes. Correctness lives here; the generated code is a shortcut.
+"""
+
+from __future__ import annotations
+
+import warnings
+from types import MappingProxyType
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..dtypes import Rank, promote
+from ..kernels.broadcast import broadcast_shapes
+from ..tape import modes, views
+from ..tape.node import Node, start
+from ..tape.saved import bump, pack, save_input, save_result, shared_counter
+from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
+from ..tape.views import edge_of
+from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
+ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
+NUMBERS = frozenset((int, float, bool, complex))
+
+
+def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
+    """Apply `op` to `args`, given in the order of the declaration."""
+    args = bind(op, args, names)
+    tensors, arrays = operands(op, args)
+    results = compute(op, arrays)
+    several = isinstance(results, (tuple, list))
+    results = [as_array(result) for result in results] if several else [as_array(results)]
+    if out is not None:
+        return write_out(op, results, out, tensors, several)
+    outputs = [wrap(result) for result in results]
+    edges = wanted_edges(op, args)
+    recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+    if op.view:
+        for output in outputs:
+            make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
+    elif modes.STATE.inference:
+        for output in outputs:
+            output._own_extra().inference = True
+    if recording:
+        record(op, args, tensors, arrays, edges, outputs, several)
+    if not several:
+        return outputs[0]
+    return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
+
+
+MULTI_OUTPUT_VIEW = views.MULTI_OUTPUT
+
+
+def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
+    """Put keyword aliases in their places; raise for what is missing."""
+    values = list(args)
+    for name, value in names.items():
+        if value is not MISSING:
+            values[op.names.index(ALIASES[name])] = value
+    missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
+    if missing:
+        raise TypeError(f"{op.name}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
+    return tuple(values)
+
+
+def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
+    """Apply `op` as a Python operator: `NotImplemented` lets the other operand's type have its turn."""
+    for value in args[1:2]:
+        if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
+            return NotImplemented
+    return call(op, args, None)
+
+
+# --- operands -------------------------------------------------------------------------------------------------
+
+
+def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[Any]]:
+    """The tensors among `args` by name, numbers made into constants, and the arguments of the array function."""
+    tensors: dict[str, Any] = {}
+    for position, (name, value) in enumerate(zip(op.names, args, strict=True)):
+        kind = op.kinds[name]
+        if kind == VALUE:
+            continue
+        if kind == ARRAYS:
+            tensors[name] = checked_sequence(op, name, position, value)
+        elif isinstance(value, Tensor) or (value is None and kind == OPTIONAL_ARRAY):
+            tensors[name] = value
+        elif op.promote and isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) and (
+            position > 0 or op.number_first
+        ):
+            tensors[name] = value
+        else:
+            shown = "input" if name == "self" else name
+            raise TypeError(
+                f"{op.name}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type(value).__name__}"
+            )
+    if op.check is not None:
+        op.check(*args)
+    target = result_dtype(op, tensors) if op.promote else None
+    arrays: list[Any] = []
+    for name, value in zip(op.names, args, strict=True):
+        if op.kinds[name] == VALUE:
+            arrays.append(value)
+        elif op.kinds[name] == ARRAYS:
+            arrays.append([prepared(item._array, target) for item in tensors[name]])
+        elif isinstance(tensors[name], Tensor):
+            arrays.append(prepared(tensors[name]._array, target))
+        elif tensors[name] is None:
+            arrays.append(None)
+        else:
+            tensors[name] = constant_tensor(tensors[name], target or dtypes.scalar_dtype(value))
+            arrays.append(tensors[name]._array)
+    return tensors, arrays
+
+
+def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list[Tensor]:
+    """A sequence argument as a list, if all its elements are tensors."""
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(
+            f"{op.name}(): argument '{name}' (position {position + 1}) must be tuple of Tensors, "
+            f"not {type(value).__name__}"
+        )
+    for index, item in enumerate(value):
+        if not isinstance(item, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {index} in argument {position}, but got {type(item).__name__}"
+            )
+    return list(value)
+
+
+def prepared(array: Any, target: Any) -> Any:
+    """`array` with elements of `target`, if one is asked for."""
+    if target is None or array.dtype == target.numpy:
+        return array
+    return array.astype(target.numpy)
+
+
+def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
+    """The dtype that all inputs are brought to."""
+    kinds = []
+    for value in tensors.values():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, Tensor):
+                kinds.append((item.dtype, Rank.DIMENSIONED if item._array.ndim else Rank.ZERO_DIM))
+            elif item is not None:
+                kinds.append((dtypes.scalar_dtype(item), Rank.SCALAR))
+    target = promote(tuple(kinds))
+    if op.promote == "float" and not (target.is_floating_point or target.is_complex):
+        return dtypes.get_default_dtype()
+    return target
+
+
+def constant_tensor(number: Any, kind: Any) -> Tensor:
+    """A zero-dimensional tensor of `kind` that stands for a Python number."""
+    try:
+        array = numpy.asarray(number, dtype=kind.numpy)
+    except (OverflowError, TypeError):
+        array = wrapped_integer(number, kind)
+    tensor = wrap(array)
+    tensor._own_extra().number = lambda: wrap(numpy.asarray(number, dtype=dtypes.scalar_dtype(number).numpy))
+    return tensor
+
+
+def wrapped_integer(number: Any, kind: Any) -> Any:
+    """An integer beyond the range of `kind`, modulo its size, as a cast in C does."""
+    if isinstance(number, int) and number.bit_length() <= 64:
+        return numpy.asarray(number & ((1 << 64) - 1), dtype=numpy.uint64).astype(kind.numpy)
+    raise RuntimeError("value cannot be converted to type without overflow")
+
+
+def compute(op: Operator, arrays: list[Any]) -> Any:
+    """Run the array function, NumPy's floating-point warnings off and its errors in PyTorch's words."""
+    keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
+    positional = arrays[: len(arrays) - len(keywords)]
+    try:
+        with numpy.errstate(all="ignore"):
+            return op.kernel(*positional, **keywords)
+    except ValueError as error:
+        if op.promote:
+            broadcast_shapes(*(a.shape for a in arrays if isinstance(a, numpy.ndarray)))
+        raise RuntimeError(str(error)) from error
+
+
+# --- out= -----------------------------------------------------------------------------------------------------
+
+
+def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any], several: bool) -> Any:
+    """Put the results into the tensors given as `out=`."""
+    targets = list(out) if isinstance(out, (tuple, list)) else [out]
+    for target in targets:
+        if not isinstance(target, Tensor):
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    if len(targets) != len(results):
+        raise TypeError(f"{op.name}() expected a tuple of {len(results)} elements but got {len(targets)}")
+    flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
+    if modes.is_grad_enabled():
+        for tensor in flat:
+            if tensor is not None and tensor.requires_grad:
+                raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
+                                   "differentiation, but one of the arguments requires grad.")
+        for target in targets:
+            if target.requires_grad:
+                raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
+                                   "differentiation, but one of the arguments requires grad.")
+    for result, target in zip(results, targets, strict=True):
+        check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+    for result, target in zip(results, targets, strict=True):
+        store(result, target)
+        bump(target, op.name, depth=3)
+    return op.returns(*targets) if several and op.outputs and op.returns is not tuple else tuple(targets) if several else out
+
+
+def check_castable(source: Any, target: Any) -> None:
+    """Raise unless a result of dtype `source` may be written to a tensor of dtype `target`."""
+    if not dtypes.can_cast(source, target):
+        raise RuntimeError(f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}")
+
+
+def store(result: Any, target: Tensor) -> None:
+    """Write `result` to `target`, which takes on its shape."""
+    array = target._array
+    if array.shape != result.shape:
+        if array.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(array.shape)}, which does not "
+                f"match the required output shape {list(result.shape)}. This behavior is deprecated, and in a future PyTorch "
+                "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor "
+                "t by resizing it, inplace, to zero elements with t.resize_(0).",
+                UserWarning,
+                stacklevel=5,
+            )
+        target._array = numpy.array(result, dtype=array.dtype)
+    else:
+        numpy.copyto(array, result, casting="unsafe")
+
+
+# --- views and recording --------------------------------------------------------------------------------------
+
+
+def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | None) -> None:
+    """Tie `view`, on the memory of `source`, to the base of `source`."""
+    view._base = source if source._base is None else source._base
+    view._counter = shared_counter(source)
+    view._view_version = view._counter[0]
+    if source._extra is not None and source._extra.inference:
+        view._own_extra().inference = True
+    if modes.STATE.inference:
+        creation = views.INFERENCE
+    elif not modes.is_grad_enabled():
+        creation = views.NO_GRAD
+    elif creation is None and source._base is not None and source._creation is not None:
+        creation = source._creation
+    view._creation = creation
+
+
+def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
+    """One edge for each differentiable input (each element, for a sequence)."""
+    edges = []
+    for name in op.differentiable:
+        value = args[op.names.index(name)]
+        for item in value if op.kinds[name] == ARRAYS else [value]:
+            edges.append(edge_of(item) if isinstance(item, Tensor) else None)
+    return edges
+
+
+def record(op: Operator, args: Any, tensors: Any, arrays: Any, edges: Any, outputs: list[Tensor], several: bool) -> None:
+    """Make the node of this operation and point the outputs at it."""
+    node: Node = object.__new__(op.node_class)  # type: ignore[arg-type]
+    start(node, tuple(edges), 2)
+    save_inputs(op, node, args, tensors, edges)
+    finish(op, node, edges, outputs, several)
+
+
+def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, changed: Tensor | None = None) -> None:
+    """Save what the formulas of the needed gradients name; `changed` is the tensor an in-place operation changes."""
+    for item in op.saved_inputs:
+        tensor = tensors[item] if needed(op, item, edges) else None
+        if op.kinds[item] == ARRAYS:
+            setattr(node, f"saved_{item}", tensor and list(tensor))
+            setattr(node, f"version_{item}", 0)
+            continue
+        if changed is not None and tensor is not None and (tensor is changed):
+            tensor = detached_copy(tensor)
+        save_input(node, item, tensor)
+    for item in op.saved_values:
+        setattr(node, f"saved_{item}", saved_value(op, item, args, tensors))
+
+
+def detached_copy(tensor: Tensor) -> Tensor:
+    """The value of a tensor before it is changed in place, with its history."""
+    copy = wrap(tensor._array.copy())
+    copy._edge = tensor._edge if tensor._base is None else tensor._edge
+    return copy
+
+
+def saved_value(op: Operator, item: str, args: Any, tensors: Any) -> Any:
+    """A parameter, or the shape, dtype or geometry of an input."""
+    name = item.removesuffix("_geometry")
+    if name != item and name in op.kinds:
+        return views.Geometry(tensors[name]._array)
+    for suffix in ("shape", "dtype"):
+        name = item.removesuffix(f"_{suffix}")
+        if name != item and name in op.kinds:
+            value = tensors[name]
+            if isinstance(value, list):
+                return [getattr(v._array, suffix) for v in value]
+            return None if value is None else getattr(value._array, suffix)
+    return args[op.names.index(item)]
+
+
+def needed(op: Operator, item: str, edges: list[Any]) -> bool:
+    """Whether a gradient that some input needs names `item`."""
+    if op.sequence is not None or op.joint is not None:
+        return True
+    return any(edges[op.differentiable.index(user)] is not None for user in op.saved[item])
+
+
+def finish(op: Operator, node: Node, edges: Any, outputs: list[Tensor], several: bool) -> None:
+    """Save results, describe the outputs, and make the node their history."""
+    if several:
+        node.shape = [output._array.shape for output in outputs]
+        node.dtype = [output._array.dtype for output in outputs]
+    else:
+        node.shape = outputs[0]._array.shape
+        node.dtype = outputs[0]._array.dtype
+    for item in op.saved_results:
+        output = outputs[op.outputs.index(item)] if op.outputs else outputs[0]
+        if needed(op, item, edges):
+            save_result(node, item, output)
+        else:
+            setattr(node, f"saved_{item}", None)
+    for number, output in enumerate(outputs):
+        differentiable = can_require_grad(output._array)
+        if op.outputs and op.outputs[number] in op.nondifferentiable_outputs:
+            differentiable = False
+        if differentiable:
+            output._edge = (node, number)
+
+
+# --- in place -------------------------------------------------------------------------------------------------
+
+
+def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
+    """Apply `op` and write the result over its first argument."""
+    target: Tensor = args[0]
+    name = f"{op.name}_"
+    args = bind(op, args)
+    views.check_inplace(target, name)
+    tensors, arrays = operands(op, args)
+    edges = wanted_edges(op, args)
+    grad_enabled = modes.is_grad_enabled()
+    if grad_enabled and target._base is not None:
+        views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
+    if target._extra is not None and target._extra.inference and not modes.STATE.inference:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
+                           "get a normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for "
+                           "more details.")
+    result = as_array(compute(op, arrays))
+    check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+    array = target._array
+    if result.shape != array.shape:
+        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(result.shape)}")
+    check_overlap(target)
+    recording = grad_enabled and any(edge is not None for edge in edges)
+    if recording and not can_require_grad(array):
+        raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
+    node: Any = None
+    if recording:
+        node = object.__new__(op.node_class)  # type: ignore[arg-type]
+        start(node, tuple(edges), 1)
+        save_inputs(op, node, args, tensors, edges, changed=target)
+    numpy.copyto(array, result, casting="unsafe")
+    bump(target, name, depth=2)
+    if recording:
+        node.shape, node.dtype = array.shape, array.dtype
+        for item in op.saved_results:
+            if needed(op, item, edges):
+                save_result(node, item, target)
+            else:
+                setattr(node, f"saved_{item}", None)
+        views.rebase_history(target, node, 2)
+    return target
+
+
+def check_overlap(target: Tensor) -> None:
+    """Raise if several elements of `target` are one place in memory, as in an expanded tensor."""
+    array = target._array
+    if 0 in array.strides and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+            "clone() the tensor before performing the operation."
+        )

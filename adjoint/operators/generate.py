@@ -1,0 +1,330 @@
+"""Writes the source of each operator's function and of its node class, straight-line code for the common case.
+
+The function runs the common case inline: exact `Tensor`s (or plain subclasses) of one dtype, no `out`, no special mode.
+Everything else leaves through one door, `dispatch.call`. The source is registered with `linecache`, so that
+tracebacks show it and a debugger can step through it: `print(adjoint.operators.source_of("mul"))`.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy
+
+from ..tape.node import Node
+from .declaration import ARRAY, OPTIONAL_ARRAY, Operator, parameters_of
+
+NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
+"""Names that NumPy's users may give to parameters; the door translates them."""
+
+SOURCES: dict[str, str] = {}
+
+
+def public_name(name: str) -> str:
+    """`self` in a declaration is `input` to those who call the function."""
+    return "input" if name == "self" else name
+
+
+def compile_source(source: str, filename: str, namespace: dict[str, Any]) -> None:
+    """Execute generated source so that tracebacks and debuggers can show it."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    exec(compile(source, filename, "exec"), namespace)
+
+
+# --- the function ---------------------------------------------------------------------------------------------
+
+
+def signature(op: Operator, defaults: dict[str, Any]) -> str:
+    """The parameters as written in the function's `def`; defaults are stored in its namespace."""
+    parts, star = [], False
+    for name in op.names:
+        if name in op.keyword_only and not star:
+            parts.append("*")
+            star = True
+        default = "MISSING"
+        if name in op.defaults:
+            default = f"default_{name}"
+            defaults[default] = op.defaults[name]
+        parts.append(f"{public_name(name)}={default}")
+    if not star:
+        parts.append("*")
+    if op.out:
+        parts.append("out=None")
+    parts.extend(f"{name}=MISSING" for name in numpy_names(op))
+    if parts[-1] == "*":
+        parts.pop()
+    return ", ".join(parts)
+
+
+def numpy_names(op: Operator) -> list[str]:
+    """The alternative names that this operator's parameters accept."""
+    names = {public_name(name) for name in op.names}
+    return [other for name in op.names for other in NUMPY_NAMES.get(public_name(name), ()) if other not in names]
+
+
+def door(op: Operator, variant: str = "function") -> str:
+    """The call of the general path; a binary operator's (`*`) returns NotImplemented for what it does not know."""
+    args = ", ".join(public_name(name) for name in op.names)
+    if variant != "function":
+        return f"call_{variant}(OP, ({args},))"
+    extra = "".join(f", {name}={name}" for name in numpy_names(op))
+    return f"call(OP, ({args},), {'out' if op.out else 'None'}{extra})"
+
+
+def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
+    """The source of the function (or of the `"operator"` or `"inplace"` variant) and the defaults it refers to."""
+    defaults: dict[str, Any] = {}
+    parameters = signature(op, defaults) if variant == "function" else operator_signature(op, defaults)
+    lines = [f"def {op.name}({parameters}):"]
+    if op.sequence is None and not op.outputs:
+        lines += scalar_lines(op)
+        conditions = ["not GATE.special"]
+        if variant == "function":
+            conditions += ["out is None"] if op.out else []
+            conditions += [f"{name} is MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]
+        for name in op.tensors:
+            public = public_name(name)
+            plain = f"type({public}) is Tensor or type({public}) in PLAIN"
+            conditions.append(f"({public} is None or {plain})" if op.kinds[name] == OPTIONAL_ARRAY else f"({plain})")
+        lines.append(f"    if {' and '.join(conditions)}:")
+        for name in op.tensors:
+            none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
+            lines.append(f"        {name}_array = {none}{public_name(name)}._array")
+        guard = dtype_guard(op)
+        indent = "        "
+        if guard:
+            lines.append(f"        if {guard}:")
+            indent = "            "
+        lines += [indent + line for line in (inplace_body(op) if variant == "inplace" else body(op, door(op, variant)))]
+    lines.append(f"    return {door(op, variant)}")
+    return "\n".join(lines) + "\n", defaults
+
+
+def operator_signature(op: Operator, defaults: dict[str, Any]) -> str:
+    """The parameters of an in-place or operator variant: those of the declaration alone."""
+    parts = []
+    for name in op.names:
+        if name in op.keyword_only and "*" not in parts:
+            parts.append("*")
+        if name in op.defaults:
+            defaults[f"default_{name}"] = op.defaults[name]
+            parts.append(f"{public_name(name)}=default_{name}")
+        else:
+            parts.append(f"{public_name(name)}{'=MISSING' if any('=' in part for part in parts) else ''}")
+    return ", ".join(parts)
+
+
+def passed_arguments(op: Operator) -> list[str]:
+    """The arguments of the kernel call."""
+    passed = []
+    for name in op.names:
+        value = f"{name}_array" if name in op.tensors else public_name(name)
+        passed.append(f"{name}={value}" if name in op.keyword_only else value)
+    return passed
+
+
+def kernel_call(op: Operator) -> str:
+    """The call of the array function; `simple` is the one for when all keyword parameters have their defaults."""
+    general = f"kernel({', '.join(passed_arguments(op))})"
+    if op.simple is None:
+        return general
+    keywords = [name for name in op.names if name in op.keyword_only]
+    few = ", ".join(f"{name}_array" for name in op.tensors)
+    return f"simple({few}) if {' and '.join(f'{name} is default_{name}' for name in keywords)} else {general}"
+
+
+def inplace_body(op: Operator) -> list[str]:
+    """Write over the first argument where autograd has nothing to do; the rest goes through the door."""
+    target = public_name(op.tensors[0])
+    nothing = [f"{public_name(name)}._edge is None and {public_name(name)}._base is None" for name in op.tensors if op.kinds[name] == ARRAY]
+    nothing += [f"({n} is None or {n}._edge is None and {n}._base is None)" for n in op.tensors if op.kinds[n] == OPTIONAL_ARRAY]
+    lines = [f"if {target}._extra is None and (not (GATE.grad or STATE.grad_enabled) or {' and '.join(nothing)}):"]
+    array = f"{op.tensors[0]}_array"
+    passed = passed_arguments(op)
+    if isinstance(op.simple, numpy.ufunc):
+        names = [f"{name}_array" for name in op.tensors]
+        condition = " and ".join(f"{name} is default_{name}" for name in op.names if name in op.keyword_only)
+        compute = ["try:", f"    if {condition}:", f"        simple({', '.join(names)}, out={array})", "    else:"]
+        compute += [f"        return {door(op, 'inplace')}", "except Exception:", f"    return {door(op, 'inplace')}"]
+    elif isinstance(op.kernel, numpy.ufunc):
+        compute = ["try:", f"    kernel({', '.join(passed)}, out={array})", "except Exception:", f"    return {door(op, 'inplace')}"]
+    else:
+        compute = ["try:", f"    changed = kernel({', '.join(passed)})", f"    if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:"]
+        compute += [f"        return {door(op, 'inplace')}", f"    {array}[...] = changed", "except Exception:", f"    return {door(op, 'inplace')}"]
+    compute += [f"counter = {target}._counter", "if counter is None:", f"    counter = {target}._counter = [0]"]
+    compute += ["frame = getframe(1)", "while frame.f_globals.get('__package__') in INTERNAL and frame.f_back is not None:", "    frame = frame.f_back"]
+    compute += [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.name}_')", "counter[0] += 1", f"return {target}"]
+    return lines + ["    " + line for line in compute]
+
+
+def scalar_lines(op: Operator) -> list[str]:
+    """A Python number as second operand becomes a constant of the first one's dtype, where that is the rule."""
+    if op.promote is None or len(op.tensors) != 2 or op.tensors[1] != "other":
+        return []
+    return ["    if type(other) in NUMBERS:", "        other = constant(other, input)"]
+
+
+def dtype_guard(op: Operator) -> str:
+    """When the kernel may run on the arrays as they are."""
+    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
+    guards = [f"{arrays[0]}.dtype is {other}.dtype" for other in arrays[1:]] if op.promote else []
+    if op.promote == "float":
+        guards.append(f"({arrays[0]}.dtype is FLOAT32 or {arrays[0]}.dtype is FLOAT64)")
+    return " and ".join(guards)
+
+
+def body(op: Operator, way_out: str) -> list[str]:
+    """Compute, wrap, record."""
+    lines = ["try:", f"    array = {kernel_call(op)}", "except Exception:", f"    return {way_out}"]
+    lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
+    lines += ["result = new(Tensor)", "result._array = array", "result._grad = result._extra = None"]
+    if op.view:
+        lines += ["base = input._base", "result._base = input if base is None else base"]
+        lines += ["counter = input._counter", "if counter is None:", "    counter = shared_counter(input)"]
+        lines += ["result._counter = counter", "result._view_version = counter[0]", "result._creation = None"]
+    else:
+        lines += ["result._base = result._counter = None"]
+    if not op.differentiable:
+        return lines + ["result._edge = None", "return result"]
+    edges = []
+    for index, name in enumerate(op.differentiable):
+        public = public_name(name)
+        none = f"None if {public} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        lines.append(f"edge_{index} = {none}{public}._edge if {public}._base is None else current_edge({public})")
+        edges.append(f"{public} if edge_{index} is LEAF else edge_{index}")
+    needed = " or ".join(f"edge_{index} is not None" for index in range(len(edges)))
+    needed = f"({needed})" if len(edges) > 1 else needed
+    lines.append(f"if {needed} and (GATE.grad or STATE.grad_enabled):")
+    record = ["node = new(NodeClass)", f"node.edges = ({', '.join(edges)},)", "node.hooks = None"]
+    record += ["node.sequence = next_sequence()", "node.shape = array.shape", "node.dtype = array.dtype"]
+    record += ["frame = getframe(1)", "while frame.f_globals.get('__package__') in INTERNAL and frame.f_back is not None:", "    frame = frame.f_back"]
+    record += ["node.code = frame.f_code", "node.lasti = frame.f_lasti"]
+    record += save_lines(op)
+    record += ["result._edge = (node, 0)"]
+    lines += ["    " + line for line in record]
+    lines += ["else:", "    result._edge = None"]
+    if op.view:
+        lines += ["    if not (GATE.grad or STATE.grad_enabled):", "        result._creation = NO_GRAD"]
+    return lines + ["return result"]
+
+
+def save_lines(op: Operator) -> list[str]:
+    """What the node keeps: each item only if an input whose formula names it needs a gradient."""
+    lines = []
+    indices = {name: index for index, name in enumerate(op.differentiable)}
+    for item in op.saved_inputs:
+        public = public_name(item)
+        users = op.saved[item]
+        save = [f"node.saved_{item} = {public}"]
+        version = f"node.version_{item} = 0 if {public}._counter is None else {public}._counter[0]"
+        if op.kinds[item] == OPTIONAL_ARRAY:
+            version = f"node.version_{item} = 0 if {public} is None or {public}._counter is None else {public}._counter[0]"
+        save.append(version)
+        if len(users) == len(op.differentiable):
+            lines += save
+        else:
+            condition = " or ".join(f"edge_{indices[user]} is not None" for user in users)
+            lines += [f"if {condition}:", *("    " + line for line in save), "else:", f"    node.saved_{item} = None"]
+    for item in op.saved_results:
+        lines += [f"node.saved_{item} = array", f"node.version_{item} = 0", f"node.counter_{item} = result._counter = [0]"]
+        if op.view:
+            raise ValueError(f"{op.name}: a view's derivative cannot need the view")
+    lines += [f"node.saved_{item} = {value_expression(op, item)}" for item in op.saved_values]
+    return lines
+
+
+def value_expression(op: Operator, item: str) -> str:
+    """How a saved value is read: a parameter, or the shape or dtype of an input."""
+    name = item.removesuffix("_geometry")
+    if name != item and name in op.kinds:
+        return f"Geometry({name}_array)"
+    for suffix in ("shape", "dtype"):
+        name = item.removesuffix(f"_{suffix}")
+        if name != item and name in op.kinds:
+            return f"{name}_array.{suffix}" if op.kinds[name] == ARRAY else f"None if {name}_array is None else {name}_array.{suffix}"
+    return public_name(item)
+
+
+# --- the node -------------------------------------------------------------------------------------------------
+
+
+def node_source(op: Operator) -> str:
+    """The source of `backward` (on arrays) and `backward_recorded` (on tensors)."""
+    return backward_source(op, recorded=False) + "\n\n" + backward_source(op, recorded=True)
+
+
+def backward_source(op: Operator, recorded: bool) -> str:
+    """One of the two: load what was saved, let go of it, apply the formulas."""
+    lines = [f"def backward{'_recorded' if recorded else ''}(node, grad, keep):"]
+    several = len(op.differentiable) > 1 and op.joint is None
+    if several or op.joint is not None:
+        lines.append("    edges = node.edges")
+    for item in op.saved_inputs + op.saved_results:
+        lines += ["    " + line for line in load_lines(op, item, recorded)]
+    lines += [f"    {item} = node.saved_{item}" for item in op.saved_values]
+    released = [f"node.saved_{item}" for item in op.saved_inputs + op.saved_results]
+    if released:
+        lines += ["    if not keep:", f"        {' = '.join(released)} = RELEASED"]
+    xp = "tensor_namespace" if recorded else "array_namespace"
+    if op.joint is not None:
+        needs = "tuple(edge is not None for edge in edges)"
+        args = formula_arguments(op.joint, {"needs": needs, "xp": xp})
+        lines.append(f"    return joint({args})")
+    else:
+        terms = []
+        for index, (name, formula) in enumerate(op.formulas.items()):
+            term = f"grad_{name}({formula_arguments(formula, {'xp': xp})})"
+            terms.append(f"{term} if edges[{index}] is not None else None" if several else term)
+        if op.sequence is not None:
+            lines.append(f"    return {terms[0]}")
+        else:
+            lines.append(f"    return ({', '.join(terms)},)")
+    return "\n".join(lines)
+
+
+def formula_arguments(formula: Any, special: dict[str, str]) -> str:
+    """The arguments of a formula, by the names of its parameters."""
+    special = {**special, "grads": "grad"}
+    return ", ".join(special.get(name, name) for name in parameters_of(formula))
+
+
+def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
+    """Read a saved tensor back, checking that nobody has changed it since."""
+    if recorded:
+        return [f"{item} = unpack(node, '{item}')"]
+    if item in op.saved_results:
+        return [
+            f"{item} = node.saved_{item}",
+            f"if type({item}) is not ndarray or node.counter_{item}[0] != node.version_{item}:",
+            f"    {item} = unpack_array(node, '{item}')",
+        ]
+    return [
+        f"{item} = node.saved_{item}",
+        f"if {item} is not None:",
+        f"    if {item}._counter is not None and {item}._counter[0] != node.version_{item}:",
+        f"        {item} = unpack(node, '{item}')",
+        f"    {item} = {item}._array",
+    ]
+
+
+def node_class(op: Operator, namespace: dict[str, Any]) -> type[Node]:
+    """Make the node class of `op` in `namespace`."""
+    source = node_source(op)
+    filename = f"<adjoint {op.name} node>"
+    compile_source(source, filename, namespace)
+    SOURCES[op.name + " node"] = source
+    slots = [f"saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.saved_values)]
+    slots += [f"version_{item}" for item in (*op.saved_inputs, *op.saved_results)]
+    slots += [f"counter_{item}" for item in op.saved_results]
+    members = {
+        "__slots__": tuple(slots),
+        "__module__": op.declaration.__module__,
+        "__doc__": op.doc,
+        "operator": op,
+        "saved_names": (*op.saved_inputs, *op.saved_results, *op.saved_values),
+        "saved_tensors": (*op.saved_inputs, *op.saved_results),
+        "backward": namespace["backward"],
+        "backward_recorded": namespace["backward_recorded"],
+    }
+    return type(op.node_name, (Node,), members)

@@ -1,0 +1,196 @@
+"""The nodes of the graph and the edges between them.
+
+An edge says where the gradient of an input goes: `None` (nowhere), `(node, output_nr)` for the output of
+another operation, or the leaf tensor itself. A leaf stands for its `AccumulateGrad` node, which is made
+only when somebody looks (`next_functions`, `get_gradient_edge`), so recording and backward never pay for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from itertools import count
+from typing import Any, ClassVar, NamedTuple
+
+from ..device import Size
+from ..dtypes import dtype, from_numpy
+from ..tensor import Tensor, as_array, wrap
+from . import origin
+from .hooks import NodeHooks, RemovableHandle
+from .modes import is_grad_enabled
+
+next_sequence = count().__next__
+
+
+class InputMetadata(NamedTuple):
+    """What a gradient arriving at a node looks like."""
+
+    shape: Size
+    dtype: dtype
+
+
+class Node:
+    """One recorded operation: what its derivative needs, and where the gradients of its inputs go.
+
+    `edges` has one edge for each input that may need a gradient; `shape` and `dtype` describe the output
+    (lists of them, for nodes of several outputs); `code` and `lasti` are the instruction of the user's code
+    that made the node.
+    """
+
+    __slots__ = ("__weakref__", "_metadata", "code", "dtype", "edges", "hooks", "lasti", "sequence", "shape")
+
+    edges: tuple[Any, ...]
+    sequence: int
+    runs_undefined: ClassVar[bool] = False
+    saved_names: ClassVar[tuple[str, ...]] = ()
+    saved_tensors: ClassVar[tuple[str, ...]] = ()
+
+    def name(self) -> str:
+        """The node's name, as printed in `grad_fn=<...>`."""
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {hex(id(self))}>"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """One `(node, output_nr)` for each input; `(None, 0)` for an input that needs no gradient."""
+        return tuple(function_of(edge) for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the user's own notes on this node."""
+        try:
+            return self._metadata
+        except AttributeError:
+            self._metadata: dict[Any, Any] = {}
+            return self._metadata
+
+    @property
+    def _input_metadata(self) -> list[Any]:
+        """Shape and dtype of the gradients this node takes, one entry for each output of the operation."""
+        shapes = self.shape if type(self.shape) is list else [self.shape]
+        dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
+        return [InputMetadata(Size(shape), from_numpy(kind)) for shape, kind in zip(shapes, dtypes, strict=True)]
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith(("_saved_", "_raw_saved_")):
+            from .saved import read_saved
+
+            return read_saved(self, attribute)
+        raise AttributeError(f"'{self.name()}' object has no attribute '{attribute}'")
+
+    def __dir__(self) -> list[str]:
+        shown = [f"_saved_{name}" for name in self.saved_names] + [f"_raw_saved_{name}" for name in self.saved_tensors]
+        return [*super().__dir__(), *(name.replace("_shape", "_sym_sizes") for name in shown)]
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    def _register_hook_dict(self, hooks: dict[int, Any]) -> None:
+        own_hooks(self).add_dict(hooks)
+
+    def register_hook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(grad_inputs, grad_outputs)` after this node has run; a returned tuple replaces `grad_inputs`."""
+        return own_hooks(self).register("post", hook)
+
+    def register_prehook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(grad_outputs)` before this node runs; a returned tuple replaces them."""
+        return own_hooks(self).register("pre", hook)
+
+    def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+        """Map the gradient of the output (a list, for several outputs) to one gradient for each edge.
+
+        Arrays in, arrays out. Unless `keep`, what was saved is let go.
+        """
+        raise NotImplementedError
+
+    def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+        """The same on tensors: the computation is itself recorded (`create_graph=True`)."""
+        raise NotImplementedError
+
+    def __call__(self, *grads: Any) -> Any:
+        """Run this node alone on tensors, as calling `tensor.grad_fn(grad)` does."""
+        if is_grad_enabled():
+            grad = list(grads) if type(self.shape) is list else grads[0]
+            results = self.backward_recorded(grad, keep=True)
+        else:
+            arrays = [None if grad is None else grad._array for grad in grads]
+            raw = self.backward(arrays if type(self.shape) is list else arrays[0], keep=True)
+            results = tuple(None if array is None else wrap(as_array(array)) for array in raw)
+        return results[0] if len(results) == 1 else results
+
+    def describe_origin(self) -> str:
+        """The user's line that made this node."""
+        try:
+            return origin.describe(self.code, self.lasti)
+        except AttributeError:
+            return "an unknown line"
+
+
+class AccumulateGrad(Node):
+    """The end of the graph: adds the arriving gradient to the `.grad` of the leaf `variable`."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Tensor) -> None:
+        self.variable = variable
+        self.edges = ()
+        self.hooks = None
+        self.sequence = (1 << 64) - 1
+        self.shape = variable._array.shape
+        self.dtype = variable._array.dtype
+
+
+def own_hooks(node: Node) -> NodeHooks:
+    """The hooks of `node`, made on first use."""
+    if node.hooks is None:
+        node.hooks = NodeHooks()
+    return node.hooks
+
+
+_accumulator_lock = threading.Lock()
+
+
+def accumulator_of(leaf: Tensor) -> AccumulateGrad:
+    """The `AccumulateGrad` of `leaf`: one object for as long as somebody holds it.
+
+    The leaf refers to it weakly and it to the leaf strongly, so the pair is no cycle.
+    """
+    with _accumulator_lock:
+        extra = leaf._own_extra()
+        node = extra.accumulator() if extra.accumulator is not None else None
+        if node is None:
+            node = AccumulateGrad(leaf)
+            extra.accumulator = weakref.ref(node)
+        return node
+
+
+def live_accumulator(leaf: Tensor) -> AccumulateGrad | None:
+    """The `AccumulateGrad` of `leaf` if somebody holds it."""
+    extra = leaf._extra
+    return extra.accumulator() if extra is not None and extra.accumulator is not None else None
+
+
+def function_of(edge: Any) -> tuple[Node | None, int]:
+    """An edge as `next_functions` shows it."""
+    if edge is None:
+        return (None, 0)
+    return edge if type(edge) is tuple else (accumulator_of(edge), 0)
+
+
+def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
+    """Fill in what every node has; `depth` counts the frames between the caller and the user's call."""
+    node.edges = edges
+    node.hooks = None
+    node.sequence = next_sequence()
+    frame = origin.user_frame(depth + 1)
+    node.code = frame.f_code
+    node.lasti = frame.f_lasti
+
+
+def explain(error: Exception, node: Node) -> None:
+    """Note on `error` which operation's backward failed, and the user's line that recorded it."""
+    note = f"in the backward of {node.name()}, recorded at {node.describe_origin()}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)

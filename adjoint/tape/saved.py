@@ -1,0 +1,261 @@
+"""Saved tensors: reading them back, with the version check, the hooks that pack and unpack them, and their errors.
+
+A node keeps a saved input as the tensor itself and a saved result as its bare array with the version counter (the result
+holds the node: the other way round would be a cycle). A packed tensor and a released one stand in the same slots and
+answer to the same attributes, so that the generated code of a backward meets them only when they are there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..tensor import Tensor, ndarray, wrap
+from . import modes, origin
+from .node import Node
+
+FREED_MESSAGE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
+
+
+_counter_lock = threading.Lock()
+
+
+class _Released:
+    """Stands where a saved tensor was before backward let go of it."""
+
+    __slots__ = ()
+
+    @property
+    def _counter(self) -> Any:
+        raise RuntimeError(FREED_MESSAGE)
+
+    _array = _counter
+
+    def __repr__(self) -> str:
+        return "<released>"
+
+
+RELEASED = _Released()
+
+
+class Packed:
+    """A saved tensor that went through a pack hook: `unpack_hook(packed)` gives it back."""
+
+    __slots__ = ("_counter", "packed", "unpack_hook")
+
+    def __init__(self, packed: Any, unpack_hook: Callable[[Any], Any]) -> None:
+        self.packed = packed
+        self.unpack_hook = unpack_hook
+        self._counter = None
+
+    def tensor(self) -> Tensor:
+        """What the unpack hook makes of it."""
+        tensor = self.unpack_hook(self.packed)
+        if not isinstance(tensor, Tensor):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(tensor).__name__}")
+        return tensor
+
+    @property
+    def _array(self) -> Any:
+        return self.tensor()._array
+
+
+def pack(tensor: Tensor, hooks: Any) -> Packed:
+    """Run the pack hook of `hooks`, a pair (pack, unpack), on `tensor`."""
+    if isinstance(hooks, str):
+        raise RuntimeError(hooks)
+    version = tensor._version
+    with modes_without_hooks():
+        packed = hooks[0](tensor)
+    if tensor._version != version:
+        raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
+                           "hook can not be modified by in-place operations as this can lead to unexpected side-effects. "
+                           "Please open an issue if you need to perform in-place operations on the input to a pack hook.")
+    return Packed(packed, hooks[1])
+
+
+class modes_without_hooks:
+    """No saved-tensor hooks while a hook runs, or it would call itself."""
+
+    def __enter__(self) -> None:
+        self.previous = modes.STATE.saved_tensor_hooks
+        modes.STATE.saved_tensor_hooks = ()
+
+    def __exit__(self, *exception: object) -> None:
+        modes.STATE.saved_tensor_hooks = self.previous
+
+
+def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
+    """Save an input of the operation on the general path."""
+    if tensor is None:
+        setattr(node, f"saved_{item}", None)
+        setattr(node, f"version_{item}", 0)
+        return
+    hooks = modes.STATE.saved_tensor_hooks
+    setattr(node, f"saved_{item}", pack(tensor, hooks[-1]) if hooks else tensor)
+    setattr(node, f"version_{item}", 0 if tensor._counter is None else tensor._counter[0])
+
+
+def save_result(node: Node, item: str, result: Tensor) -> None:
+    """Save an output of the operation on the general path; its version counter is shared, not the tensor."""
+    counter = shared_counter(result)
+    setattr(node, f"counter_{item}", counter)
+    setattr(node, f"version_{item}", counter[0])
+    hooks = modes.STATE.saved_tensor_hooks
+    if hooks:
+        setattr(node, f"saved_{item}", pack(detached(result, counter), hooks[-1]))
+    else:
+        setattr(node, f"saved_{item}", result._array)
+
+
+def detached(tensor: Tensor, counter: list[Any]) -> Tensor:
+    """A tensor on the same memory and version counter, without history."""
+    result = wrap(tensor._array)
+    result._counter = counter
+    return result
+
+
+def shared_counter(tensor: Tensor) -> list[Any]:
+    """The version counter of `tensor`, made if it has none yet, for somebody to share."""
+    counter = tensor._counter
+    if counter is None:
+        with _counter_lock:
+            counter = tensor._counter
+            if counter is None:
+                counter = tensor._counter = [0]
+    return counter
+
+
+def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
+    """Note an in-place change of `tensor` by operation `name`, and the user's line that made it."""
+    counter = shared_counter(tensor)
+    frame = origin.user_frame(depth + 1)
+    counter[1:] = (frame.f_code, frame.f_lasti, name)
+    counter[0] += 1
+
+
+def unpack(node: Node, item: str) -> Tensor | None:
+    """The saved tensor `item` as the derivative sees it: a result comes back as an output of `node`."""
+    saved = getattr(node, f"saved_{item}")
+    if saved is None:
+        return None
+    if saved is RELEASED:
+        raise released(node)
+    check_version(node, item, saved)
+    if type(saved) is Packed:
+        tensor = saved.tensor()
+        return _as_output(node, item, tensor._array) if hasattr(node, f"counter_{item}") else tensor
+    if type(saved) is ndarray:
+        return _as_output(node, item, saved)
+    return saved  # type: ignore[no-any-return]
+
+
+def unpack_array(node: Node, item: str) -> Any:
+    """The array of `unpack`."""
+    tensor = unpack(node, item)
+    return None if tensor is None else tensor._array
+
+
+def _as_output(node: Node, item: str, array: Any) -> Tensor:
+    result = wrap(array)
+    result._counter = getattr(node, f"counter_{item}")
+    outputs = node.operator.outputs  # type: ignore[attr-defined]
+    if item not in node.operator.nondifferentiable_outputs:  # type: ignore[attr-defined]
+        result._edge = (node, outputs.index(item) if outputs else 0)
+    return result
+
+
+def released(node: Node) -> RuntimeError:
+    """The error for using what backward has let go of."""
+    error = RuntimeError(FREED_MESSAGE)
+    error.add_note(f"{node.name()} was recorded at {node.describe_origin()}")
+    return error
+
+
+def check_version(node: Node, item: str, saved: Any) -> None:
+    """Raise if a saved tensor has been changed in place since."""
+    counter = getattr(node, f"counter_{item}", None) or saved._counter
+    expected = getattr(node, f"version_{item}")
+    if counter is None or counter[0] == expected or type(saved) is Packed:
+        return
+    is_result = type(saved) is ndarray
+    array = saved if is_result else saved._array
+    described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
+    edge = None if is_result else saved._edge
+    if is_result:
+        described += f", which is output {_output_index(node, item)} of {node.name()},"
+    elif type(edge) is tuple:
+        described += f", which is output {edge[1]} of {edge[0].name()},"
+    error = RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"{described} is at version {counter[0]}; expected version {expected} instead. Hint: enable anomaly detection to "
+        "find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
+    )
+    error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
+    if len(counter) > 1:
+        error.add_note(f"{counter[3]} changed it in place at {origin.describe(counter[1], counter[2])}")
+    raise error
+
+
+def _output_index(node: Node, item: str) -> int:
+    outputs = node.operator.outputs  # type: ignore[attr-defined]
+    return outputs.index(item) if outputs else 0
+
+
+def _tensor_type(array: Any) -> str:
+    from ..dtypes import from_numpy
+
+    return f"torch.{from_numpy(array.dtype).scalar_type}Tensor"
+
+
+class SavedTensor:
+    """A saved tensor as `node._raw_saved_<name>` shows it: not unpacked, open to hooks."""
+
+    def __init__(self, node: Node, item: str) -> None:
+        self._node = node
+        self._item = item
+
+    @property
+    def data(self) -> Any:
+        """The packed object if hooks are registered, else the tensor."""
+        saved = getattr(self._node, f"saved_{self._item}")
+        if saved is RELEASED:
+            raise released(self._node)
+        return saved.packed if type(saved) is Packed else unpack(self._node, self._item)
+
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
+        saved = getattr(self._node, f"saved_{self._item}")
+        if saved is RELEASED:
+            raise released(self._node)
+        if type(saved) is Packed:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
+                               "one pair of hooks is allowed at a time.")
+        if saved is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if type(saved) is ndarray:
+            saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
+        setattr(self._node, f"saved_{self._item}", pack(saved, (pack_hook, unpack_hook)))
+
+
+def read_saved(node: Node, attribute: str) -> Any:
+    """`node._saved_<name>` and `node._raw_saved_<name>`, for people who look."""
+    raw = attribute.startswith("_raw_saved_")
+    item = attribute.removeprefix("_raw_saved_" if raw else "_saved_").replace("_sym_sizes", "_shape")
+    if item not in node.saved_names:
+        raise AttributeError(f"'{node.name()}' object has no attribute '{attribute}'")
+    if item not in node.saved_tensors:  # type: ignore[attr-defined]
+        return getattr(node, f"saved_{item}")
+    if raw:
+        return SavedTensor(node, item)
+    tensor = unpack(node, item)
+    if tensor is not None and tensor._extra is not None and tensor._extra.number is not None:
+        return tensor._extra.number()
+    return tensor

@@ -1,0 +1,176 @@
+"""Views and in-place operations: how changing one tensor changes the history of others on the same memory.
+
+A view refers to its base (never to another view) and shares its version counter. Changing a view in place gives the
+*base* a new node, `CopySlices`: everywhere outside the view the gradient passes as before, inside it goes through the
+operation. Views are not told; each notices by the version that its own edge is stale, and asks for a new one
+(`AsStridedBackward0` into the base's new history) when next used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from .. import tensor as tensor_module
+from ..kernels import storage
+from ..tensor import LEAF, Tensor, current_edge
+from . import modes
+from .node import Node, start
+
+NO_GRAD = "no_grad"
+INFERENCE = "inference_mode"
+MULTI_OUTPUT = "multi_output"
+CUSTOM = "custom"
+
+make_as_strided_node: Any = None
+"""Set by `adjoint.operators.view`: makes the node of `as_strided(base, ...)` for a view's geometry."""
+
+
+def edge_of(tensor: Tensor) -> Any:
+    """Where a gradient of `tensor` goes: None, `(node, output_nr)`, or `tensor` itself if it is a leaf."""
+    edge = tensor._edge if tensor._base is None else current_edge(tensor)
+    return tensor if edge is LEAF else edge
+
+
+def regenerate(view: Tensor) -> None:
+    """Give `view`, whose memory has changed since its edge was made, an edge into its base's present history."""
+    base = view._base
+    version = view._counter[0]  # type: ignore[index]
+    base_edge = edge_of(base)  # type: ignore[arg-type]
+    if base_edge is not None:
+        if view._creation is not None and view._edge is None:
+            return
+        node = make_as_strided_node(base, view, base_edge)
+        view._edge = (node, 0)
+    view._view_version = version
+
+
+tensor_module.regenerate = regenerate
+
+
+def check_inplace(tensor: Tensor, name: str) -> None:
+    """Raise if autograd does not allow `tensor` to be changed in place."""
+    if not modes.is_grad_enabled():
+        return
+    edge = tensor._edge if tensor._base is None else current_edge(tensor)
+    if edge is LEAF:
+        if tensor._base is not None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    base = tensor._base
+    if base is None:
+        return
+    if base._edge is LEAF:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def check_view_creation(view: Tensor, requires_grad: bool) -> None:
+    """Raise if `view` was made in a way that in-place operations cannot be tracked through."""
+    creation = view._creation
+    if creation is None or not requires_grad or not modes.is_grad_enabled():
+        return
+    edge = view._edge
+    made_by = f"Output {edge[1]} of {edge[0].name()}" if type(edge) is tuple else "A view"
+    if creation == MULTI_OUTPUT:
+        raise RuntimeError(
+            f"{made_by} is a view and is being modified inplace. This view is the output of a function that returns "
+            "multiple views. Such functions do not allow the output views to be modified inplace. You should replace the "
+            "inplace operation by an out-of-place one."
+        )
+    if creation == CUSTOM:
+        raise RuntimeError(
+            f"{made_by} is a view and is being modified inplace. This view was created inside a custom Function (or "
+            "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom "
+            "backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You "
+            "can fix this by cloning the output of the custom Function."
+        )
+    mode = "inference mode" if creation == INFERENCE else "no_grad mode"
+    raise RuntimeError(
+        f"A view was created in {mode} and is being modified inplace with grad mode enabled. Given that this use case is "
+        "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+        f"either both inside the {'inference_mode' if creation == INFERENCE else 'no_grad'} block (if you don't want the "
+        "inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+    )
+
+
+class Geometry:
+    """Shape, strides and offset of a view within its base's storage, in elements."""
+
+    __slots__ = ("offset", "shape", "steps")
+
+    def __init__(self, array: Any) -> None:
+        self.shape = array.shape
+        self.steps = storage.element_strides(array)
+        self.offset = storage.storage_offset(array)
+
+
+class CopySlices(Node):
+    """The history of a base after one of its views was changed in place by the operation of node `function`."""
+
+    __slots__ = ("base", "function", "function_released", "view")
+    saved_names = ()
+
+    def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:
+        start(self, (edge_of(base), *function.edges[1:]), depth + 1)
+        self.base = Geometry(base._array)
+        self.view = Geometry(view._array)
+        self.function = function
+        self.shape = base._array.shape
+        self.dtype = base._array.dtype
+
+    def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+        """Inside the view the gradient goes through the operation; outside it passes."""
+        whole, part = self._split(grad)
+        inner = self.function.backward(part.copy(), keep)
+        part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
+        return (whole, *inner[1:])
+
+    def _split(self, grad: Any) -> tuple[Any, Any]:
+        """A copy of `grad` laid out like the base, and the part of it under the view."""
+        span = 1 + sum((size - 1) * step for size, step in zip(self.base.shape, self.base.steps, strict=True)) if grad.size else 0
+        last = 1 + sum((size - 1) * step for size, step in zip(self.view.shape, self.view.steps, strict=True)) if 0 not in self.view.shape else 0
+        offset = self.view.offset - self.base.offset
+        flat = numpy.zeros(max(span, offset + last), dtype=numpy.asarray(grad).dtype)
+        whole = storage.strided(flat, self.base.shape, self.base.steps, 0)
+        whole[...] = grad
+        return whole, storage.strided(flat, self.view.shape, self.view.steps, max(offset, 0))
+
+    def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+        """The same with tensors."""
+        whole = grad.new_empty_strided(self.base.shape, self.base.steps)
+        whole.copy_(grad)
+        offset = self.view.offset - self.base.offset
+        part = whole.as_strided(self.view.shape, self.view.steps, offset)
+        inner = self.function.backward_recorded(part.clone(), keep)
+        if inner[0] is None:
+            part.zero_()
+        else:
+            part.copy_(inner[0])
+        return (whole, *inner[1:])
+
+
+def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
+    from ..kernels.broadcast import sum_to_shape
+
+    return array if array.shape == shape else sum_to_shape(array, shape)
+
+
+def rebase_history(tensor: Tensor, node: Node, depth: int) -> None:
+    """Make `node` the history of `tensor`, which the operation of `node` has just changed in place."""
+    base = tensor._base
+    move_retained_grad(tensor)
+    if base is None:
+        tensor._edge = (node, 0)
+        return
+    move_retained_grad(base)
+    base._edge = (CopySlices(base, tensor, node, depth + 1), 0)
+    regenerate(tensor)
+
+
+def move_retained_grad(tensor: Tensor) -> None:
+    """`retain_grad` follows the tensor: the old node must no longer fill its `.grad`."""
+    edge = tensor._edge
+    if type(edge) is tuple and edge[0].hooks is not None and edge[1] in edge[0].hooks.retained:
+        del edge[0].hooks.retained[edge[1]]
+        tensor._own_extra().retains_again = True

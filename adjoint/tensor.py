@@ -1,0 +1,542 @@
+"""What a tensor is: an array, and its place in the graph. It knows no operator (operators install their methods).
+
+`Tensor` here has what needs no computation: shape, strides, storage, dtype, device, conversion to Python and
+NumPy, gradient and graph attributes, copying and pickling.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from . import dtypes, printing
+from .device import Size, cpu, device, layout, strided
+from .dtypes import dtype
+from .kernels import storage as storages
+from .kernels.creation import array_from_data
+
+ndarray = numpy.ndarray
+new = object.__new__
+new_size = tuple.__new__
+
+LEAF: Any = True
+"""The `_edge` of a leaf that requires grad: the gradient goes to the tensor's own `.grad`."""
+
+PLAIN_TYPES: set[type] = set()
+"""Subclasses (`Parameter`) whose operators behave exactly as a `Tensor`'s; other subclasses take the general path."""
+
+
+class Extra:
+    """What few tensors have, so that the others carry one `None` for all of it.
+
+    `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
+    `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for.
+    """
+
+    __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks")
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Callable[..., Any]] | None = None
+        self.post_hooks: dict[int, Callable[..., Any]] | None = None
+        self.accumulator: Any = None
+        self.inference = False
+        self.number: Any = None
+
+
+class Tensor:
+    """A multi-dimensional array that remembers how it was made.
+
+    `Tensor(2, 3)` is uninitialised memory of that shape, `Tensor([1.0, 2.0])` holds the given data in the default
+    dtype; `adjoint.tensor` is the constructor to prefer.
+
+    Slots: `_array`, the data; `_edge`, where a gradient goes (`None`: nowhere, `LEAF`: to `.grad`, or
+    `(node, output_nr)`); `_grad`; `_base`, the tensor this one is a view of; `_counter`, the version counter shared
+    with views and detached aliases, made when first needed (`None` means version 0); `_creation`, why a view must not
+    be changed in place; `_view_version`, the version at which a view's `_edge` was made; `_extra`.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_array",
+        "_base",
+        "_counter",
+        "_creation",
+        "_edge",
+        "_extra",
+        "_grad",
+        "_view_version",
+    )
+
+    _array: numpy.ndarray[Any, Any]
+    _edge: Any
+    _grad: Tensor | None
+    _base: Tensor | None
+    _counter: list[Any] | None
+    _creation: str | None
+    _view_version: int
+    _extra: Extra | None
+
+    __array_priority__ = 1000  # NumPy's operators give way to the reflected operators of tensors.
+    __hash__ = object.__hash__
+
+    def __new__(cls, *args: Any, dtype: dtype | None = None, device: Any = None, **unused: Any) -> Tensor:
+        return make_subclass(cls, legacy_array(args, dtype or dtypes.get_default_dtype()))
+
+    def __init_subclass__(cls, plain: bool = False, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if plain:
+            PLAIN_TYPES.add(cls)
+
+    # --- data -------------------------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> Tensor:
+        """A tensor on the same memory that has no history and its own version counter."""
+        return alias(self._array)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        self._array = value._array
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The type of the elements."""
+        return dtypes.from_numpy(self._array.dtype)
+
+    @property
+    def device(self) -> device:
+        """Where the elements live."""
+        return cpu
+
+    @property
+    def layout(self) -> layout:
+        """How the elements are laid out; always `strided`."""
+        return strided
+
+    @property
+    def shape(self) -> Size:
+        """The size of each dimension."""
+        return new_size(Size, self._array.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._array.nbytes
+
+    is_cuda = is_sparse = is_mkldnn = is_quantized = is_meta = is_mps = is_xpu = is_nested = False
+    is_sparse_csr = is_vulkan = is_ipu = is_hpu = is_xla = is_maia = is_mtia = False
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of dimension `dim`."""
+        if dim is None:
+            return new_size(Size, self._array.shape)
+        return self._array.shape[wrap_dim(dim, self._array.ndim)]
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._array.size
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self._array.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """The steps, in elements, from one element to the next along each dimension, or along `dim`."""
+        steps = storages.element_strides(self._array)
+        return steps if dim is None else steps[wrap_dim(dim, self._array.ndim)]
+
+    def storage_offset(self) -> int:
+        """The position of the first element in the storage, in elements."""
+        return storages.storage_offset(self._array)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        array = self._array
+        return int(array.ctypes.data) if array.size else 0
+
+    def untyped_storage(self) -> storages.UntypedStorage:
+        """The bytes this tensor is a window on, shared with its views."""
+        return storages.UntypedStorage(storages.owner(self._array))
+
+    def storage(self) -> storages.TypedStorage:
+        """The storage seen as elements of this tensor's dtype."""
+        return storages.TypedStorage(storages.owner(self._array), self._array.dtype)
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in memory in row-major order (or in `memory_format`)."""
+        return storages.is_contiguous(self._array, memory_format)
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating-point one."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers."""
+        return self.dtype.is_signed
+
+    def is_conj(self) -> bool:
+        """Always False: conjugation is done at once, not lazily."""
+        return False
+
+    def is_neg(self) -> bool:
+        """Always False: negation is done at once, not lazily."""
+        return False
+
+    def resolve_conj(self) -> Tensor:
+        """The tensor itself: conjugation is never pending."""
+        return self
+
+    def resolve_neg(self) -> Tensor:
+        """The tensor itself: negation is never pending."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether the memory is shared between processes; never."""
+        return False
+
+    def share_memory_(self) -> Tensor:
+        """Does nothing: threads share memory anyway."""
+        return self
+
+    def is_pinned(self) -> bool:
+        """Always False: there is no page-locked memory without a GPU."""
+        return False
+
+    def get_device(self) -> int:
+        """The device index, -1 on the CPU."""
+        return -1
+
+    def cpu(self) -> Tensor:
+        """This tensor, which is on the CPU."""
+        return self
+
+    # --- to Python and NumPy ----------------------------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The only element, as a Python number."""
+        array = self._array
+        if array.size != 1:
+            raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+        return storages.to_python(array)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
+        return storages.to_python(self._array)
+
+    def numpy(self, *, force: bool = False) -> numpy.ndarray[Any, Any]:
+        """The array itself, sharing memory. With `force`, also of a tensor that requires grad."""
+        if self.requires_grad and not force:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        return self._array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __len__(self) -> int:
+        if self._array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self._array)
+
+    def __bool__(self) -> bool:
+        array = self._array
+        if array.size != 1:
+            if array.size == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(array.reshape(()))
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self._array.dtype.kind not in "iub" or self._array.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, Tensor):
+            element = element._array
+        elif not isinstance(element, (int, float, complex)):
+            raise RuntimeError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+            )
+        return bool((self._array == element).any())
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self._array.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return printing.format_tensor(self)
+
+    def __format__(self, specification: str) -> str:
+        return printing.format_with(self, specification)
+
+    # --- gradient and graph -----------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this tensor are recorded."""
+        return (self._edge if self._base is None else current_edge(self)) is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        edge = self._edge if self._base is None else current_edge(self)
+        if type(edge) is tuple:
+            if not value:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                )
+            return
+        if value and not can_require_grad(self._array):
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if value and self._extra is not None and self._extra.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        self._edge = LEAF if value else None
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set `requires_grad` in place and return this tensor."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that made this tensor, None for a leaf."""
+        edge = self._edge if self._base is None else current_edge(self)
+        return edge[0] if type(edge) is tuple else None
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` this tensor is."""
+        edge = self._edge if self._base is None else current_edge(self)
+        return edge[1] if type(edge) is tuple else 0
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this tensor was not made by a recorded operation."""
+        return type(self._edge if self._base is None else current_edge(self)) is not tuple
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient of a leaf (or of a tensor whose `retain_grad` was called), None before."""
+        grad = self._grad
+        if grad is None and type(self._edge) is tuple and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
+                "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
+                "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
+                "mistake, make sure you access the leaf Tensor instead.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            check_new_grad(self, value)
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def _version(self) -> int:
+        if self._extra is not None and self._extra.inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return 0 if self._counter is None else self._counter[0]
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    def is_inference(self) -> bool:
+        """Whether this tensor was made in inference mode."""
+        return self._extra is not None and self._extra.inference
+
+    def _own_extra(self) -> Extra:
+        if self._extra is None:
+            self._extra = Extra()
+        return self._extra
+
+    # --- copying ----------------------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+                "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+                "see https://github.com/pytorch/pytorch/pull/103001"
+            )
+        if id(self) in memo:
+            return memo[id(self)]  # type: ignore[no-any-return]
+        result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
+        memo[id(self)] = result
+        result._edge = LEAF if self.requires_grad else None
+        if self._grad is not None:
+            result._grad = copy.deepcopy(self._grad, memo)
+        result.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the pickle protocol; "
+                "use tensor.detach() first"
+            )
+        from .serialization.rebuild import reduce_array
+
+        return (rebuild, (type(self), *reduce_array(self._array), self.requires_grad, self.__dict__))
+
+
+def rebuild(cls: type[Tensor], build: Callable[..., Any], parts: Any, requires_grad: bool, state: Any) -> Tensor:
+    """Undo `Tensor.__reduce_ex__`."""
+    tensor = make_subclass(cls, build(*parts))
+    tensor._edge = LEAF if requires_grad else None
+    if state:
+        tensor.__dict__.update(state)
+    return tensor
+
+
+def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
+    """A leaf on `array` itself."""
+    tensor: Tensor = new(Tensor)
+    tensor._array = array
+    tensor._edge = LEAF if requires_grad else None
+    tensor._grad = tensor._base = tensor._counter = tensor._extra = None
+    return tensor
+
+
+alias = wrap
+
+
+def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
+    """A leaf of type `cls` on `array` itself."""
+    tensor: Tensor = new(cls)
+    tensor._array = array
+    tensor._edge = LEAF if requires_grad else None
+    tensor._grad = tensor._base = tensor._counter = tensor._extra = None
+    return tensor
+
+
+def as_array(value: Any) -> numpy.ndarray[Any, Any]:
+    """`value` as an array: NumPy's scalars, which reductions of arrays give, become zero-dimensional arrays."""
+    return value if type(value) is ndarray else numpy.asarray(value)
+
+
+def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
+    """Whether the dtype is differentiable: floating point or complex."""
+    kind = dtypes.from_numpy(array.dtype)
+    return kind.is_floating_point or kind.is_complex
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """`dim` counted from the front; a zero-dimensional tensor is treated as one of one dimension."""
+    limit = ndim or 1
+    if not -limit <= dim < limit:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})"
+        )
+    return dim + limit if dim < 0 else dim
+
+
+def check_new_grad(tensor: Tensor, grad: Any) -> None:
+    """Raise unless `grad` may become the `.grad` of `tensor`."""
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
+    if grad is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if grad._array.shape != tensor._array.shape:
+        raise RuntimeError(
+            f"assigned grad has data of a different size: expected {list(tensor._array.shape)}, "
+            f"got {list(grad._array.shape)}"
+        )
+    if grad._array.dtype != tensor._array.dtype:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with dtype '{tensor.dtype}'. "
+            "The gradient must match the tensor's dtype"
+        )
+
+
+def legacy_array(args: tuple[Any, ...], kind: dtype) -> numpy.ndarray[Any, Any]:
+    """The array of `Tensor(3, 5)` (uninitialised), `Tensor(data)` or `Tensor()`, with elements of `kind`."""
+    if len(args) == 1 and not isinstance(args[0], int):
+        data = args[0]
+        if isinstance(data, Tensor):
+            if data.dtype is not kind:
+                raise TypeError(f"expected {kind} (got {data.dtype})")
+            return data._array
+        if isinstance(data, Size):
+            return numpy.zeros(data, kind.numpy)
+        return array_from_data(data, kind, unwrap=tensor_array)
+    for size in args:
+        if not isinstance(size, int):
+            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
+    return numpy.zeros(args or (0,), kind.numpy)
+
+
+def tensor_array(value: Any) -> Any:
+    """The array of a tensor, anything else as it is."""
+    return value._array if isinstance(value, Tensor) else value
+
+
+def current_edge(view: Tensor) -> Any:
+    """The edge of a view, which in-place operations on its base or its siblings may have made stale."""
+    if view._view_version != (0 if view._counter is None else view._counter[0]):
+        regenerate(view)
+    return view._edge
+
+
+def regenerate(view: Tensor) -> None:
+    """Give a stale view a new edge into its base's history; `adjoint.operators.view` installs the real thing."""
+    raise RuntimeError("adjoint.operators is not imported")
