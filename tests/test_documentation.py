@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,8 @@ def test_examples_run(page):
 def test_links_lead_somewhere(page):
     missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
     assert missing == []
+
+
+def test_picture_of_the_graph_is_what_the_script_draws():
+    script = runpy.run_path(str(ROOT / "docs" / "draw_graph.py"))
+    assert script["readme_example"]() == (ROOT / "docs" / "graph.svg").read_text(encoding="utf-8")
