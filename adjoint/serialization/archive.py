@@ -1,0 +1,204 @@
+"""The zip archives that checkpoints are: named records, uncompressed, each starting at a multiple of 64 bytes.
+
+Records lie in one folder of the archive. Nothing here knows what they hold. A reader believes no size that the file is
+too short for, so that a small file cannot make large records.
+"""
+
+import hashlib
+import mmap
+import struct
+import zipfile
+from types import TracebackType
+from typing import IO, Any
+
+import numpy
+
+__all__ = ["ALIGNMENT", "ArchiveReader", "ArchiveWriter", "is_archive", "read_into"]
+
+Array = numpy.ndarray[Any, Any]
+
+ALIGNMENT = 64
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_LOCAL_SIGNATURE = b"PK\x03\x04"
+_ENCRYPTED = 0x1
+_CORRUPT = (
+    "If you are seeing this error, there is a high likelihood that your checkpoint file is corrupted. This can happen "
+    "if the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving."
+)
+
+
+def is_archive(start: bytes) -> bool:
+    """Whether a file that begins with the four bytes `start` is an archive."""
+    return start == _LOCAL_SIGNATURE
+
+
+class _Stream:
+    """What `zipfile` needs to write to a file that can only be written to, and to count from where it stands now."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._position = 0
+
+    def write(self, data: Any) -> int:
+        self._file.write(data)
+        self._position += memoryview(data).nbytes
+        return memoryview(data).nbytes
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        flush = getattr(self._file, "flush", None)
+        if flush is not None:
+            flush()
+
+
+class ArchiveWriter:
+    """Writes records to an open file; to be used as a context.
+
+    Args:
+        file: anything with `write`.
+        folder: the folder in the archive that the records are put in.
+    """
+
+    def __init__(self, file: IO[bytes], folder: str) -> None:
+        self._stream = _Stream(file)
+        self._zip = zipfile.ZipFile(self._stream, "w", zipfile.ZIP_STORED)  # type: ignore[call-overload]
+        self._folder = folder
+        self._digest = hashlib.sha256()
+
+    def __enter__(self) -> "ArchiveWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._zip.close()
+
+    def write(self, name: str, data: Any) -> None:
+        """Add a record of the bytes in the buffer `data`."""
+        info = zipfile.ZipInfo(f"{self._folder}/{name}")
+        info.file_size = memoryview(data).nbytes
+        info.CRC = 0
+        info.extra = _padding(0)
+        header = len(info.FileHeader(info.file_size * 1.05 > zipfile.ZIP64_LIMIT))
+        info.extra = _padding(-(self._stream.tell() + header) % ALIGNMENT)
+        self._zip.writestr(info, data)
+        info.extra = b""  # the padding is of no use in the directory
+        self._digest.update(f"{name}:{info.CRC};".encode())
+
+    def fingerprint(self) -> str:
+        """Forty decimal digits that identify the records so far."""
+        return f"{int.from_bytes(self._digest.digest(), 'big') % 10**40:040d}"
+
+
+def _padding(length: int) -> bytes:
+    """An extra field of a zip header that holds `length` bytes of nothing."""
+    return b"FB" + struct.pack("<H", length) + b"Z" * length
+
+
+class ArchiveReader:
+    """Reads records from an open file that can be sought.
+
+    Args:
+        file: the archive.
+
+    Raises:
+        RuntimeError: if it is damaged, or not laid out as PyTorch lays archives out.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        try:
+            self._zip = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError) as error:
+            raise RuntimeError(
+                f"PytorchStreamReader failed reading zip archive: failed finding central directory. {_CORRUPT}"
+            ) from error
+        self._length = file.seek(0, 2)
+        self._entries = {info.filename: info for info in self._zip.infolist()}
+        self._folder = self._find_folder()
+        if sum(info.file_size for info in self._entries.values()) > self._length:
+            raise RuntimeError(f"PytorchStreamReader failed reading zip archive: records overlap. {_CORRUPT}")
+
+    def _find_folder(self) -> str:
+        first = next(iter(self._entries), None)
+        if first is None:
+            raise RuntimeError(f"PytorchStreamReader failed reading zip archive: it is empty. {_CORRUPT}")
+        folder, slash, _ = first.partition("/")
+        if not slash:
+            raise RuntimeError(f"file in archive is not in a subdirectory: {first}")
+        return folder
+
+    def __contains__(self, name: str) -> bool:
+        return f"{self._folder}/{name}" in self._entries
+
+    def size(self, name: str) -> int:
+        """Bytes in a record.
+
+        Raises:
+            RuntimeError: if there is no such record.
+        """
+        return self._entry(name).file_size
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a record."""
+        return self.read_array(name).tobytes()
+
+    def read_array(self, name: str) -> Array:
+        """The bytes of a record, as an array of uint8."""
+        self._file.seek(self._position(name))
+        content = numpy.empty(self.size(name), numpy.uint8)
+        read_into(self._file, content.data, name)
+        return content
+
+    def map_array(self, name: str, mapped: mmap.mmap) -> Array:
+        """The bytes of a record in the file that is mapped as `mapped`, as an array of uint8 that shares its memory."""
+        return numpy.frombuffer(mapped, numpy.uint8, self.size(name), self._position(name))
+
+    def _entry(self, name: str) -> zipfile.ZipInfo:
+        entry = self._entries.get(f"{self._folder}/{name}")
+        if entry is None:
+            raise RuntimeError(f"PytorchStreamReader failed locating file {name}: file not found. {_CORRUPT}")
+        if entry.flag_bits & _ENCRYPTED:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it is encrypted")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
+            raise RuntimeError(
+                f"PytorchStreamReader failed reading file {name}: it is compressed. A compressed checkpoint, which "
+                "could unpack to any size, is not read; pack the archive again without compression"
+            )
+        return entry
+
+    def _position(self, name: str) -> int:
+        """Where the bytes of a record start: after its own header, whose length the directory does not tell."""
+        entry = self._entry(name)
+        self._file.seek(entry.header_offset)
+        header = self._file.read(_LOCAL_HEADER.size)
+        if len(header) < _LOCAL_HEADER.size or not header.startswith(_LOCAL_SIGNATURE):
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: no header found. {_CORRUPT}")
+        _, name_length, extra_length = _LOCAL_HEADER.unpack(header)
+        position: int = entry.header_offset + len(header) + name_length + extra_length
+        if position + entry.file_size > self._length:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: file read failed. {_CORRUPT}")
+        return position
+
+
+def read_into(file: IO[bytes], target: memoryview, name: str) -> None:
+    """Fill `target` from `file`, which need not know `readinto`.
+
+    Raises:
+        RuntimeError: if the file ends before; `name` is what was being read.
+    """
+    filled = 0
+    readinto = getattr(file, "readinto", None)
+    while filled < len(target):
+        if readinto is not None:
+            count = readinto(target[filled:])
+        else:
+            data = file.read(len(target) - filled)
+            count = len(data)
+            target[filled : filled + count] = data
+        if not count:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: file read failed. {_CORRUPT}")
+        filled += count

@@ -1,0 +1,273 @@
+"""`save` and `load`: checkpoints in PyTorch's file format, which hold data and never code."""
+
+import io
+import mmap as memory_map
+import pickle
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO, Any
+
+import numpy
+
+from ..kernels.storage import UntypedStorage
+from .allowed import data_globals, user_globals, weights_globals
+from .archive import ALIGNMENT, ArchiveReader, ArchiveWriter, is_archive
+from .legacy import read_legacy, write_legacy
+from .locations import MapLocation, Restore, restorer
+from .pickler import dumps
+from .storages import StorageTable, StorageType, as_storage, swap_bytes
+from .unpickler import Unpickler
+
+__all__ = ["load", "save"]
+
+FileLike = str | PathLike[str] | IO[bytes]
+
+_NEWEST_VERSION = 10
+_REFUSED = """\
+Weights only load failed. Loading makes tensors, plain data and what you allow, and never runs code from a file, \
+whatever `weights_only` says. Instead of a whole model save its `state_dict()`, and load that with `load_state_dict`. \
+If the file holds other objects of your own and you trust it, allow their classes; `weights_only=False` allows more of \
+Python's and NumPy's plain data.
+\tWeightsUnpickler error: """
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Saving
+
+
+def save(
+    obj: object,
+    f: FileLike,
+    pickle_module: Any = pickle,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Save an object to a file that `load` and PyTorch's `torch.load` read.
+
+    Tensors are saved with their strides, and tensors that share a storage share it again after loading. The whole
+    storage is saved, also of a tensor that is a view of a part of it. PyTorch's "Serialization semantics"
+    (https://docs.pytorch.org/docs/stable/notes/serialization.html) describes the format.
+
+    Args:
+        obj: tensors, parameters, state dicts, containers of them, plain data.
+        f: a path, or an open binary file (anything with `write`).
+        pickle_module: accepted for compatibility; objects are always pickled by Python's rules.
+        pickle_protocol: 1 to 5; PyTorch reads 2 without `weights_only=False`.
+        _use_new_zipfile_serialization: False writes the format of before PyTorch 1.6.
+
+    Raises:
+        RuntimeError: if two tensors look at the same memory with different dtypes, or the folder does not exist.
+        pickle.PicklingError, TypeError: if `obj` holds what cannot be pickled. The file is not touched then.
+
+    >>> import io
+    >>> import adjoint as torch
+    >>> file = io.BytesIO()
+    >>> torch.save({"weight": torch.ones(2)}, file)
+    >>> torch.load(io.BytesIO(file.getvalue()))
+    {'weight': tensor([1., 1.])}
+    """
+    if not isinstance(f, (str, PathLike)) and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    if pickle_protocol == 0:
+        raise ValueError("pickle protocol 0 cannot refer to storages; use 2")
+    if not _use_new_zipfile_serialization:
+        parts = write_legacy(obj, pickle_protocol)
+        with _open_to_write(f) as file:
+            for part in parts:
+                file.write(part)
+        return
+    storages = StorageTable()
+    content = dumps(obj, pickle_protocol, storages)
+    with _open_to_write(f) as file, ArchiveWriter(file, _folder(f)) as archive:
+        archive.write("data.pkl", content)
+        archive.write(".format_version", b"1")
+        archive.write(".storage_alignment", str(ALIGNMENT).encode())
+        if not _disable_byteorder_record:
+            archive.write("byteorder", sys.byteorder.encode())
+        for key, data, _ in storages:
+            archive.write(f"data/{key}", data)
+        archive.write("version", b"3\n")
+        archive.write(".data/serialization_id", archive.fingerprint().encode())
+
+
+def _folder(f: FileLike) -> str:
+    """The folder within the archive: the name of the file without its extension, as PyTorch calls it."""
+    stem = Path(fspath(f)).stem if isinstance(f, (str, PathLike)) else "archive"
+    return stem if stem.isascii() else "archive"
+
+
+def _open_to_write(f: FileLike) -> Any:
+    if not isinstance(f, (str, PathLike)):
+        return nullcontext(f)
+    path = Path(f)
+    if not path.parent.exists():
+        raise RuntimeError(f"Parent directory {path.parent} does not exist.")
+    return path.open("wb")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Loading
+
+
+def load(
+    f: FileLike,
+    map_location: MapLocation = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """Load what `save` or PyTorch's `torch.save` has saved.
+
+    No code from the file is run, so that any file is safe to load.
+
+    Args:
+        f: a path, or an open binary file that can be sought.
+        map_location: what to do with storages that were on another device: `'cpu'` brings all here. A device, a dict
+            from saved to new device, or a function of a storage and its device that returns a storage or None.
+        pickle_module: accepted for compatibility.
+        weights_only: tensors, parameters, state dicts and Python's containers are always allowed. False allows further
+            plain data: NumPy arrays and numbers, `frozenset`, `deque`, `argparse.Namespace`, … Classes and functions
+            beyond those are allowed by `torch.serialization.add_safe_globals`, and by nothing else.
+        mmap: map the file into memory and read a storage when it is used. Changes to tensors never reach the file.
+        **pickle_load_args: `encoding` of the byte strings in files that Python 2 wrote.
+
+    Raises:
+        pickle.UnpicklingError: if the file holds objects that are not allowed.
+        RuntimeError: if the file is damaged, or a storage was on a device that is not here.
+        EOFError: if the file is empty or ends too early.
+
+    >>> import io
+    >>> import adjoint as torch
+    >>> file = io.BytesIO()
+    >>> torch.save([torch.arange(3), "text", 1.5], file)
+    >>> torch.load(io.BytesIO(file.getvalue()))
+    [tensor([0, 1, 2]), 'text', 1.5]
+    """
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    for name in pickle_load_args.keys() - {"encoding", "errors", "fix_imports", "buffers"}:
+        raise TypeError(f"Unpickler.__init__() got an unexpected keyword argument '{name}'")
+    if mmap and not isinstance(f, (str, PathLike)):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    plain_data = not weights_only and (weights_only is not None or pickle_module is not None)
+    reader = _Reader(plain_data, restorer(map_location), pickle_load_args.get("encoding", "utf-8"))
+    with _open_to_read(f) as file:
+        start = file.read(4)
+        file.seek(-len(start), 1)
+        if not start:
+            raise EOFError("Ran out of input")
+        try:
+            if is_archive(start):
+                return reader.archive(file, mapped=bool(mmap))
+            if mmap:
+                raise RuntimeError(
+                    f"mmap can only be used with files saved with `torch.save({f}, _use_new_zipfile_serialization="
+                    "True), please torch.save your checkpoint with this option in order to use mmap."
+                )
+            return read_legacy(file, reader.pickle, reader.restore)
+        except pickle.UnpicklingError as error:
+            raise pickle.UnpicklingError(_REFUSED + str(error)) from None
+
+
+def _open_to_read(f: FileLike) -> Any:
+    if isinstance(f, (str, PathLike)):
+        return Path(f).open("rb")
+    for method in ("seek", "tell", "read", "readline"):
+        if not hasattr(f, method):
+            raise AttributeError(f"{type(f).__name__!r} object has no attribute '{method}'{_SEEK}")
+    try:
+        f.seek(f.tell())
+    except io.UnsupportedOperation as error:
+        raise io.UnsupportedOperation(f"{error}{_SEEK}") from None
+    return nullcontext(f)
+
+
+_SEEK = (
+    ". You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO "
+    "and try to load from it instead."
+)
+
+
+class _Reader:
+    """Reads the parts of one file."""
+
+    def __init__(self, plain_data: bool, restore: Restore, encoding: str) -> None:
+        self._allowed = {**weights_globals(), **data_globals()} if plain_data else weights_globals()
+        self._users = user_globals()
+        self._encoding = encoding
+        self.restore = restore
+
+    def pickle(self, file: IO[bytes], length: int, persistent_load: Callable[[Any], Any]) -> Any:
+        """One pickle from `file`, which has `length` bytes at most."""
+        return Unpickler(file, self._allowed, self._users, persistent_load, self._encoding, length).load()
+
+    def archive(self, file: IO[bytes], mapped: bool) -> Any:
+        """The object in a zip archive."""
+        archive = ArchiveReader(file)
+        _check_layout(archive)
+        memory = memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY) if mapped else None
+        storages = _StorageReader(archive, memory, self.restore)
+        content = archive.read("data.pkl")
+        return self.pickle(io.BytesIO(content), len(content), storages.load)
+
+
+def _check_layout(archive: ArchiveReader) -> None:
+    if "constants.pkl" in archive:
+        raise RuntimeError(
+            "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. A TorchScript "
+            "program is code, which is not loaded; save the `state_dict()` of the model instead."
+        )
+    version = next((archive.read(name) for name in ("version", ".data/version") if name in archive), None)
+    if version is None:
+        raise RuntimeError('Expected hasRecord("version") to be true, but got false.')
+    number = version[:9].strip().decode("latin1")
+    if not number.isdecimal() or int(number) > _NEWEST_VERSION:
+        raise RuntimeError(
+            f"Attempted to read a PyTorch file with version {number}, but the maximum supported version for reading is "
+            f"{_NEWEST_VERSION}."
+        )
+
+
+class _StorageReader:
+    """The storages of an archive, each read when it is first named."""
+
+    def __init__(self, archive: ArchiveReader, memory: memory_map.mmap | None, restore: Restore) -> None:
+        self._archive = archive
+        self._memory = memory
+        self._restore = restore
+        self._storages: dict[str, tuple[UntypedStorage, StorageType]] = {}
+        order = archive.read("byteorder").decode("latin1") if "byteorder" in archive else "little"
+        if order not in ("little", "big"):
+            raise ValueError("Unknown endianness type: " + order)
+        self._swap = order != sys.byteorder
+
+    def load(self, identity: Any) -> UntypedStorage:
+        """The storage that a persistent id stands for."""
+        if len(identity) != 5 or identity[0] != "storage":
+            raise RuntimeError(f"Unknown saved id type: {identity[:1]!r}")
+        _, kind, key, location, count = identity
+        if [type(each) for each in identity[1:]] != [StorageType, str, str, int]:
+            raise RuntimeError(f"invalid storage {identity!r}")
+        if key not in self._storages:
+            content = self._read(f"data/{key}", count * kind.itemsize)
+            if self._swap:
+                swap_bytes(content, kind)
+            self._storages[key] = self._restore(as_storage(content, kind), location), kind
+        storage, known = self._storages[key]
+        if known is not kind:
+            raise RuntimeError(f"storage {key} is named with two types, {known} and {kind}")
+        return storage
+
+    def _read(self, name: str, expected: int) -> "numpy.ndarray[Any, Any]":
+        size = self._archive.size(name)
+        if size != expected:
+            raise RuntimeError(f"record size ({size} bytes) does not match expected size ({expected} bytes) for {name}")
+        if self._memory is not None:
+            return self._archive.map_array(name, self._memory)
+        return self._archive.read_array(name)

@@ -1,0 +1,120 @@
+"""The file format that came before zip archives: a row of pickles, then the storages one after the other."""
+
+import pickle
+import struct
+import sys
+from collections.abc import Callable
+from typing import IO, Any
+
+import numpy
+
+from ..kernels.storage import UntypedStorage
+from .archive import read_into
+from .locations import Restore
+from .pickler import dumps
+from .storages import StorageTable, StorageType, as_storage, swap_bytes
+
+__all__ = ["read_legacy", "write_legacy"]
+
+_MAGIC = 0x1950A86A20F9469CFC6C
+_PROTOCOL = 1001
+_COUNT = struct.Struct("<q")
+
+ReadPickle = Callable[[IO[bytes], int, Callable[[Any], Any]], Any]
+
+
+def write_legacy(obj: object, protocol: int) -> list[Any]:
+    """The parts of the file that holds `obj`, each a buffer of bytes."""
+    storages = StorageTable(by_address=True)
+    content = dumps(obj, protocol, storages, legacy=True)
+    system = {
+        "protocol_version": _PROTOCOL,
+        "little_endian": True,
+        "type_sizes": {"short": 2, "int": 4, "long": 4},
+    }
+    parts: list[Any] = [pickle.dumps(value, protocol) for value in (_MAGIC, _PROTOCOL, system)]
+    ordered = sorted(storages)
+    parts += [content, pickle.dumps([key for key, _, _ in ordered], protocol)]
+    for _, data, kind in ordered:
+        if sys.byteorder == "big":
+            data = data.copy()
+            swap_bytes(data, kind)
+        parts += [_COUNT.pack(data.nbytes // kind.itemsize), data]
+    return parts
+
+
+def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> Any:
+    """The object that `file` holds from its current position on; leaves the file behind it.
+
+    Args:
+        file: the open file.
+        read_pickle: reads one pickle, given the file, the bytes left in it, and a function for persistent ids.
+        restore: maps storages to their device.
+
+    Raises:
+        RuntimeError: if this is no such file, or a damaged one.
+    """
+    start = file.tell()
+    length = file.seek(0, 2) - start
+    file.seek(start)
+    table = _StorageReader(length, restore)
+    if read_pickle(file, length, table.refuse) != _MAGIC:
+        raise RuntimeError("Invalid magic number; corrupt file?")
+    version = read_pickle(file, length, table.refuse)
+    if version != _PROTOCOL:
+        raise RuntimeError(f"Invalid protocol version: {version}")
+    read_pickle(file, length, table.refuse)
+    result = read_pickle(file, length, table.load)
+    table.fill(file, read_pickle(file, length, table.refuse))
+    return result
+
+
+class _StorageReader:
+    """The storages of a file: made when the pickle names them, filled when their bytes follow after it."""
+
+    def __init__(self, length: int, restore: Restore) -> None:
+        self._left = length
+        self._restore = restore
+        self._contents: dict[str, tuple[Any, StorageType]] = {}
+        self._storages: dict[str, UntypedStorage] = {}
+
+    def refuse(self, identity: Any) -> Any:
+        raise RuntimeError(f"unexpected persistent id {identity!r}")
+
+    def load(self, identity: Any) -> UntypedStorage:
+        """The storage that a persistent id stands for."""
+        if len(identity) != 6 or identity[0] != "storage":
+            raise RuntimeError(f"Unknown saved id type: {identity[:1]!r}")
+        _, kind, key, location, count, view = identity
+        if [type(each) for each in identity[1:5]] != [StorageType, str, str, int] or count < 0:
+            raise RuntimeError(f"invalid storage {identity!r}")
+        if key not in self._storages:
+            self._left -= count * kind.itemsize
+            if self._left < 0:
+                raise RuntimeError("the storages that are named are larger than the file")
+            content = numpy.empty(count * kind.itemsize, numpy.uint8)
+            self._contents[key] = content, kind
+            self._storages[key] = self._restore(as_storage(content, kind), location)
+        return self._storages[key] if view is None else self._part(key, kind, view)
+
+    def _part(self, key: str, kind: StorageType, view: Any) -> UntypedStorage:
+        """A stretch of a storage, which very old files tell apart from the whole."""
+        _, offset, count = view
+        if type(offset) is not int or type(count) is not int or offset < 0 or count < 0:
+            raise RuntimeError(f"invalid view of a storage {view!r}")
+        content = self._storages[key].bytes()[offset * kind.itemsize : (offset + count) * kind.itemsize]
+        return as_storage(content, kind)
+
+    def fill(self, file: IO[bytes], keys: Any) -> None:
+        """Read the bytes of all storages, which follow in the order of `keys`."""
+        if type(keys) is not list or set(keys) != set(self._contents):
+            raise RuntimeError("the list of storages does not match the storages that are used")
+        for key in keys:
+            content, kind = self._contents[key]
+            header = bytearray(_COUNT.size)
+            read_into(file, memoryview(header), f"storage {key}")
+            if _COUNT.unpack(header)[0] * kind.itemsize != content.nbytes:
+                raise RuntimeError(f"storage {key} has wrong byte size: expected {content.nbytes}")
+            read_into(file, content.data, f"storage {key}")
+            if sys.byteorder == "big":
+                swap_bytes(content, kind)

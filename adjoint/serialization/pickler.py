@@ -1,0 +1,87 @@
+"""Pickles objects as PyTorch does.
+
+Tensors become calls of the functions that rebuild them, storages become references, all under PyTorch's names.
+"""
+
+import io
+import pickle
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+from ..device import layout
+from ..dtypes import dtype
+from ..kernels.storage import UntypedStorage
+from ..tensor import Tensor
+from . import tensors
+from .allowed import global_name
+from .storages import StorageTable, StorageType
+
+__all__ = ["dumps"]
+
+
+def dumps(obj: object, protocol: int, storages: StorageTable, *, legacy: bool = False) -> bytes:
+    """The pickle of `obj`. Storages are not in it: they are entered in `storages`.
+
+    Args:
+        obj: the object.
+        protocol: of the pickle, 1 to 5.
+        storages: names the storages that the pickle refers to.
+        legacy: refer to storages in the form of the legacy file format.
+
+    Raises:
+        pickle.PicklingError, TypeError, AttributeError: if `obj` holds what cannot be pickled.
+    """
+    file = io.BytesIO()
+    _Pickler(file, protocol, storages, legacy).dump(obj)
+    return file.getvalue()
+
+
+_PythonPickler: Any = pickle._Pickler
+
+
+class _Pickler(_PythonPickler):  # type: ignore[misc]
+    """Python's pickler in Python: the one in C imports each name to check it, which PyTorch's names do not survive."""
+
+    def __init__(self, file: io.BytesIO, protocol: int, storages: StorageTable, legacy: bool) -> None:
+        super().__init__(file, protocol)
+        self._protocol = protocol
+        self._storages = storages
+        self._legacy = legacy
+
+    def persistent_id(self, obj: Any) -> Any:
+        if not isinstance(obj, UntypedStorage):
+            return None
+        identity = self._storages.persistent_id(obj)
+        return (*identity, None) if self._legacy else identity
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Tensor):
+            return tensors.reduce_tensor(obj) if type(obj).__reduce_ex__ in _known_reductions() else NotImplemented
+        if isinstance(obj, layout):
+            return tensors.get_layout, (str(obj),)
+        name = _file_name(obj)
+        return NotImplemented if name is None else name[1]
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        known = _file_name(obj)
+        if known is None:
+            super().save_global(obj, name)
+            return
+        if self._protocol >= 4:
+            for part in known:
+                self.save(part)
+            self.write(pickle.STACK_GLOBAL)
+        else:
+            self.write(pickle.GLOBAL + "{}\n{}\n".format(*known).encode("utf-8"))
+        self.memoize(obj)
+
+
+def _file_name(obj: object) -> tuple[str, str] | None:
+    return global_name(obj) if isinstance(obj, (type, FunctionType, dtype, StorageType)) else None
+
+
+@cache
+def _known_reductions() -> tuple[Any, Any]:
+    """The reductions that this room replaces; a subclass with one of its own keeps it."""
+    return Tensor.__reduce_ex__, tensors.parameter_class().__reduce_ex__

@@ -1,0 +1,143 @@
+"""Constructors of plain data that a file may call.
+
+Each takes only what a pickle of such an object holds: a constructor of Python's own would also take what a hostile file
+could make of it (`bytearray(10**12)`).
+"""
+
+import sys
+from argparse import Namespace
+from collections import Counter, OrderedDict, defaultdict, deque
+from typing import Any
+
+import numpy
+
+__all__ = [
+    "make_bytearray", "make_bytes", "make_complex", "make_counter", "make_defaultdict", "make_deque", "make_frozenset",
+    "make_namespace", "make_numpy_array", "make_numpy_array_of_buffer", "make_numpy_dtype", "make_numpy_scalar",
+    "make_ordered_dict", "make_range", "make_set", "make_slice", "set_array_state", "set_attributes", "set_dtype_state",
+]  # fmt: skip
+
+_FACTORIES = (None, list, dict, set, int, float, str, bool, tuple)
+_NUMBERS = "biufc"
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise TypeError(f"not what a pickled {what} is made of")
+
+
+def make_ordered_dict(items: Any = ()) -> OrderedDict[Any, Any]:
+    """An `OrderedDict` of a list of pairs."""
+    _require(type(items) in (list, tuple), "OrderedDict")
+    return OrderedDict(items)
+
+
+def make_counter(counts: Any = ()) -> Counter[Any]:
+    """A `Counter` of a dict of counts."""
+    _require(type(counts) is dict or counts == (), "Counter")
+    return Counter(dict(counts))
+
+
+def make_set(items: Any = ()) -> set[Any]:
+    """A set of the items of a list."""
+    _require(type(items) in (list, tuple), "set")
+    return set(items)
+
+
+def make_frozenset(items: Any = ()) -> frozenset[Any]:
+    """A frozenset of the items of a list."""
+    _require(type(items) in (list, tuple), "frozenset")
+    return frozenset(items)
+
+
+def make_bytes(text: Any = "", encoding: Any = "latin1") -> bytes:
+    """`_codecs.encode(text, 'latin1')`, as protocols below 3 write bytes; without arguments also `bytes()`."""
+    _require(type(text) is str and encoding in ("latin1", "latin-1"), "bytes")
+    return bytes(text, "latin1")
+
+
+def make_bytearray(content: Any = b"", encoding: Any = "latin1") -> bytearray:
+    """A bytearray of bytes, or of text in latin1."""
+    return bytearray(content if type(content) is bytes else make_bytes(content, encoding))
+
+
+def make_complex(real: Any = 0.0, imag: Any = 0.0) -> complex:
+    """A complex number of two floats."""
+    _require(type(real) in (int, float) and type(imag) in (int, float), "complex")
+    return complex(real, imag)
+
+
+def make_slice(start: Any, stop: Any, step: Any) -> slice:
+    """A slice."""
+    return slice(start, stop, step)
+
+
+def make_range(start: Any, stop: Any, step: Any = 1) -> range:
+    """A range of ints."""
+    _require(type(start) is int and type(stop) is int and type(step) is int, "range")
+    return range(start, stop, step)
+
+
+def make_deque(items: Any = (), maxlen: Any = None) -> deque[Any]:
+    """A deque of the items of a list."""
+    _require(type(items) in (list, tuple) and (maxlen is None or type(maxlen) is int), "deque")
+    return deque(items, maxlen)
+
+
+def make_defaultdict(factory: Any = None) -> defaultdict[Any, Any]:
+    """A defaultdict whose missing items are empty containers or numbers."""
+    _require(any(factory is known for known in _FACTORIES), "defaultdict")
+    return defaultdict(factory)
+
+
+def make_namespace() -> Namespace:
+    """An empty `argparse.Namespace`; its attributes follow as state."""
+    return Namespace()
+
+
+def set_attributes(target: Any, state: Any) -> None:
+    """Put the attributes that were pickled into the instance's dictionary."""
+    _require(type(state) is dict and all(type(name) is str for name in state), type(target).__name__)
+    vars(target).update(state)
+
+
+def make_numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> "numpy.dtype[Any]":
+    """A NumPy dtype of numbers, named as in `'f8'`."""
+    _require(type(name) is str and name[:1] in _NUMBERS and name[1:].isdigit(), "NumPy dtype")
+    dtype: numpy.dtype[Any] = numpy.dtype(name)
+    return dtype
+
+
+def set_dtype_state(dtype: "numpy.dtype[Any]", state: Any) -> None:
+    """Accept the state of a number type in this machine's byte order, which says nothing new."""
+    native = ("|", "=", "<" if sys.byteorder == "little" else ">")
+    _require(type(state) is tuple and len(state) >= 2 and state[1] in native, "NumPy dtype")
+
+
+def make_numpy_array(kind: Any, shape: Any, typecode: Any) -> "numpy.ndarray[Any, Any]":
+    """An empty NumPy array; its shape and content follow as state."""
+    _require(kind is numpy.ndarray and shape == (0,), "NumPy array")
+    return numpy.empty(0)
+
+
+def set_array_state(array: "numpy.ndarray[Any, Any]", state: Any) -> None:
+    """Give a NumPy array the shape, dtype and bytes that were pickled; NumPy checks that their sizes agree."""
+    _require(type(state) is tuple and len(state) == 5, "NumPy array")
+    _, shape, dtype, _, content = state
+    _require(type(shape) is tuple and all(type(length) is int and length >= 0 for length in shape), "NumPy array")
+    _require(isinstance(dtype, numpy.dtype) and dtype.kind in _NUMBERS and type(content) is bytes, "NumPy array")
+    array.__setstate__(state)
+
+
+def make_numpy_array_of_buffer(content: Any, dtype: Any, shape: Any, order: Any) -> "numpy.ndarray[Any, Any]":
+    """A NumPy array of its bytes, as protocol 5 writes it."""
+    _require(isinstance(content, (bytes, bytearray)) and type(shape) is tuple and order in ("C", "F"), "NumPy array")
+    _require(isinstance(dtype, numpy.dtype) and dtype.kind in _NUMBERS, "NumPy array")
+    return numpy.frombuffer(content, dtype).reshape(shape, order=order)
+
+
+def make_numpy_scalar(dtype: Any, content: Any) -> Any:
+    """A NumPy number of its bytes."""
+    _require(isinstance(dtype, numpy.dtype) and dtype.kind in _NUMBERS and type(content) is bytes, "NumPy scalar")
+    _require(len(content) == dtype.itemsize, "NumPy scalar")
+    return numpy.frombuffer(content, dtype)[0]

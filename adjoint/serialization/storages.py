@@ -1,0 +1,106 @@
+"""The storages of a file: what their types are called there, and which record each storage of a save goes to."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..dtypes import dtype
+from ..kernels.storage import TypedStorage, UntypedStorage, address
+from .rebuild import storage_bytes
+
+__all__ = ["STORAGE_TYPES", "UNTYPED", "StorageTable", "StorageType", "as_storage", "storage_type", "swap_bytes"]
+
+Array = numpy.ndarray[Any, Any]
+
+
+class StorageType:
+    """How a file names the elements of a storage, as in `torch.FloatStorage`.
+
+    Attributes:
+        name: the name, with its module.
+        dtype: the type of the elements, or None for `torch.storage.UntypedStorage`, which counts bytes.
+    """
+
+    __slots__ = ("dtype", "name")
+
+    def __init__(self, name: str, dtype: dtype | None) -> None:
+        self.name = name
+        self.dtype = dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return 1 if self.dtype is None else self.dtype.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+UNTYPED = StorageType("torch.storage.UntypedStorage", None)
+
+STORAGE_TYPES = {
+    kind: StorageType(f"torch.{kind.scalar_type}Storage", kind)
+    for kind in (
+        dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.bool, dtypes.float16,
+        dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128,
+    )
+}  # fmt: skip
+"""The types that have a storage of their own; the others (`uint16`, …) are kept in untyped ones."""
+
+
+def storage_type(kind: dtype) -> StorageType:
+    """The type of storage that holds elements of `kind`."""
+    return STORAGE_TYPES.get(kind, UNTYPED)
+
+
+def as_storage(content: Array, kind: StorageType) -> UntypedStorage:
+    """The bytes `content` as a storage whose elements are of `kind`."""
+    return UntypedStorage(content) if kind.dtype is None else TypedStorage(content, kind.dtype.numpy)
+
+
+def swap_bytes(content: Array, kind: StorageType) -> None:
+    """Turn the bytes of each number around, in place: from the order of another machine to that of this one."""
+    part = 1 if kind.dtype is None else kind.dtype.to_real().itemsize
+    content.view(f"u{part}").byteswap(inplace=True)
+
+
+class StorageTable:
+    """Numbers the storages met while an object is pickled; one that is met again keeps its number.
+
+    Args:
+        by_address: name storages by their address, as the legacy format does, and not by a running number.
+    """
+
+    def __init__(self, by_address: bool = False) -> None:
+        self._by_address = by_address
+        self._keys: dict[tuple[int, int], str] = {}
+        self._types: dict[tuple[int, int], StorageType] = {}
+        self._roots: dict[str, Array] = {}  # also keeps the arrays alive, so that no address is used twice
+
+    def key(self, root: Array, kind: StorageType) -> str:
+        """The name of the storage that `root` owns.
+
+        Raises:
+            RuntimeError: if it was met before with elements of another type.
+        """
+        identity = (address(root), storage_bytes(root).nbytes) if root.size else (id(root), 0)
+        if self._types.setdefault(identity, kind) is not kind:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        key = self._keys.get(identity)
+        if key is None:
+            key = self._keys[identity] = str(identity[0] if self._by_address else len(self._keys))
+            self._roots[key] = root
+        return key
+
+    def persistent_id(self, storage: UntypedStorage) -> tuple[str, StorageType, str, str, int]:
+        """What stands for `storage` in the pickle: a tag, its type, its name, its device and its number of elements."""
+        kind = storage_type(dtypes.from_numpy(storage._kind)) if isinstance(storage, TypedStorage) else UNTYPED
+        root = storage._root
+        return "storage", kind, self.key(root, kind), "cpu", storage_bytes(root).nbytes // kind.itemsize
+
+    def __iter__(self) -> Iterator[tuple[str, Array, StorageType]]:
+        """Name, bytes and type of each storage, in the order they were met."""
+        for key, kind in zip(self._keys.values(), self._types.values(), strict=True):
+            yield key, storage_bytes(self._roots[key]), kind

@@ -1,0 +1,163 @@
+"""Tensors as files describe them: functions that a file names to rebuild one, and the choice among them when saving.
+
+They are called with arguments from an untrusted file, so they take nothing for granted.
+"""
+
+import importlib
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..device import layout, strided
+from ..dtypes import dtype
+from ..kernels.storage import TypedStorage, UntypedStorage
+from ..tensor import Tensor, make_subclass, wrap
+from .rebuild import split_array, storage_bytes, view_bytes
+from .storages import UNTYPED, storage_type
+
+__all__ = [
+    "get_layout", "parameter_class", "rebuild_from_type_v2", "rebuild_parameter", "rebuild_parameter_with_state",
+    "rebuild_tensor", "rebuild_tensor_v2", "rebuild_tensor_v3", "reduce_tensor",
+]  # fmt: skip
+
+
+@cache
+def parameter_class() -> type[Tensor]:
+    """The class of parameters. Files name it, yet it lives in a higher room: it is looked up when first needed."""
+    found: type[Tensor] = importlib.import_module("adjoint.nn.parameter").Parameter
+    return found
+
+
+def rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    """`torch._utils._rebuild_tensor`: a view of `storage` with the storage's dtype."""
+    if not isinstance(storage, TypedStorage):
+        raise TypeError(f"expected a typed storage, got {type(storage).__name__}")
+    return _view(storage, dtypes.from_numpy(storage._kind), storage_offset, size, stride)
+
+
+def rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> Tensor:
+    """`torch._utils._rebuild_tensor_v2`: adds `requires_grad` and pending conjugation. Hooks are not restored."""
+    return _finish(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+
+
+def rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Tensor:
+    """`torch._utils._rebuild_tensor_v3`: a view of untyped bytes as elements of `dtype`."""
+    if not isinstance(storage, UntypedStorage) or type(dtype) is not dtypes.dtype:
+        raise TypeError(f"expected a storage and a dtype, got {type(storage).__name__} and {type(dtype).__name__}")
+    return _finish(_view(storage, dtype, storage_offset, size, stride), requires_grad, metadata)
+
+
+def _view(storage: UntypedStorage, kind: dtype, offset: int, size: Any, stride: Any) -> Tensor:
+    if not isinstance(size, tuple) or not isinstance(stride, tuple):
+        raise TypeError(f"sizes and strides must be tuples, got {type(size).__name__} and {type(stride).__name__}")
+    return wrap(view_bytes(storage_bytes(storage._root), kind.numpy, offset, size, stride))
+
+
+def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
+    if metadata:
+        if metadata.get("conj"):
+            tensor = wrap(numpy.conjugate(tensor._array))
+        if metadata.get("neg"):
+            tensor = wrap(numpy.negative(tensor._array))
+    if requires_grad is True:
+        tensor.requires_grad = True
+    return tensor
+
+
+def rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Tensor:
+    """`torch._utils._rebuild_parameter`: a `Parameter` on the memory of `data`."""
+    return rebuild_parameter_with_state(data, requires_grad, backward_hooks, {})
+
+
+def rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks: Any, state: Any) -> Tensor:
+    """`torch._utils._rebuild_parameter_with_state`: adds the attributes that were set on the parameter."""
+    if not isinstance(data, Tensor):
+        raise TypeError(f"expected a tensor, got {type(data).__name__}")
+    parameter = make_subclass(parameter_class(), data._array)
+    parameter.requires_grad = requires_grad is True
+    return _with_attributes(parameter, state)
+
+
+def rebuild_from_type_v2(build: Any, kind: Any, args: Any, state: Any) -> Tensor:
+    """`torch._tensor._rebuild_from_type_v2`: a tensor of a subclass, or one with attributes."""
+    if build not in (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter) or not isinstance(args, tuple):
+        raise TypeError(f"{build} cannot rebuild a tensor")
+    if not isinstance(kind, type) or not issubclass(kind, Tensor):
+        raise TypeError(f"{kind} is not a type of tensors")
+    tensor: Tensor = build(*args)
+    if type(tensor) is not kind:
+        tensor = make_subclass(kind, tensor._array, tensor.requires_grad)
+    return _with_attributes(tensor, state)
+
+
+def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
+    """Add to the instance's dictionary, which never reaches the slots that a tensor is made of."""
+    if state:
+        if not isinstance(state, dict) or not all(type(name) is str for name in state):
+            raise TypeError("the attributes of a tensor must be a dict with string keys")
+        tensor.__dict__.update(state)
+    return tensor
+
+
+def get_layout(name: str) -> layout:
+    """`torch.serialization._get_layout`: the layout that `str(layout)` names."""
+    if name != "torch.strided":
+        raise RuntimeError(f"layout {name} is not supported")
+    return strided
+
+
+def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function and the arguments that a file gives for `tensor`."""
+    _warn_about_hooks(tensor)
+    attributes = dict(tensor.__dict__)
+    if type(tensor) is parameter_class():
+        data = wrap(tensor._array)
+        if attributes:
+            return rebuild_parameter_with_state, (data, tensor.requires_grad, OrderedDict(), attributes)
+        return rebuild_parameter, (data, tensor.requires_grad, OrderedDict())
+    build, args = _reduce_plain(tensor)
+    if type(tensor) is Tensor and not attributes:
+        return build, args
+    return rebuild_from_type_v2, (build, type(tensor), args, attributes or None)
+
+
+def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    root, offset, size, stride = split_array(tensor._array)
+    kind = tensor.dtype
+    rest: tuple[Any, ...] = (offset, tuple(size), stride, tensor.requires_grad, OrderedDict())
+    if storage_type(kind) is UNTYPED:
+        return rebuild_tensor_v3, (UntypedStorage(root), *rest, kind)
+    return rebuild_tensor_v2, (TypedStorage(root, kind.numpy), *rest)
+
+
+def _warn_about_hooks(tensor: Tensor) -> None:
+    hooks = tensor._extra.hooks if tensor._extra is not None else None
+    for hook in (hooks or {}).values():
+        if not getattr(hook, "__torch_unserializable__", False):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
