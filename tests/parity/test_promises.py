@@ -1,0 +1,27 @@
+"""The tests of what tutorials promise, and those of threads, hold for PyTorch itself: they are known to be right."""
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+TESTS = Path(__file__).parent.parent
+
+
+def of_pytorch(name):
+    """The tests of a module, with PyTorch in adjoint's place."""
+    path = TESTS / name
+    source = path.read_text(encoding="utf-8")
+    for ours, theirs in (
+        ("import adjoint as torch\n", "import torch\n"),
+        ("from adjoint import nn\n", "from torch import nn\n"),
+    ):
+        assert ours in source
+        source = source.replace(ours, theirs)
+    names = {"__name__": f"{name} with PyTorch"}
+    exec(compile(source, str(path), "exec"), names)
+    return {name: value for name, value in names.items() if name.startswith("test_") or name == "eager_switching"}
+
+
+globals().update(of_pytorch("test_tutorials.py"), **of_pytorch("test_threads.py"))
