@@ -7,5 +7,26 @@
 >>> x.grad
 tensor([2., 4., 6.])
 """
-from . import operators
-from .tensor import Tensor, wrap
+
+from . import autograd, operators
+from ._version import __version__
+from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .device import (
+    Size,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    device,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
+from .dtypes import *  # noqa: F403
+from .dtypes import bool, can_cast, dtype, finfo, float, get_default_dtype, iinfo, int, promote_types, set_default_dtype
+from .kernels.parallel import get_num_threads, set_num_threads
+from .printing import set_printoptions
+from .tensor import Tensor
+
+globals().update(operators.PUBLIC["torch"])
+

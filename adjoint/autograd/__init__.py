@@ -1,1 +1,25 @@
 """Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""
+
+from ..tape.modes import is_grad_enabled
+from ..tensor import Tensor as Variable
+from . import function, grad_mode, graph, methods
+from .backward import backward, grad
+from .function import Function
+from .grad_mode import enable_grad, inference_mode, is_inference_mode_enabled, no_grad, set_grad_enabled
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "enable_grad",
+    "function",
+    "grad",
+    "grad_mode",
+    "graph",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "methods",
+    "no_grad",
+    "set_grad_enabled",
+]

@@ -8,7 +8,6 @@ from typing import Any
 import numpy
 
 from ..kernels.floating import quiet, restore
-from ..tape.node import Node, accumulator_of
 from ..tape.views import edge_of
 from ..tensor import Tensor, wrap
 from .engine import Capture, run
@@ -242,12 +241,3 @@ def check_grad(root: Tensor, value: Tensor, index: int) -> None:
             f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{index}] has a dtype of {value.dtype} and output[{index}] has a dtype of {root.dtype}."
         )
-
-
-def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The place where a gradient of `tensor` arrives: its `grad_fn` (or `AccumulateGrad`) and output number."""
-    edge = edge_of(tensor)
-    if edge is None:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    node: Node = accumulator_of(edge) if isinstance(edge, Tensor) else edge[0]
-    return GradientEdge(node, 0 if isinstance(edge, Tensor) else edge[1])

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..tape import modes
-from ..tape.node import Node
+from ..tape.node import Node, accumulator_of
 from ..tape.saved import bump
+from ..tape.views import edge_of
 from ..tensor import Tensor
 
 
@@ -16,6 +17,15 @@ class GradientEdge(NamedTuple):
 
     node: Node
     output_nr: int
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The place where a gradient of `tensor` arrives: its `grad_fn` (or `AccumulateGrad`) and output number."""
+    edge = edge_of(tensor)
+    if edge is None:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    node: Node = accumulator_of(edge) if isinstance(edge, Tensor) else edge[0]
+    return GradientEdge(node, 0 if isinstance(edge, Tensor) else edge[1])
 
 
 class saved_tensors_hooks:

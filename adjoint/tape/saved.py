@@ -186,11 +186,16 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     if counter is None or counter[0] == expected or type(saved) is Packed:
         return
     is_result = type(saved) is ndarray
-    array = saved if is_result else saved._array
+    output_nr = _output_index(node, item) if is_result else None
+    array, edge = (saved, None) if is_result else (saved._array, saved._edge)
+    raise stale_error(node, array, counter, expected, output_nr, edge)
+
+
+def stale_error(node: Node, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any) -> RuntimeError:
+    """The error for a saved tensor that was changed in place: who saved it, and who changed it."""
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
-    edge = None if is_result else saved._edge
-    if is_result:
-        described += f", which is output {_output_index(node, item)} of {node.name()},"
+    if output_nr is not None:
+        described += f", which is output {output_nr} of {node.name()},"
     elif type(edge) is tuple:
         described += f", which is output {edge[1]} of {edge[0].name()},"
     error = RuntimeError(
@@ -201,7 +206,7 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
     if len(counter) > 1:
         error.add_note(f"{counter[3]} changed it in place at {origin.describe(counter[1], counter[2])}")
-    raise error
+    return error
 
 
 def _output_index(node: Node, item: str) -> int:

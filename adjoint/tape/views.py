@@ -16,7 +16,7 @@ from .. import tensor as tensor_module
 from ..kernels import storage
 from ..tensor import LEAF, Tensor, current_edge
 from . import modes
-from .node import Node, start
+from .node import Node, own_hooks, start
 
 NO_GRAD = "no_grad"
 INFERENCE = "inference_mode"
@@ -108,8 +108,7 @@ class Geometry:
 class CopySlices(Node):
     """The history of a base after one of its views was changed in place by the operation of node `function`."""
 
-    __slots__ = ("base", "function", "function_released", "view")
-    saved_names = ()
+    __slots__ = ("base", "function", "view")
 
     def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:
         start(self, (edge_of(base), *function.edges[1:]), depth + 1)
@@ -156,21 +155,21 @@ def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
     return array if array.shape == shape else sum_to_shape(array, shape)
 
 
-def rebase_history(tensor: Tensor, node: Node, depth: int) -> None:
+def rebase_history(tensor: Tensor, node: Node, depth: int, output_nr: int = 0) -> None:
     """Make `node` the history of `tensor`, which the operation of `node` has just changed in place."""
     base = tensor._base
-    move_retained_grad(tensor)
     if base is None:
-        tensor._edge = (node, 0)
+        point_at(tensor, (node, output_nr))
         return
-    move_retained_grad(base)
-    base._edge = (CopySlices(base, tensor, node, depth + 1), 0)
+    point_at(base, (CopySlices(base, tensor, node, depth + 1), 0))
     regenerate(tensor)
 
 
-def move_retained_grad(tensor: Tensor) -> None:
-    """`retain_grad` follows the tensor: the old node must no longer fill its `.grad`."""
-    edge = tensor._edge
-    if type(edge) is tuple and edge[0].hooks is not None and edge[1] in edge[0].hooks.retained:
-        del edge[0].hooks.retained[edge[1]]
-        tensor._own_extra().retains_again = True
+def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:
+    """Give `tensor` a new history; a `retain_grad` moves along, other hooks stay with the old node."""
+    old = tensor._edge
+    tensor._edge = edge
+    if type(old) is tuple and old[0].hooks is not None:
+        reference = old[0].hooks.retained.pop(old[1], None)
+        if reference is not None:
+            own_hooks(edge[0]).retained[edge[1]] = reference

@@ -1,0 +1,82 @@
+"""The methods of tensors that concern the graph: `backward`, hooks, `retain_grad`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..tape.hooks import HookDict, RemovableHandle
+from ..tape.node import own_hooks
+from ..tape.views import edge_of
+from ..tensor import Tensor
+from . import backward as backward_module
+
+
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Accumulate the gradient of this tensor into the `.grad` of the leaves it was computed from.
+
+    `gradient` is the vector of the vector-Jacobian product, of the shape of this tensor; a scalar needs none. The other
+    arguments are those of `adjoint.autograd.backward`.
+    """
+    backward_module.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    """Call `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns replaces the gradient."""
+    edge = edge_of(self)
+    if edge is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if type(edge) is tuple:
+        return own_hooks(edge[0]).register_tensor(edge[1], hook)
+    extra = self._own_extra()
+    if extra.hooks is None:
+        extra.hooks = HookDict()
+    return extra.hooks.register(hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """Call `hook(tensor)` after the gradient of this leaf has been added to its `.grad`."""
+    edge = edge_of(self)
+    if edge is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if type(edge) is tuple:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    extra = self._own_extra()
+    if extra.post_hooks is None:
+        extra.post_hooks = HookDict()
+    return extra.post_hooks.register(hook)
+
+
+def retain_grad(self: Tensor) -> None:
+    """Also fill `.grad` of this tensor, which is not a leaf, during backward."""
+    edge = edge_of(self)
+    if edge is None:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if type(edge) is tuple:
+        own_hooks(edge[0]).retained[edge[1]] = weakref.ref(self)
+
+
+def retains_grad(self: Tensor) -> bool:
+    """Whether `.grad` of this tensor, which is not a leaf, is filled during backward."""
+    edge = edge_of(self)
+    if type(edge) is not tuple or edge[0].hooks is None:
+        return False
+    reference = edge[0].hooks.retained.get(edge[1])
+    return reference is not None and reference() is self
+
+
+def install() -> None:
+    """Make these functions methods of `Tensor`."""
+    for function in (backward, register_hook, register_post_accumulate_grad_hook, retain_grad):
+        setattr(Tensor, function.__name__, function)
+    Tensor.retains_grad = property(retains_grad, doc=retains_grad.__doc__)  # type: ignore[attr-defined]
+
+
+install()
