@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from ..kernels import storage
+from ..kernels import floating, storage
 from ..tape import modes, origin
 from ..tape.node import Node, next_sequence
 from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array
@@ -33,8 +33,10 @@ arrays = SimpleNamespace()
 tensors = SimpleNamespace()
 """The namespace `xp` of formulas that run on tensors: the operators themselves."""
 
+# A module whose name is None gets no warnings from C code: so NumPy's ufuncs, when generated functions call them, say nothing
+# about overflow or division by zero, as PyTorch does, at no cost (`errstate` costs more than a small multiplication).
 _BASE: dict[str, Any] = {
-    "__name__": "adjoint.operators.generated",
+    "__name__": None,
     "__package__": "adjoint.operators",
     "__builtins__": __builtins__,
     "GATE": modes.GATE,
@@ -54,6 +56,8 @@ _BASE: dict[str, Any] = {
     "asarray": numpy.asarray,
     "new": object.__new__,
     "getframe": sys._getframe,
+    "quiet": floating.quiet,
+    "restore": floating.restore,
     "next_sequence": next_sequence,
     "current_edge": current_edge,
     "shared_counter": shared_counter,

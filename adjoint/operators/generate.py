@@ -124,14 +124,27 @@ def passed_arguments(op: Operator) -> list[str]:
     return passed
 
 
-def kernel_call(op: Operator) -> str:
-    """The call of the array function; `simple` is the one for when all keyword parameters have their defaults."""
-    general = f"kernel({', '.join(passed_arguments(op))})"
+def kernel_lines(op: Operator) -> list[str]:
+    """The call of the array function; `simple` is the one for when all keyword parameters have their defaults.
+
+    The generated functions' own module has no name, which keeps NumPy silent about the ufuncs that they call themselves
+    (`build._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
+    """
+    general = quietly(op, op.kernel, f"array = kernel({', '.join(passed_arguments(op))})")
     if op.simple is None:
         return general
     keywords = [name for name in op.names if name in op.keyword_only]
     few = ", ".join(f"{name}_array" for name in op.tensors)
-    return f"simple({few}) if {' and '.join(f'{name} is default_{name}' for name in keywords)} else {general}"
+    simple = quietly(op, op.simple, f"array = simple({few})")
+    lines = [f"if {' and '.join(f'{name} is default_{name}' for name in keywords)}:", *("    " + line for line in simple)]
+    return [*lines, "else:", *("    " + line for line in general)]
+
+
+def quietly(op: Operator, function: Any, line: str) -> list[str]:
+    """`line`, which calls `function`, with NumPy's floating-point warnings off if there can be any."""
+    if op.view or isinstance(function, numpy.ufunc):
+        return [line]
+    return ["token = quiet()", "try:", f"    {line}", "finally:", "    restore(token)"]
 
 
 def inplace_body(op: Operator) -> list[str]:
@@ -150,7 +163,8 @@ def inplace_body(op: Operator) -> list[str]:
     elif isinstance(op.kernel, numpy.ufunc):
         compute = ["try:", f"    kernel({', '.join(passed)}, out={array})", "except Exception:", f"    return {door(op, 'inplace')}"]
     else:
-        compute = ["try:", f"    changed = kernel({', '.join(passed)})", f"    if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:"]
+        call = quietly(op, op.kernel, f"changed = kernel({', '.join(passed)})")
+        compute = ["try:", *("    " + line for line in call), f"    if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:"]
         compute += [f"        return {door(op, 'inplace')}", f"    {array}[...] = changed", "except Exception:", f"    return {door(op, 'inplace')}"]
     compute += [f"counter = {target}._counter", "if counter is None:", f"    counter = {target}._counter = [0]"]
     compute += ["frame = getframe(1)", "while frame.f_globals.get('__package__') in INTERNAL and frame.f_back is not None:", "    frame = frame.f_back"]
@@ -176,7 +190,7 @@ def dtype_guard(op: Operator) -> str:
 
 def body(op: Operator, way_out: str) -> list[str]:
     """Compute, wrap, record."""
-    lines = ["try:", f"    array = {kernel_call(op)}", "except Exception:", f"    return {way_out}"]
+    lines = ["try:", *("    " + line for line in kernel_lines(op)), "except Exception:", f"    return {way_out}"]
     lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
     lines += ["result = new(Tensor)", "result._array = array", "result._grad = result._extra = None"]
     if op.view:
