@@ -41,7 +41,8 @@ class Operator:
     """A declared operator: its signature, its array function, its formulas and what they need saved.
 
     `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
-    (to the result type), "float" (the same, then integers to the default dtype).
+    (to the result type), "float" (the same, then integers to the default dtype). `casts`: in place, the result becomes
+    whatever dtype is there.
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
@@ -51,6 +52,7 @@ class Operator:
         self.promote: str | None = options.get("promote")
         self.view: bool = options.get("view", False)
         self.inplace: bool = options.get("inplace", False)
+        self.casts: bool = options.get("casts", False)
         self.out: bool = options.get("out", not self.view)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
         self.out_dtype: str | None = options.get("out_dtype")

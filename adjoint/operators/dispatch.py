@@ -360,7 +360,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
                            "get a normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for "
                            "more details.")
     result = as_array(compute(op, arrays))
-    check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+    if not op.casts:
+        check_castable(dtypes.from_numpy(result.dtype), target.dtype)
     array = target._array
     if result.shape != array.shape:
         raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(result.shape)}")

@@ -1,0 +1,129 @@
+"""Copies of arrays: with another type of elements, in another order in memory."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy
+
+from ..device import channels_last, channels_last_3d, contiguous_format, preserve_format
+
+Array = numpy.ndarray[Any, Any]
+
+
+def preserved_order(array: Array) -> tuple[int, ...] | None:
+    """The dimensions in the order of their strides, largest first; None where that is the row-major order.
+
+    Dimensions that are expanded (stride 0) stay between the neighbours that they have.
+    """
+    if array.flags.c_contiguous:
+        return None
+    order = list(range(array.ndim))[::-1]  # ascending strides while sorting
+    steps, shape = array.strides, array.shape
+    for position in range(1, len(order)):
+        here = position
+        for before in range(position - 1, -1, -1):
+            first, second = order[before], order[here]
+            if steps[first] == 0 or steps[second] == 0:
+                continue
+            if steps[first] > steps[second] or (steps[first] == steps[second] and shape[first] > shape[second]):
+                order[before], order[here] = second, first
+                here = before
+            else:
+                break
+    order.reverse()
+    return None if order == list(range(array.ndim)) else tuple(order)
+
+
+def empty_like(array: Array, dtype: Any = None, memory_format: Any = None) -> Array:
+    """An uninitialised array of the shape of `array`, and of its order of dimensions in memory unless told otherwise."""
+    dtype = array.dtype if dtype is None else dtype
+    if memory_format is None or memory_format is preserve_format:
+        order = preserved_order(array)
+    else:
+        order = order_of(memory_format, array.ndim)
+    return ordered_empty(array.shape, dtype, order)
+
+
+def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
+    """The dimensions in the order they have in memory under `memory_format`, None for row-major."""
+    if memory_format is None or memory_format is contiguous_format:
+        return None
+    if memory_format is channels_last:
+        if ndim != 4:
+            raise RuntimeError("required rank 4 tensor to use channels_last format")
+        return (0, 2, 3, 1)
+    if memory_format is channels_last_3d:
+        if ndim != 5:
+            raise RuntimeError("required rank 5 tensor to use channels_last_3d format")
+        return (0, 2, 3, 4, 1)
+    raise RuntimeError("unsupported memory format option Preserve")
+
+
+def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Array:
+    """An uninitialised array whose dimensions lie in memory in `order`, the first slowest."""
+    if order is None:
+        return numpy.empty(shape, dtype)
+    inner = numpy.empty([shape[dim] for dim in order], dtype)
+    back = [0] * len(order)
+    for position, dim in enumerate(order):
+        back[dim] = position
+    return inner.transpose(back)
+
+
+def clone(array: Array, memory_format: Any = None) -> Array:
+    """A copy in memory of its own."""
+    if memory_format is None and array.flags.c_contiguous:
+        return array.copy()
+    result = empty_like(array, None, memory_format)
+    numpy.copyto(result, array)
+    return result
+
+
+def contiguous(array: Array, memory_format: Any = None) -> Array:
+    """`array` itself if its elements lie in row-major order, otherwise a copy for which that holds."""
+    return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
+
+
+def cast(array: Array, dtype: Any, memory_format: Any = None) -> Array:
+    """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
+    array = real_part(array, dtype)
+    if memory_format is None and array.flags.c_contiguous:
+        with numpy.errstate(all="ignore"):
+            return array.astype(dtype)
+    result = empty_like(array, dtype, memory_format)
+    with numpy.errstate(all="ignore"):
+        numpy.copyto(result, array, casting="unsafe")
+    return result
+
+
+def real_part(array: Array, dtype: Any) -> Array:
+    """The real part of a complex array that is to become a real one, otherwise `array`."""
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+        return array.real
+    return array
+
+
+def overwritten(array: Array, source: Array) -> Array:
+    """`source` as it may be written to `array`: broadcast to its shape.
+
+    Raises:
+        RuntimeError: if the shapes do not fit.
+    """
+    source = real_part(source, array.dtype)
+    if source.shape == array.shape:
+        return source
+    lead = source.ndim - array.ndim
+    if lead > 0 and all(size == 1 for size in source.shape[:lead]):
+        source = source.reshape(source.shape[lead:])
+    for position in range(1, min(source.ndim, array.ndim) + 1):
+        if source.shape[-position] not in (1, array.shape[-position]):
+            raise RuntimeError(
+                f"The size of tensor a ({array.shape[-position]}) must match the size of tensor b "
+                f"({source.shape[-position]}) at non-singleton dimension {array.ndim - position}"
+            )
+    if source.ndim > array.ndim:
+        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(source.shape)}")
+    return numpy.broadcast_to(source, array.shape)
