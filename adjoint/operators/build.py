@@ -123,7 +123,7 @@ def operator(
 
     Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
     (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
-    `method` (True, False, or the names of the methods), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
+    `method` (True, False, or the names of the methods; `()`: none, not in place either), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
     """
 
     def declare(declaration: type) -> Any:
@@ -150,7 +150,8 @@ def operator(
         if op.inplace:
             changing = lazy_function(op, "inplace", f"{op.name}_")
             changing.operator = op  # type: ignore[attr-defined]
-            for name in names:
+            function.inplace = changing  # type: ignore[attr-defined]
+            for name in names if method != () else ():
                 setattr(Tensor, f"{name}_", changing)
                 if namespace is not None and f"{name}_" in _PUBLIC_INPLACE:
                     PUBLIC[namespace][f"{name}_"] = changing

@@ -42,7 +42,8 @@ class Operator:
 
     `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
     (to the result type), "float" (the same, then integers to the default dtype). `casts`: in place, the result becomes
-    whatever dtype is there.
+    whatever dtype is there. `simple`, if given, stands for the kernel on the fast path while the keyword-only parameters have
+    their defaults; `fast="float"` leaves that path to float32 and float64, so that only the kernel has to know about others.
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
@@ -61,6 +62,7 @@ class Operator:
         self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
         self.kernel: Callable[..., Any] = options.get("kernel") or self.forward
         self.simple: Callable[..., Any] | None = options.get("simple")
+        self.fast: str | None = options.get("fast")
         self._read_signature()
         self._read_formulas()
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"

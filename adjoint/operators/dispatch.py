@@ -183,6 +183,11 @@ def compute(op: Operator, arrays: list[Any]) -> Any:
         if op.promote:
             broadcast_shapes(*(a.shape for a in arrays if isinstance(a, numpy.ndarray)))
         raise RuntimeError(str(error)) from error
+    except TypeError as error:
+        if "ufunc" not in str(error):
+            raise
+        kinds = [dtypes.from_numpy(a.dtype) for a in arrays if isinstance(a, numpy.ndarray)]
+        raise NotImplementedError(f'"{op.name}_cpu" not implemented for \'{kinds[0].scalar_type}\'') from error
 
 
 # --- out= -----------------------------------------------------------------------------------------------------

@@ -136,13 +136,15 @@ def kernel_lines(op: Operator) -> list[str]:
     keywords = [name for name in op.names if name in op.keyword_only]
     few = ", ".join(f"{name}_array" for name in op.tensors)
     simple = quietly(op, op.simple, f"array = simple({few})")
+    if not keywords:
+        return simple
     lines = [f"if {' and '.join(f'{name} is default_{name}' for name in keywords)}:", *("    " + line for line in simple)]
     return [*lines, "else:", *("    " + line for line in general)]
 
 
 def quietly(op: Operator, function: Any, line: str) -> list[str]:
     """`line`, which calls `function`, with NumPy's floating-point warnings off if there can be any."""
-    if op.view or isinstance(function, numpy.ufunc):
+    if op.view or isinstance(function, numpy.ufunc) or getattr(function, "silent", False):
         return [line]
     return ["token = quiet()", "try:", f"    {line}", "finally:", "    restore(token)"]
 
@@ -157,7 +159,7 @@ def inplace_body(op: Operator) -> list[str]:
     passed = passed_arguments(op)
     if isinstance(op.simple, numpy.ufunc):
         names = [f"{name}_array" for name in op.tensors]
-        condition = " and ".join(f"{name} is default_{name}" for name in op.names if name in op.keyword_only)
+        condition = " and ".join(f"{name} is default_{name}" for name in op.names if name in op.keyword_only) or "True"
         compute = ["try:", f"    if {condition}:", f"        simple({', '.join(names)}, out={array})", "    else:"]
         compute += [f"        return {door(op, 'inplace')}", "except Exception:", f"    return {door(op, 'inplace')}"]
     elif isinstance(op.kernel, numpy.ufunc):
@@ -183,7 +185,7 @@ def dtype_guard(op: Operator) -> str:
     """When the kernel may run on the arrays as they are."""
     arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
     guards = [f"{arrays[0]}.dtype is {other}.dtype" for other in arrays[1:]] if op.promote else []
-    if op.promote == "float":
+    if op.promote == "float" or op.fast == "float":
         guards.append(f"({arrays[0]}.dtype is FLOAT32 or {arrays[0]}.dtype is FLOAT64)")
     return " and ".join(guards)
 
