@@ -1,0 +1,529 @@
+"""Reductions: sums, products, extrema, moments and norms over some dimensions or all."""
+
+from __future__ import annotations
+
+from ..kernels import moments, reduction, selection
+from ..kernels import view as view_kernels
+from ..tensor import Tensor, wrap_dim
+from .build import operator, public, tensors, with_numpy_names
+from .return_types import return_type
+
+# ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
+
+
+def _kept_shape(shape, dim):
+    """`shape` with the sizes of the reduced dimensions made 1."""
+    if dim is None or dim == ():
+        return (1,) * len(shape)
+    reduced = {wrap_dim(d, len(shape)) for d in ((dim,) if isinstance(dim, int) else dim)}
+    return tuple(1 if d in reduced else size for d, size in enumerate(shape))
+
+
+def _spread_array(grad, shape, dim, keepdim):
+    if not keepdim and shape and dim is not None:
+        grad = grad.reshape(_kept_shape(shape, dim))
+    return view_kernels.expand(grad, shape)
+
+
+@public(namespace=None, on_arrays=_spread_array)
+def spread(grad, shape, dim, keepdim):
+    """The transpose of a sum over `dim`: `grad` repeated along the dimensions that were summed."""
+    if not keepdim and shape and dim is not None:
+        grad = grad.reshape(_kept_shape(shape, dim))
+    return tensors.expand(grad, shape)
+
+
+def _kept_array(value, shape, dim, keepdim):
+    return value if keepdim or not shape else value.reshape(_kept_shape(shape, dim))
+
+
+@public(namespace=None, on_arrays=_kept_array)
+def kept(value, shape, dim, keepdim):
+    """A reduced `value` with the reduced dimensions back, of size 1, so that it broadcasts against the input."""
+    return value if keepdim or not shape else value.reshape(_kept_shape(shape, dim))
+
+
+def element_count(shape, dim):
+    """How many elements of an array of `shape` each element of its reduction over `dim` comes from."""
+    count = 1
+    for size, kept_size in zip(shape, _kept_shape(shape, dim), strict=True):
+        count *= size if kept_size != size else 1
+    return count
+
+
+# --- sum and mean ---------------------------------------------------------------------------------------------
+
+
+@operator(namespace=None, method=False, node="SumBackward0")
+class sum_all:
+    """The sum of all elements."""
+
+    def forward(self: Array, *, dtype=None):
+        return reduction.sum(self, None, False, dtype and dtype.numpy)
+
+    def grad_self(grad, self_shape, xp):
+        return xp.expand(grad, self_shape)
+
+
+@operator(namespace=None, method=False, node="SumBackward1")
+class sum_dim:
+    """The sum over some dimensions."""
+
+    def forward(self: Array, dim, keepdim=False, *, dtype=None):
+        return reduction.sum(self, dim, keepdim, dtype and dtype.numpy)
+
+    def grad_self(grad, self_shape, dim, keepdim, xp):
+        return xp.spread(grad, self_shape, dim, keepdim)
+
+
+@public(method=True, on_arrays=reduction.sum)
+def sum(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
+    """The sum over `dim` (one or several), or of all elements; of integers in int64.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).sum(dim=0)
+    tensor([4, 6])
+    """
+    if names:
+        return with_numpy_names(sum, names, input, dim, keepdim, dtype=dtype, out=out)
+    if dim is None and not keepdim and out is None:
+        return sum_all(input, dtype=dtype)
+    return sum_dim(input, _dims(dim), keepdim, dtype=dtype, out=out)
+
+
+def _dims(dim):
+    """A list of dimensions as a tuple, anything else as it is."""
+    return tuple(dim) if type(dim) is list else dim
+
+
+@operator(namespace=None, method=False, node="MeanBackward0")
+class mean_all:
+    """The mean of all elements."""
+
+    def forward(self: Array, *, dtype=None):
+        return reduction.mean(self, None, False, dtype and dtype.numpy)
+
+    def grad_self(grad, self_shape, xp):
+        return xp.expand(grad, self_shape) / element_count(self_shape, None)
+
+
+@operator(namespace=None, method=False, node="MeanBackward1")
+class mean_dim:
+    """The mean over some dimensions."""
+
+    def forward(self: Array, dim, keepdim=False, *, dtype=None):
+        return reduction.mean(self, dim, keepdim, dtype and dtype.numpy)
+
+    def grad_self(grad, self_shape, dim, keepdim, xp):
+        return xp.spread(grad, self_shape, dim, keepdim) / element_count(self_shape, dim)
+
+
+@public(method=True, on_arrays=reduction.mean)
+def mean(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
+    """The mean over `dim` (one or several), or of all elements, of a floating-point or complex tensor."""
+    if names:
+        return with_numpy_names(mean, names, input, dim, keepdim, dtype=dtype, out=out)
+    if dim is None and not keepdim and out is None:
+        return mean_all(input, dtype=dtype)
+    return mean_dim(input, _dims(dim), keepdim, dtype=dtype, out=out)
+
+
+@operator()
+class nansum:
+    """The sum over `dim`, NaNs counted as 0."""
+
+    def forward(self: Array, dim=None, keepdim=False, *, dtype=None):
+        return reduction.nansum(self, dim, keepdim, dtype and dtype.numpy)
+
+    def grad_self(grad, self, dim, keepdim, xp):
+        return xp.spread(grad, tuple(self.shape), dim, keepdim) * (self == self)
+
+
+@public(method=True)
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The mean over `dim` of what is not NaN."""
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}")
+    count = (input == input).sum(dim, keepdim)
+    return tensors.div(nansum(input, dim, keepdim, dtype=dtype), count, out=out)
+
+
+# --- product --------------------------------------------------------------------------------------------------
+
+
+@operator(namespace=None, method=False, node="ProdBackward0")
+class prod_all:
+    """The product of all elements."""
+
+    def forward(self: Array, *, dtype=None):
+        return reduction.prod(self, None, False, dtype and dtype.numpy)
+
+    def grad_self(grad, self, result, xp):
+        flat = self.reshape((-1,))
+        return (grad * xp.others_product(flat, 0).conj()).reshape(tuple(self.shape))
+
+
+@operator(namespace=None, method=False, node="ProdBackward1")
+class prod_dim:
+    """The product over one dimension."""
+
+    def forward(self: Array, dim, keepdim=False, *, dtype=None):
+        return reduction.prod(self, dim, keepdim, dtype and dtype.numpy)
+
+    def grad_self(grad, self, result, dim, keepdim, xp):
+        if len(self.shape) == 0:
+            return grad
+        return xp.kept(grad, tuple(self.shape), dim, keepdim) * xp.others_product(self, dim).conj()
+
+
+@public(method=True, on_arrays=reduction.prod)
+def prod(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
+    """The product over dimension `dim`, or of all elements; of integers in int64."""
+    if names:
+        return with_numpy_names(prod, names, input, dim, keepdim, dtype=dtype, out=out)
+    if dim is None and out is None:
+        return prod_all(input, dtype=dtype)
+    return prod_dim(input, dim, keepdim, dtype=dtype, out=out)
+
+
+# --- extrema --------------------------------------------------------------------------------------------------
+
+
+def _shared(grad, self, result, dim, keepdim, xp):
+    """The gradient shared equally among the elements that equal the extremum."""
+    shape = tuple(self.shape)
+    equal = self == xp.kept(result, shape, dim, keepdim)
+    equal = equal | ((self != self) & (xp.kept(result, shape, dim, keepdim) != xp.kept(result, shape, dim, keepdim)))
+    share = xp.kept(grad, shape, dim, keepdim) / xp.sum(equal, dim, True)
+    return share * equal
+
+
+@operator()
+class amax:
+    """The largest elements over `dim` (one, several, or all); ties share the gradient equally."""
+
+    def forward(self: Array, dim=(), keepdim=False):
+        return reduction.amax(self, dim, keepdim)
+
+    def grad_self(grad, self, result, dim, keepdim, xp):
+        return _shared(grad, self, result, None if dim == () else dim, keepdim, xp)
+
+
+@operator()
+class amin:
+    """The smallest elements over `dim` (one, several, or all); ties share the gradient equally."""
+
+    def forward(self: Array, dim=(), keepdim=False):
+        return reduction.amin(self, dim, keepdim)
+
+    def grad_self(grad, self, result, dim, keepdim, xp):
+        return _shared(grad, self, result, None if dim == () else dim, keepdim, xp)
+
+
+@operator(namespace=None, method=False, node="MaxBackward1")
+class max_all:
+    """The largest of all elements."""
+
+    def forward(self: Array):
+        return reduction.amax(self)
+
+    def grad_self(grad, self, result, xp):
+        return _shared(grad, self, result, None, False, xp)
+
+
+@operator(namespace=None, method=False, node="MinBackward1")
+class min_all:
+    """The smallest of all elements."""
+
+    def forward(self: Array):
+        return reduction.amin(self)
+
+    def grad_self(grad, self, result, xp):
+        return _shared(grad, self, result, None, False, xp)
+
+
+@operator(
+    namespace=None, method=False, node="MaxBackward0", outputs=("values", "indices"), returns=return_type("max", "values", "indices")
+)
+class max_dim:
+    """The largest elements along one dimension, and where they are."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim, keepdim=False):
+        return reduction.max_with_indices(self, dim, keepdim)
+
+    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+
+
+@operator(
+    namespace=None, method=False, node="MinBackward0", outputs=("values", "indices"), returns=return_type("min", "values", "indices")
+)
+class min_dim:
+    """The smallest elements along one dimension, and where they are."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim, keepdim=False):
+        return reduction.min_with_indices(self, dim, keepdim)
+
+    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+
+
+@operator(namespace=None, method=False)
+class value_selecting_backward:
+    """Zeros of `shape` with `input` at the `indices` along `dim` that a selection picked."""
+
+    def forward(self: Array, shape, dim, indices: Array, keepdim):
+        return selection.value_selecting_backward(self, shape, dim, indices, keepdim)
+
+    def grad_self(grad, dim, indices, keepdim, xp):
+        return xp.selected_values(grad, dim, indices, keepdim)
+
+
+@operator(namespace=None, method=False)
+class selected_values:
+    """The elements at `indices` along `dim`."""
+
+    def forward(self: Array, dim, indices: Array, keepdim):
+        return selection.selected_values(self, dim, indices, keepdim)
+
+    def grad_self(grad, self_shape, dim, indices, keepdim, xp):
+        return xp.value_selecting_backward(grad, self_shape, dim, indices, keepdim)
+
+
+def _extremum(name, whole, along, elementwise):
+    def function(input=None, dim=None, keepdim=False, *, out=None, **names):
+        if names:
+            if "other" in names:
+                return elementwise()(input, names["other"], out=out)
+            return with_numpy_names(function, names, input, dim, keepdim, out=out)
+        if dim is None:
+            return whole(input, out=out)
+        if isinstance(dim, Tensor):
+            return elementwise()(input, dim, out=out)
+        return along(input, dim, keepdim, out=out)
+
+    function.__name__ = function.__qualname__ = name
+    word = "largest" if name == "max" else "smallest"
+    function.__doc__ = (
+        f"The {word} of all elements; with `dim`, a named tuple of the {word} along it and their indices; with a second tensor, "
+        f"the elementwise {name}imum.\n\n    >>> import adjoint as torch\n    >>> torch.tensor([1, 5, 3]).{name}()\n"
+        f"    tensor({5 if name == 'max' else 1})\n    "
+    )
+    return public(method=True)(function)
+
+
+max = _extremum("max", max_all, max_dim, lambda: tensors.maximum)
+min = _extremum("min", min_all, min_dim, lambda: tensors.minimum)
+
+
+@operator(outputs=("min", "max"), returns=return_type("aminmax", "min", "max"))
+class aminmax:
+    """The smallest and the largest elements along `dim`, or of all."""
+
+    def forward(self: Array, *, dim=None, keepdim=False):
+        return reduction.aminmax(self, dim, keepdim)
+
+    def grad_self(grads, self, min, max, dim, keepdim, xp):
+        parts = [
+            _shared(grad, self, extremum, dim, keepdim, xp)
+            for grad, extremum in zip(grads, (min, max), strict=True)
+            if grad is not None
+        ]
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+@operator()
+class argmax:
+    """The index of the first largest element along `dim`, or in the flattened tensor."""
+
+    def forward(self: Array, dim=None, keepdim=False):
+        return reduction.argmax(self, dim, keepdim)
+
+
+@operator()
+class argmin:
+    """The index of the first smallest element along `dim`, or in the flattened tensor."""
+
+    def forward(self: Array, dim=None, keepdim=False):
+        return reduction.argmin(self, dim, keepdim)
+
+
+# --- truth ----------------------------------------------------------------------------------------------------
+
+
+@operator()
+class all:
+    """Whether all elements are nonzero, along `dim` or of all; bool, of uint8 uint8."""
+
+    def forward(self: Array, dim=None, keepdim=False):
+        return reduction.all(self, dim, keepdim)
+
+
+@operator()
+class any:
+    """Whether any element is nonzero, along `dim` or of all; bool, of uint8 uint8."""
+
+    def forward(self: Array, dim=None, keepdim=False):
+        return reduction.any(self, dim, keepdim)
+
+
+@operator(out=False)
+class count_nonzero:
+    """How many elements are not 0, along `dim` or of all."""
+
+    def forward(self: Array, dim=None):
+        return reduction.count_nonzero(self, dim)
+
+
+# --- moments --------------------------------------------------------------------------------------------------
+
+
+def _variance_gradient(grad, self, dim, correction, keepdim, xp):
+    """The gradient of the variance: twice the deviation from the mean, over the degrees of freedom."""
+    shape = tuple(self.shape)
+    degrees = element_count(shape, dim) - (1 if correction is None else correction)
+    deviation = self - xp.mean(self, dim, True)
+    factor = 2 / degrees if degrees > 0 else float("inf") if degrees == 0 else 2 / degrees
+    return (factor * xp.kept(grad, shape, dim, keepdim)) * deviation
+
+
+@operator(namespace=None, method=False, node="VarBackward0")
+class var_correction:
+    """The variance with a correction to the degrees of freedom."""
+
+    def forward(self: Array, dim=None, *, correction=1, keepdim=False):
+        return moments.var(self, dim, 1 if correction is None else correction, keepdim)
+
+    def grad_self(grad, self, dim, correction, keepdim, xp):
+        return _variance_gradient(grad, self, dim, correction, keepdim, xp)
+
+
+@operator(namespace=None, method=False, node="StdBackward0")
+class std_correction:
+    """The standard deviation with a correction to the degrees of freedom."""
+
+    def forward(self: Array, dim=None, *, correction=1, keepdim=False):
+        return moments.std(self, dim, 1 if correction is None else correction, keepdim)
+
+    def grad_self(grad, self, result, dim, correction, keepdim, xp):
+        scaled = xp.where(result == 0, grad * 0, grad / (2 * result))
+        return _variance_gradient(scaled, self, dim, correction, keepdim, xp)
+
+
+@operator(namespace=None, method=False, node="VarMeanBackward0", outputs=("var", "mean"))
+class var_mean_correction:
+    """Variance and mean."""
+
+    def forward(self: Array, dim=None, *, correction=1, keepdim=False):
+        return moments.var_mean(self, dim, 1 if correction is None else correction, keepdim)
+
+    def grad_self(grads, self, dim, correction, keepdim, xp):
+        total = None
+        if grads[0] is not None:
+            total = _variance_gradient(grads[0], self, dim, correction, keepdim, xp)
+        return _plus_mean(total, grads[1], self, dim, keepdim, xp)
+
+
+@operator(namespace=None, method=False, node="StdMeanBackward0", outputs=("std", "mean"))
+class std_mean_correction:
+    """Standard deviation and mean."""
+
+    def forward(self: Array, dim=None, *, correction=1, keepdim=False):
+        return moments.std_mean(self, dim, 1 if correction is None else correction, keepdim)
+
+    def grad_self(grads, self, std, dim, correction, keepdim, xp):
+        total = None
+        if grads[0] is not None:
+            scaled = xp.where(std == 0, grads[0] * 0, grads[0] / (2 * std))
+            total = _variance_gradient(scaled, self, dim, correction, keepdim, xp)
+        return _plus_mean(total, grads[1], self, dim, keepdim, xp)
+
+
+def _plus_mean(total, grad, self, dim, keepdim, xp):
+    if grad is None:
+        return total
+    shape = tuple(self.shape)
+    of_mean = xp.spread(xp.kept(grad, shape, dim, keepdim), shape, dim, True) / element_count(shape, dim)
+    return of_mean if total is None else total + of_mean
+
+
+def _moment_function(name, target, doc):
+    def function(input=None, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None, **names):
+        if names:
+            return with_numpy_names(function, names, input, dim, unbiased, keepdim, correction=correction, out=out)
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if unbiased is not None:
+            if correction is not None:
+                raise TypeError(f"{name}() received both `unbiased` and `correction`")
+            correction = int(unbiased)
+        correction = 1 if correction is None else correction
+        keywords = {} if target in (var_mean_correction, std_mean_correction) else {"out": out}
+        return target(input, _dims(dim), correction=correction, keepdim=keepdim, **keywords)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return public(method=name in ("var", "std"))(function)
+
+
+_ABOUT = " over `dim`, or of all elements; `correction` (1, or 0 if not `unbiased`) is subtracted from the number of elements."
+var = _moment_function("var", var_correction, "The variance" + _ABOUT)
+std = _moment_function("std", std_correction, "The standard deviation" + _ABOUT)
+var_mean = _moment_function("var_mean", var_mean_correction, "Variance and mean" + _ABOUT)
+std_mean = _moment_function("std_mean", std_mean_correction, "Standard deviation and mean" + _ABOUT)
+
+
+# --- norms ----------------------------------------------------------------------------------------------------
+
+
+@operator(namespace=None, method=False, node="LinalgVectorNormBackward0")
+class linalg_vector_norm:
+    """The `ord`-norm of the elements over `dim`."""
+
+    def forward(self: Array, ord=2, dim=None, keepdim=False, *, dtype=None):
+        return moments.norm(self, ord, dim, keepdim, dtype and dtype.numpy)
+
+    def grad_self(grad, self, result, ord, dim, keepdim, xp):
+        return _norm_gradient(grad, self, result, ord, dim, keepdim, xp)
+
+
+def _norm_gradient(grad, self, result, ord, dim, keepdim, xp):
+    shape = tuple(self.shape)
+    dim = None if dim == () else dim
+    grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)
+    if ord == 0:
+        return self * 0
+    if ord == 1:
+        return xp.sgn(self) * grad
+    if ord == 2:
+        return self * xp.where(norm == 0, grad * 0, grad / norm)
+    size = xp.abs(self)
+    if ord in (float("inf"), float("-inf")):
+        equal = (size == norm) | ((size != size) & (norm != norm))
+        return xp.sgn(self) * (equal * (grad / xp.sum(equal, dim, True)))
+    if ord < 1:
+        scaled = xp.sgn(self) * xp.where(size == 0, size * 0, size ** (ord - 1))
+        return scaled * (grad * norm ** (1 - ord))
+    if ord < 2:
+        scaled = xp.sgn(self) * size ** (ord - 1)
+        return xp.where(norm == 0, scaled * 0, scaled * (grad * norm ** (1 - ord)))
+    scaled = self * size ** (ord - 2)
+    return scaled * xp.where(norm == 0, grad * 0, grad * norm ** (1 - ord))
+
+
+@public(method=True)
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The `p`-norm over `dim`, or of all elements: a number, `"fro"` (2) or `"nuc"`.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([3.0, 4.0]).norm()
+    tensor(5.)
+    """
+    if p == "nuc":
+        return tensors.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    order = 2.0 if p in ("fro", None) else p
+    return linalg_vector_norm(input, order, _dims(dim), keepdim, dtype=dtype, out=out)

@@ -1,0 +1,41 @@
+"""The named tuples that operators of several outputs return, printed as PyTorch prints them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+BY_NAME: dict[str, type] = {}
+
+
+def return_type(name: str, *fields: str) -> Any:
+    """The class of tuples named `torch.return_types.<name>` with the given fields."""
+
+    def make(cls: Any, *values: Any) -> Any:
+        if len(values) == 1 and len(fields) > 1:
+            values = tuple(values[0])
+        return tuple.__new__(cls, values)
+
+    def show(self: Any) -> str:
+        shown = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self, strict=True))
+        return f"torch.return_types.{name}(\n{shown})"
+
+    members: dict[str, Any] = {
+        "__slots__": (),
+        "__module__": "torch.return_types",
+        "__new__": make,
+        "__repr__": show,
+        "__reduce__": lambda self: (_rebuild, (name, tuple(self))),
+        "__match_args__": fields,
+        "_fields": fields,
+        "n_fields": len(fields),
+        "n_sequence_fields": len(fields),
+        "n_unnamed_fields": 0,
+    }
+    for index, field in enumerate(fields):
+        members[field] = property(lambda self, index=index: tuple.__getitem__(self, index))
+    BY_NAME[name] = type(name, (tuple,), members)
+    return BY_NAME[name]
+
+
+def _rebuild(name: str, values: tuple[Any, ...]) -> Any:
+    return BY_NAME[name](*values)
