@@ -1,0 +1,183 @@
+"""Writing where several index arrays together, or a mask, point; reading through a mask."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from adjoint.kernels.broadcast import broadcast_shapes
+from adjoint.kernels.precision import type_name, widen
+from adjoint.kernels.scatter import add_rows, wrap_positions
+
+__all__ = ["index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select"]
+
+Indices = Sequence[ndarray | None]
+
+
+def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:
+    """A copy of `x` with `x[indices] = values`, or with `values` added there, as often as a position repeats.
+
+    Each of `indices`, for the leading dimensions of `x`, is None (the whole dimension), an array of integers, or a mask
+    that covers as many dimensions as it has. `values` is broadcast.
+
+    Raises:
+        IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
+        RuntimeError: if the types of `x` and `values` differ, or `values` does not broadcast.
+    """
+    return index_put_(x.copy(), indices, values, accumulate)
+
+
+def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:
+    """As `index_put`, into `x`."""
+    if values.dtype != x.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {type_name(x.dtype)} for the destination "
+            f"and {type_name(values.dtype)} for the source."
+        )
+    expanded = expand_indices(x.shape, indices)
+    shape = _indexed_shape(x.shape, expanded)
+    try:
+        values = numpy.broadcast_to(values, shape)
+    except ValueError:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
+            f"shape {list(shape)}"
+        ) from None
+    _check_bounds(x.shape, expanded)
+    if not accumulate:
+        x[tuple(slice(None) if index is None else index for index in expanded)] = values
+    elif values.size:
+        _accumulate(x, expanded, values)
+    return x
+
+
+def expand_indices(shape: tuple[int, ...], indices: Indices) -> list[ndarray | None]:
+    """Indices without masks: each mask replaced by the positions of its true elements, one array per dimension."""
+    expanded: list[ndarray | None] = []
+    for index in indices:
+        if index is None or index.dtype.kind == "i":
+            expanded.append(index)
+            continue
+        if index.dtype.kind != "b" and index.dtype != numpy.uint8:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        start = len(expanded)
+        if index.shape != shape[start : start + index.ndim]:
+            wrong = _first_difference(index.shape, shape[start:])
+            raise IndexError(
+                f"The shape of the mask {list(index.shape)} at index {wrong} does not match the shape of the indexed "
+                f"tensor {list(shape)} at index {start + wrong}"
+            )
+        expanded.extend(index.nonzero())
+    if len(expanded) > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(expanded)})")
+    return expanded
+
+
+def _first_difference(first: tuple[int, ...], second: tuple[int, ...]) -> int:
+    for position, length in enumerate(first):
+        if position >= len(second) or second[position] != length:
+            return position
+    return len(first)
+
+
+def _check_bounds(shape: tuple[int, ...], indices: Indices) -> None:
+    given = [(index, length) for index, length in zip(indices, shape, strict=False) if index is not None]
+    for position, (index, length) in enumerate(given):
+        if index.size and (index.min() < -length or index.max() >= length):
+            wrong = index[(index < -length) | (index >= length)].reshape(-1)[0]
+            raise IndexError(f"index {wrong} is out of bounds for dimension {position} with size {length}")
+
+
+def _indexed_shape(shape: tuple[int, ...], indices: Indices) -> tuple[int, ...]:
+    """The shape of `x[indices]`: broadcast index dimensions stand where the indices are, or first if they are apart."""
+    given = [dim for dim, index in enumerate(indices) if index is not None]
+    if not given:
+        return shape
+    arrays = [index for index in indices if index is not None]
+    try:
+        common = numpy.broadcast_shapes(*(index.shape for index in arrays))
+    except ValueError:
+        raise IndexError(
+            "shape mismatch: indexing tensors could not be broadcast together with shapes "
+            + ", ".join(str(list(index.shape)) for index in arrays)
+        ) from None
+    rest = tuple(length for dim, length in enumerate(shape) if dim not in given)
+    first = given[0] if given == list(range(given[0], given[-1] + 1)) else 0
+    return rest[:first] + common + rest[first:]
+
+
+def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
+    whole = widen(x)
+    if whole is x and not x.flags.c_contiguous:
+        whole = x.copy()
+    values = widen(values)
+    given = [dim for dim, index in enumerate(indices) if index is not None]
+    if given == list(range(len(given))):
+        # Leading dimensions: one flat index for whole rows of the rest.
+        flat: Any = numpy.zeros((), numpy.int64)
+        for dim in given:
+            flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])  # type: ignore[arg-type]
+        width = math.prod(x.shape[len(given) :])
+        rows = values.reshape(-1, width) if width else values.reshape(flat.size, 0)
+        add_rows(whole.reshape(math.prod(x.shape[: len(given)]), width), flat.reshape(-1), rows)
+    else:
+        positions = _flat_positions(x.shape, indices)
+        numpy.add.at(whole.reshape(-1), positions.reshape(-1), values.reshape(-1))
+    if whole is not x:
+        x[...] = whole
+
+
+def _flat_positions(shape: tuple[int, ...], indices: Indices) -> ndarray:
+    """Where in the flattened array each element of `x[indices]` is."""
+    key = tuple(slice(None) if index is None else index for index in indices)
+    total: Any = 0
+    for dim, length in enumerate(shape):
+        counted = numpy.arange(length).reshape((-1,) + (1,) * (len(shape) - dim - 1))
+        total = total + numpy.broadcast_to(counted, shape)[key] * math.prod(shape[dim + 1 :])
+    return numpy.asarray(total)
+
+
+def masked_select(x: ndarray, mask: ndarray) -> ndarray:
+    """The elements of `x` where `mask` is true, flat; the two are broadcast together.
+
+    Raises:
+        RuntimeError: if `mask` is not bool or the shapes do not broadcast.
+    """
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    if mask.shape != x.shape:
+        shape = broadcast_shapes(mask.shape, x.shape)
+        x, mask = numpy.broadcast_to(x, shape), numpy.broadcast_to(mask, shape)
+    return x[mask]
+
+
+def masked_scatter(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
+    """A copy of `x` (broadcast with `mask`) whose elements where `mask` is true are those of `source`, in order.
+
+    Raises:
+        RuntimeError: if types do not fit, shapes do not broadcast or `source` has too few elements.
+    """
+    shape = broadcast_shapes(mask.shape, x.shape)
+    return masked_scatter_(numpy.broadcast_to(x, shape).copy(), mask, source)
+
+
+def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
+    """As `masked_scatter`, into `x`."""
+    broadcast_shapes(mask.shape, x.shape)
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {type_name(mask.dtype)}"
+        )
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got{type_name(x.dtype)} and "
+            f"{type_name(source.dtype)}"
+        )
+    where = numpy.broadcast_to(mask, x.shape)
+    wanted = int(numpy.count_nonzero(where))
+    if source.size < wanted:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    x[where] = source.reshape(-1)[:wanted]
+    return x
