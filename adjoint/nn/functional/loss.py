@@ -1,0 +1,560 @@
+"""Losses. Those that are operators gain PyTorch's older arguments here; the rarer ones are composed."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+import adjoint as torch
+
+from ... import operators
+from .activation import logsigmoid
+from .distance import pairwise_distance
+
+
+def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction that the two deprecated arguments stand for, if either is given."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        meant = "none"
+    else:
+        meant = "sum" if size_average is False else "mean"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.", stacklevel=3
+    )
+    return meant
+
+
+def _reduced(loss: torch.Tensor, reduction: str) -> torch.Tensor:
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    _check_reduction(reduction)
+    return loss
+
+
+def _check_reduction(reduction: str) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def _warn_if_sizes_differ(input: torch.Tensor, target: torch.Tensor) -> None:
+    if input.shape != target.shape:
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+            "This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.",
+            stacklevel=3,
+        )
+
+
+def _weighted(
+    loss: Callable[..., torch.Tensor],
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor,
+    reduction: str,
+) -> torch.Tensor:
+    """The losses times `weight`; their mean is divided by the sum of the weights."""
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    weighted = loss(input, target, reduction="none") * weight
+    return weighted.sum() / weight.sum() if reduction == "mean" else _reduced(weighted, reduction)
+
+
+def mse_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The squared difference; with `weight`, the mean is the weighted one."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    if input.shape != target.shape:
+        _warn_if_sizes_differ(input, target)
+    if weight is not None:
+        return _weighted(operators.mse_loss, input, target, weight, reduction)
+    return operators.mse_loss(input, target, reduction=reduction)
+
+
+def l1_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The absolute difference; with `weight`, the mean is the weighted one."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _warn_if_sizes_differ(input, target)
+    if weight is not None:
+        return _weighted(operators.l1_loss, input, target, weight, reduction)
+    return operators.l1_loss(input, target, reduction=reduction)
+
+
+def smooth_l1_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> torch.Tensor:
+    """`d² / (2 beta)` where the absolute difference d is below `beta`, else `d - beta / 2` (Girshick, 2015)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _warn_if_sizes_differ(input, target)
+    if beta == 0.0:
+        return operators.l1_loss(input, target, reduction=reduction)
+    return operators.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
+
+
+def huber_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """`d² / 2` where the absolute difference d is below `delta`, else `delta (d - delta / 2)` (Huber, 1964)."""
+    _check_reduction(reduction)
+    _warn_if_sizes_differ(input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    loss = delta * operators.smooth_l1_loss(input, target, reduction="none", beta=delta)
+    if weight is not None:
+        if weight.size() != input.size():
+            raise ValueError("Weights and input must have the same size.")
+        loss = loss * weight
+    return _reduced(loss, reduction)
+
+
+def nll_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """The negative log-likelihood of the classes `target` (shape `(N, ...)`) under `input` (shape `(N, C, ...)`)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return operators.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
+
+
+def cross_entropy(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> torch.Tensor:
+    """The cross entropy between the logits `input` and class indices or class probabilities `target`."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    return operators.cross_entropy(
+        input,
+        target,
+        weight=weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+
+
+def binary_cross_entropy(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """The cross entropy between the probabilities `target` and `input`.
+
+    Raises:
+        ValueError: if their sizes differ.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if target.size() != input.size():
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+            "deprecated. Please ensure they have the same size."
+        )
+    return operators.binary_cross_entropy(input, target, weight=weight, reduction=reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """`binary_cross_entropy` of `sigmoid(input)`, without overflow.
+
+    Raises:
+        ValueError: if the sizes of input and target differ.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return operators.binary_cross_entropy_with_logits(
+        input, target, weight=weight, reduction=reduction, pos_weight=pos_weight
+    )
+
+
+def kl_div(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> torch.Tensor:
+    """The Kullback-Leibler divergence `target (log target - input)`, where `input` holds log-probabilities.
+
+    `reduction="batchmean"` divides the sum by the batch size, which is the divergence itself.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    if reduction == "batchmean":
+        total = operators.kl_div(input, target, reduction="sum", log_target=log_target)
+        return total / input.size(0) if input.dim() != 0 else total
+    _check_reduction(reduction)
+    return operators.kl_div(input, target, reduction=reduction, log_target=log_target)
+
+
+def poisson_nll_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """The negative log-likelihood of Poisson distributed counts.
+
+    Args:
+        log_input: `input` is the logarithm of the rate.
+        full: add Stirling's approximation of `log(target!)` where `target > 1`.
+        eps: added to the rate before taking its logarithm.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if log_input:
+        loss = torch.exp(input) - target * input
+    else:
+        loss = input - target * torch.log(input + eps)
+    if full:
+        stirling = target * torch.log(target) - target + 0.5 * torch.log(2 * math.pi * target)
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return _reduced(loss, reduction)
+
+
+def gaussian_nll_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    var: torch.Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """The negative log-likelihood of `target` under normal distributions with means `input` and variances `var`.
+
+    Args:
+        var: a number, or a tensor of the shape of `input`, or that without its last dimension or with it 1.
+        full: add the constant `log(2 π) / 2`.
+        eps: the variance is at least this; the limit is not differentiated.
+
+    Raises:
+        ValueError: if `var` has negative entries or does not fit.
+    """
+    if not isinstance(var, torch.Tensor):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * torch.ones_like(input)
+    elif torch.any(var < 0):
+        raise ValueError("var has negative entry/entries")
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = torch.unsqueeze(var, -1)
+        elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    var = var.clone()
+    with torch.no_grad():
+        var.clamp_(min=eps)
+    loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, reduction)
+
+
+def cosine_embedding_loss(
+    input1: torch.Tensor,
+    input2: torch.Tensor,
+    target: torch.Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """`1 - cos` where `target` is 1, `max(0, cos - margin)` where it is -1.
+
+    Raises:
+        RuntimeError: if the numbers of dimensions do not fit.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if target.dim() > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if not input1.dim() == input2.dim() == target.dim() + 1:
+        raise RuntimeError(
+            f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    # 1e-12 is the constant PyTorch adds to the squared norms of this loss.
+    squares = ((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)
+    cosine = (input1 * input2).sum(-1) / squares.sqrt()
+    zeros = torch.zeros_like(cosine)
+    positive = torch.where(target == 1, 1 - cosine, zeros)
+    negative = torch.where(target == -1, (cosine - margin).clamp_min(0), zeros)
+    return _reduced(positive + negative, reduction)
+
+
+def margin_ranking_loss(
+    input1: torch.Tensor,
+    input2: torch.Tensor,
+    target: torch.Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """`max(0, -target (input1 - input2) + margin)`.
+
+    Raises:
+        RuntimeError: if the numbers of dimensions differ.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def hinge_embedding_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """`input` where `target` is 1, `max(0, margin - input)` where it is -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    zeros = torch.zeros_like(input)
+    negative = torch.where(target == 1, zeros, (margin - input).clamp_min(0))
+    positive = torch.where(target == -1, zeros, input)
+    return _reduced(negative + positive, reduction)
+
+
+def triplet_margin_loss(
+    anchor: torch.Tensor,
+    positive: torch.Tensor,
+    negative: torch.Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)` with d the p-norm (Balntas et al., 2016).
+
+    Args:
+        swap: use the distance between positive and negative where that is smaller.
+
+    Raises:
+        ValueError: if the margin is not positive.
+        RuntimeError: if the numbers of dimensions differ.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+
+    def distance(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+        return pairwise_distance(x1, x2, p, eps)
+
+    return _triplet_loss(anchor, positive, negative, distance, margin, swap, reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: torch.Tensor,
+    positive: torch.Tensor,
+    negative: torch.Tensor,
+    *,
+    distance_function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """`triplet_margin_loss` with any distance; `pairwise_distance` if None."""
+    distance = pairwise_distance if distance_function is None else distance_function
+    return _triplet_loss(anchor, positive, negative, distance, margin, swap, reduction)
+
+
+def _triplet_loss(
+    anchor: torch.Tensor,
+    positive: torch.Tensor,
+    negative: torch.Tensor,
+    distance: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    margin: float,
+    swap: bool,
+    reduction: str,
+) -> torch.Tensor:
+    _check_reduction(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+            f"but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
+    to_positive = distance(anchor, positive)
+    to_negative = distance(anchor, negative)
+    if swap:
+        to_negative = torch.minimum(to_negative, distance(positive, negative))
+    return _reduced(torch.clamp_min(margin + to_positive - to_negative, 0), reduction)
+
+
+def soft_margin_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """`log(1 + exp(-target * input))` for targets 1 and -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    return _reduced(torch.log1p(torch.exp(-target * input)), reduction)
+
+
+def multi_margin_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """The mean over classes i ≠ target of `max(0, margin - input[target] + input[i]) ** p`.
+
+    Shapes: input `(N, C)` or `(C,)`, target `(N,)` or `()`.
+
+    Raises:
+        ValueError: if `p` is neither 1 nor 2 or `weight` is no vector.
+        RuntimeError: if the sizes do not fit or a target is no class.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    rows = input.reshape(1, -1) if input.dim() < 2 else input
+    batch, classes = rows.shape
+    indices = target.reshape(-1)
+    if indices.numel() != batch:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+            f"(batch size). Expected target size [{batch}], but got {list(target.shape)}. "
+            f"Input has shape {list(input.shape)}."
+        )
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    if bool(((indices < 0) | (indices >= classes)).any()):
+        raise RuntimeError("target out of range")
+    column = indices.unsqueeze(1)
+    hinge = (margin - rows.gather(1, column) + rows).clamp_min(0)
+    hinge = hinge if p == 1 else hinge * hinge
+    if weight is not None:
+        hinge = hinge * weight[indices].unsqueeze(1)
+    own = torch.zeros_like(rows, dtype=torch.bool).scatter(1, column, True)
+    loss = hinge.masked_fill(own, 0).sum(1) / classes
+    return _reduced(loss if input.dim() == 2 else loss.reshape(target.shape), reduction)
+
+
+def multilabel_margin_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """The sum over labels j and other classes i of `max(0, 1 - (input[j] - input[i])) / C`.
+
+    Shapes: both `(N, C)` or `(C,)`; the labels of a row are those before its first negative entry.
+
+    Raises:
+        RuntimeError: if the sizes differ.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if input.shape != target.shape:
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    rows, labels = torch.atleast_2d(input), torch.atleast_2d(target)
+    listed = (labels < 0).cumsum(1) == 0
+    index = labels.clamp_min(0)
+    # A class counts as a label if any listed entry of its row names it.
+    is_label = torch.zeros_like(rows).scatter_add(1, index, listed.to(rows.dtype)) > 0
+    hinge = (1 - (rows.gather(1, index).unsqueeze(2) - rows.unsqueeze(1))).clamp_min(0)
+    counted = listed.unsqueeze(2) & is_label.logical_not().unsqueeze(1)
+    loss = hinge.masked_fill(counted.logical_not(), 0).sum((1, 2)) / rows.shape[1]
+    return _reduced(loss if input.dim() == 2 else loss[0], reduction)
+
+
+def multilabel_soft_margin_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """The mean over classes of the binary cross entropy between `sigmoid(input)` and `target`."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return _reduced(loss.mean(-1), reduction)

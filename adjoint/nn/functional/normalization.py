@@ -1,0 +1,175 @@
+"""Normalization, and the lookup of embeddings whose norms may be limited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import adjoint as torch
+
+from ... import operators
+
+
+def _require_several_values(size: Sequence[int], count: int) -> None:
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
+def batch_norm(
+    input: torch.Tensor,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """Normalize each channel (dimension 1) over all others (Ioffe and Szegedy, 2015).
+
+    In training the batch's own statistics are used, and the running ones move towards them by `momentum`.
+
+    Raises:
+        ValueError: in training, if a channel has a single value.
+    """
+    if training:
+        count = input.shape[0]
+        for size in input.shape[2:]:
+            count *= size
+        _require_several_values(input.shape, count)
+    return operators.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input: torch.Tensor,
+    running_mean: torch.Tensor | None = None,
+    running_var: torch.Tensor | None = None,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """Normalize each channel of each sample over its spatial dimensions (Ulyanov et al., 2016).
+
+    Raises:
+        ValueError: if there is a single spatial value and the input's own statistics are used.
+    """
+    batch, channels, *spatial = input.shape
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    if use_input_stats:
+        count = 1
+        for size in spatial:
+            count *= size
+        if count == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+
+    def each_sample(tensor: torch.Tensor | None) -> torch.Tensor | None:
+        return None if tensor is None else tensor.repeat(batch)
+
+    mean, var = each_sample(running_mean), each_sample(running_var)
+    # One large sample whose channels are all channels of all samples.
+    result = operators.batch_norm(
+        input.reshape(1, batch * channels, *spatial),
+        mean,
+        var,
+        each_sample(weight),
+        each_sample(bias),
+        use_input_stats,
+        momentum,
+        eps,
+    )
+    if use_input_stats:
+        for running, repeated in ((running_mean, mean), (running_var, var)):
+            if running is not None and repeated is not None:
+                running.copy_(repeated.view(batch, channels).mean(0))
+    return result.reshape(input.shape)
+
+
+def rms_norm(
+    input: torch.Tensor,
+    normalized_shape: Sequence[int],
+    weight: torch.Tensor | None = None,
+    eps: float | None = None,
+) -> torch.Tensor:
+    """Divide by the root mean square over the last dimensions (Zhang and Sennrich, 2019).
+
+    Args:
+        eps: added to the mean square; the machine epsilon of the dtype if None.
+    """
+    normalized_shape = list(normalized_shape)
+    if list(input.shape[input.dim() - len(normalized_shape) :]) != normalized_shape:
+        shown = ", ".join(["*", *map(str, normalized_shape)]).replace("*, ", "*")
+        raise RuntimeError(
+            f"Given normalized_shape={normalized_shape}, expected input with shape [{shown}], "
+            f"but got input of size{list(input.shape)}"
+        )
+    if weight is not None and list(weight.shape) != normalized_shape:
+        raise RuntimeError(
+            "Expected weight to be of same shape as normalized_shape, but got weight of shape "
+            f"{list(weight.shape)} and normalized_shape = {normalized_shape}"
+        )
+    dims = [-1 - i for i in range(len(normalized_shape))]
+    computed = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
+    added = torch.finfo(computed.dtype).eps if eps is None else eps
+    result = computed * torch.rsqrt(computed.pow(2).mean(dims, keepdim=True).add(added))
+    if weight is not None:
+        result = result * weight
+    return result.to(input.dtype)
+
+
+def local_response_norm(
+    input: torch.Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> torch.Tensor:
+    """`input / (k + alpha * mean of squares over `size` neighbouring channels) ** beta` (Krizhevsky et al., 2012).
+
+    Raises:
+        ValueError: if the input has fewer than 3 dimensions.
+    """
+    if input.dim() < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.dim()} dimensions)")
+    if input.numel() == 0:
+        return input
+    batch, channels = input.shape[:2]
+    squares = operators.pad(input.mul(input).reshape(batch, 1, channels, -1), (0, 0, size // 2, (size - 1) // 2))
+    means = operators.avg_pool2d(squares, (size, 1), 1).reshape(input.shape)
+    return input / means.mul(alpha).add(k).pow(beta)
+
+
+def embedding(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> torch.Tensor:
+    """The rows of `weight` at the indices `input`.
+
+    Args:
+        padding_idx: the row that gets no gradient.
+        max_norm: rows that are looked up and longer than this are shortened in `weight` itself.
+        norm_type: the p of that norm.
+        scale_grad_by_freq: divide gradients by how often the index occurs.
+        sparse: accepted; the gradient is dense all the same.
+    """
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        rows = weight.size(0)
+        if not -rows <= padding_idx < rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= rows
+    if max_norm is not None:
+        _limit_norms(weight, input, max_norm, norm_type)
+    return operators.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+@torch.no_grad()
+def _limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, norm_type: float) -> None:
+    used = torch.unique(indices)
+    rows = weight[used]
+    norms = rows.norm(norm_type, 1, keepdim=True)
+    # 1e-7 as in PyTorch, against a division by zero.
+    weight[used] = torch.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)

@@ -1,0 +1,156 @@
+"""Batch normalization, and what it shares with instance normalization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint as torch
+
+from ... import operators
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+
+
+class _NormBase(Module):
+    """Parameters and running statistics of one value for each channel."""
+
+    _version = 2
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
+    num_features: int
+    eps: float
+    momentum: float | None
+    affine: bool
+    track_running_stats: bool
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name, present in (("weight", affine), ("bias", affine and bias)):
+            value = Parameter(torch.empty(num_features, device=device, dtype=dtype)) if present else None
+            self.register_parameter(name, value)
+        if track_running_stats:
+            self.register_buffer("running_mean", torch.zeros(num_features, device=device, dtype=dtype))
+            self.register_buffer("running_var", torch.ones(num_features, device=device, dtype=dtype))
+            self.register_buffer("num_batches_tracked", torch.tensor(0, dtype=torch.long, device=device))
+        else:
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Set the running mean to zeros, the running variance to ones and the count of batches to 0."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: torch.Tensor) -> None:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        # Version 1 did not count batches.
+        if (local_metadata.get("version") or 1) < 2 and self.track_running_stats:
+            count = torch.tensor(0, dtype=torch.long) if self.num_batches_tracked is None else self.num_batches_tracked
+            state_dict.setdefault(prefix + "num_batches_tracked", count)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+
+class _BatchNorm(_NormBase):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        self._check_input_dim(input)
+        buffers = self._buffers
+        running_mean, running_var = buffers["running_mean"], buffers["running_var"]
+        training = self.training
+        momentum = self.momentum
+        if training and self.track_running_stats and buffers["num_batches_tracked"] is not None:
+            buffers["num_batches_tracked"].add_(1)
+            if momentum is None:  # a cumulative average
+                momentum = 1.0 / float(buffers["num_batches_tracked"])
+        use_batch = training or (running_mean is None and running_var is None)
+        if training and not self.track_running_stats:
+            running_mean = running_var = None
+        held = self._parameters
+        try:
+            weight, bias = held["weight"], held["bias"]
+        except KeyError:  # a reparametrization keeps them elsewhere
+            weight, bias = self.weight, self.bias
+        function = F.batch_norm if use_batch else operators.batch_norm
+        return function(
+            input, running_mean, running_var, weight, bias, use_batch, 0.0 if momentum is None else momentum, self.eps
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalizes each channel of `(N, C)` or `(N, C, L)` over the batch; see `BatchNorm2d`."""
+
+    def _check_input_dim(self, input: torch.Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalizes each channel of `(N, C, H, W)` over the batch (Ioffe and Szegedy, 2015).
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: weight of the newest batch in the running statistics; None averages over all batches.
+        affine: scale and shift each channel by parameters, initially 1 and 0.
+        track_running_stats: keep running statistics and use them in evaluation.
+        bias: whether there is a shift.
+    """
+
+    def _check_input_dim(self, input: torch.Tensor) -> None:
+        if input.dim() != 4:
+            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalizes each channel of `(N, C, D, H, W)` over the batch; see `BatchNorm2d`."""
+
+    def _check_input_dim(self, input: torch.Tensor) -> None:
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")

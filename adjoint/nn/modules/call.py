@@ -1,0 +1,251 @@
+"""What surrounds a call of a module that has hooks: registering them, and the call that consults them."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import adjoint as torch
+
+from ...utils.hooks import BackwardHook, RemovableHandle
+
+if TYPE_CHECKING:
+    from .module import Module
+
+Hook = Callable[..., Any]
+
+_global_backward_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
+_global_backward_hooks: OrderedDict[int, Hook] = OrderedDict()
+_global_is_full_backward_hook: bool | None = None
+_global_forward_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
+_global_forward_hooks: OrderedDict[int, Hook] = OrderedDict()
+_global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
+_global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
+
+# The ids of all hooks above: what a call looks at to see whether there are any.
+global_hooks: OrderedDict[int, bool] = OrderedDict()
+
+
+def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, args)` before the forward of every module; a result replaces the arguments."""
+    return _register(_global_forward_pre_hooks, hook, global_hooks)
+
+
+def register_module_forward_hook(
+    hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call `hook(module, args, output)` after the forward of every module; a result replaces the output."""
+    return _register(
+        _global_forward_hooks,
+        hook,
+        global_hooks,
+        flags=[
+            (_global_forward_hooks_with_kwargs, with_kwargs),
+            (_global_forward_hooks_always_called, always_call),
+        ],
+    )
+
+
+def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, grad_output)` in the backward of every module; a result replaces the gradients."""
+    return _register(_global_backward_pre_hooks, hook, global_hooks)
+
+
+def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` in the backward of every module."""
+    _require_kind_of_global_backward_hook(full=True)
+    return _register(_global_backward_hooks, hook, global_hooks)
+
+
+def register_module_backward_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` with the gradients of each output's own node (deprecated)."""
+    _require_kind_of_global_backward_hook(full=False)
+    return _register(_global_backward_hooks, hook, global_hooks)
+
+
+def _require_kind_of_global_backward_hook(full: bool) -> None:
+    global _global_is_full_backward_hook
+    if _global_is_full_backward_hook is (not full):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
+            "Please use only one of them."
+        )
+    _global_is_full_backward_hook = full
+
+
+def require_kind_of_backward_hook(module: Module, full: bool) -> None:
+    """Refuse to mix full and other backward hooks on one module."""
+    if module._is_full_backward_hook is (not full):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks on a single Module. "
+            "Please use only one of them."
+        )
+    module._is_full_backward_hook = full
+
+
+def register(
+    module: Module, table: str, hook: Hook, prepend: bool, flags: dict[str, bool] | None = None
+) -> RemovableHandle:
+    """Add `hook` to the module's `table` of hooks and its id to those `flags` tables that are true."""
+    tables = [(getattr(module, name), value) for name, value in (flags or {}).items()]
+    return _register(getattr(module, table), hook, module._call_hooks, tables, prepend)
+
+
+def _register(
+    hooks: OrderedDict[int, Hook],
+    hook: Hook,
+    present: OrderedDict[int, bool],
+    flags: Iterable[tuple[OrderedDict[int, bool], bool]] = (),
+    prepend: bool = False,
+) -> RemovableHandle:
+    flagged = [present] + [table for table, value in flags if value]
+    handle = RemovableHandle(hooks, extra_dict=flagged)
+    hooks[handle.id] = hook
+    for table in flagged:
+        table[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call `module.forward` with everything that its own and the global hooks add."""
+    called: set[int] = set()
+    try:
+        return _call(module, args, kwargs, called)
+    except Exception:
+        _call_hooks_that_are_always_called(module, args, kwargs, called)
+        raise
+
+
+def _call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
+    full_hooks, other_hooks, backward_pre_hooks = _backward_hooks(module)
+    args, kwargs = _call_forward_pre_hooks(module, args, kwargs)
+    watch = BackwardHook(module, full_hooks, backward_pre_hooks) if full_hooks or backward_pre_hooks else None
+    if watch is not None:
+        args = watch.setup_input_hook(args)
+    result = module.forward(*args, **kwargs)
+    for id, hook, with_kwargs, always_called in _forward_hooks(module):
+        if always_called:
+            called.add(id)
+        replacement = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+        if replacement is not None:
+            result = replacement
+    if watch is not None:
+        result = watch.setup_output_hook(result)
+    if other_hooks:
+        _watch_last_node(module, other_hooks, args, result)
+    return result
+
+
+def _backward_hooks(module: Module) -> tuple[list[Hook], list[Hook], list[Hook]]:
+    """The full hooks, the other hooks and the pre-hooks for backward, the global ones first."""
+    full: list[Hook] = []
+    other: list[Hook] = []
+    (full if _global_is_full_backward_hook else other).extend(_global_backward_hooks.values())
+    (full if module._is_full_backward_hook else other).extend(module._backward_hooks.values())
+    return full, other, [*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
+
+
+def _forward_hooks(module: Module) -> list[tuple[int, Hook, bool, bool]]:
+    """`(id, hook, with_kwargs, always_called)` of all forward hooks, the global ones first."""
+    tables = (
+        (_global_forward_hooks, _global_forward_hooks_with_kwargs, _global_forward_hooks_always_called),
+        (module._forward_hooks, module._forward_hooks_with_kwargs, module._forward_hooks_always_called),
+    )
+    return [
+        (id, hook, id in with_kwargs, id in always_called)
+        for hooks, with_kwargs, always_called in tables
+        for id, hook in hooks.items()
+    ]
+
+
+def _call_forward_pre_hooks(
+    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    for id, hook in (*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
+        if id in module._forward_pre_hooks_with_kwargs:
+            replacement = hook(module, args, kwargs)
+            if replacement is None:
+                continue
+            if not (isinstance(replacement, tuple) and len(replacement) == 2):
+                raise RuntimeError(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                    f"but got {replacement}."
+                )
+            args, kwargs = replacement
+        else:
+            replacement = hook(module, args)
+            if replacement is not None:
+                args = replacement if isinstance(replacement, tuple) else (replacement,)
+    return args, kwargs
+
+
+def _call_hooks_that_are_always_called(
+    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]
+) -> None:
+    """After an exception, call the hooks that asked for it; what they raise becomes a warning."""
+    for id, hook, with_kwargs, always_called in _forward_hooks(module):
+        if not always_called or id in called:
+            continue
+        try:
+            if with_kwargs:
+                hook(module, args, kwargs, None)
+            else:
+                hook(module, args, None)
+        except Exception as exception:
+            where = "global module forward hook" if id in _global_forward_hooks else "module forward hook"
+            warnings.warn(
+                f"{where} with ``always_call=True`` raised an exception that was silenced as another error was "
+                f"raised in forward: {exception}",
+                stacklevel=2,
+            )
+
+
+def _watch_last_node(module: Module, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
+    """Put backward hooks of the old kind on the node that made the (first) output."""
+    tensor = result
+    while not isinstance(tensor, torch.Tensor):
+        if isinstance(tensor, dict):
+            tensor = next(value for value in tensor.values() if isinstance(value, torch.Tensor))
+        else:
+            tensor = tensor[0]
+    node = tensor.grad_fn
+    if node is None:
+        return
+    _warn_of_missing_gradients(args, result, node)
+    for hook in hooks:
+        node.register_hook(lambda grad_inputs, grad_outputs, hook=hook: hook(module, grad_inputs, grad_outputs))
+
+
+def _warn_of_missing_gradients(args: tuple[Any, ...], result: Any, node: Any) -> None:
+    outputs = result if isinstance(result, tuple) else (result,)
+    advice = "Please use register_full_backward_hook to get the documented behavior."
+    deprecated = "is deprecated and will be removed in future versions. This hook will be missing some"
+    message = None
+    if not all(isinstance(output, torch.Tensor) for output in outputs):
+        message = (
+            "Using non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors "
+            f"{deprecated} of the grad_output. {advice}"
+        )
+    elif not all(isinstance(arg, torch.Tensor) for arg in args):
+        message = (
+            "Using non-full backward hooks on a Module that does not take as input a single Tensor or a tuple of "
+            f"Tensors {deprecated} of the grad_input. {advice}"
+        )
+    elif len(outputs) > 1 and any(output.grad_fn is not node for output in outputs):
+        message = (
+            f"Using a non-full backward hook when outputs are generated by different autograd Nodes {deprecated} "
+            f"grad_output. {advice}"
+        )
+    else:
+        inputs = {arg.grad_fn for arg in args if arg.grad_fn is not None}
+        if {next_node for next_node, _ in node.next_functions if next_node is not None} != inputs:
+            message = (
+                f"Using a non-full backward hook when the forward contains multiple autograd Nodes {deprecated} "
+                f"grad_input. {advice}"
+            )
+    if message is not None:
+        warnings.warn(message, FutureWarning, stacklevel=5)

@@ -1,0 +1,328 @@
+"""Convolutions and transposed convolutions over one, two or three dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import adjoint as torch
+
+from ... import operators
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+]
+
+Size = int | Sequence[int]
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+def _repeated(value: Any, times: int) -> tuple[Any, ...]:
+    """One value for each dimension: a sequence as it is, a number repeated."""
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * times
+
+
+class _ConvNd(Module):
+    """What convolutions of all dimensions share: parameters, their initial values, and printing."""
+
+    __constants__ = [
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "padding_mode",
+        "output_padding",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+    ]
+
+    def _setup(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: str | tuple[int, ...],
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}")
+            if padding == "same" and any(step != 1 for step in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode='{padding_mode}'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self._reversed_padding_repeated_twice = self._padding_for_pad()
+        channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(torch.empty((*channels, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(torch.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _padding_for_pad(self) -> list[int]:
+        """The padding in the order that `pad` takes: before and after the last dimension first."""
+        if isinstance(self.padding, str):
+            total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+            if self.padding == "valid":
+                total = [0] * len(total)
+            return [part for t in reversed(total) for part in (t // 2, t - t // 2)]
+        return [p for p in reversed(self.padding) for _ in range(2)]
+
+    def reset_parameters(self) -> None:
+        # With a = √5, Kaiming's bound is 1 / √fan_in.
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def _held(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+        held = self._parameters
+        try:
+            return held["weight"], held["bias"]  # type: ignore[return-value]
+        except KeyError:  # a reparametrization keeps them elsewhere
+            return self.weight, self.bias
+
+    def extra_repr(self) -> str:
+        zeros = (0,) * len(self.kernel_size)
+        parts = [
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}",
+            f"padding={self.padding}" if self.padding != zeros else "",
+            f"dilation={self.dilation}" if self.dilation != (1,) * len(self.dilation) else "",
+            f"output_padding={self.output_padding}" if self.output_padding != zeros else "",
+            f"groups={self.groups}" if self.groups != 1 else "",
+            "bias=False" if self.bias is None else "",
+            f"padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("padding_mode", "zeros")
+
+
+class _Conv(_ConvNd):
+    _dims: ClassVar[int]
+    _convolve: ClassVar[Callable[..., torch.Tensor]]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: str | Size = 0,
+        dilation: Size = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        n = self._dims
+        self._setup(
+            in_channels,
+            out_channels,
+            _repeated(kernel_size, n),
+            _repeated(stride, n),
+            padding if isinstance(padding, str) else _repeated(padding, n),
+            _repeated(dilation, n),
+            False,
+            (0,) * n,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _conv_forward(
+        self, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+    ) -> torch.Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            padding = (0,) * self._dims
+        return type(self)._convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        weight, bias = self._held()
+        return self._conv_forward(input, weight, bias)
+
+
+class Conv1d(_Conv):
+    """Cross-correlation of `(N, in_channels, L)` with a kernel `(out_channels, in_channels / groups, k)`."""
+
+    _dims = 1
+    _convolve = staticmethod(operators.conv1d)
+
+
+class Conv2d(_Conv):
+    """Cross-correlation of `(N, in_channels, H, W)` with a kernel `(out_channels, in_channels / groups, kH, kW)`.
+
+    Args:
+        padding: zeros on both sides of each dimension, or "valid" (none) or "same" (as many as keep the size).
+        dilation: distance between the elements of the kernel.
+        groups: input and output channels are split into so many groups that do not mix.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+
+    >>> import adjoint as torch
+    >>> torch.nn.Conv2d(1, 4, 3, padding=1)(torch.ones(2, 1, 8, 8)).shape
+    torch.Size([2, 4, 8, 8])
+    """
+
+    _dims = 2
+    _convolve = staticmethod(operators.conv2d)
+
+
+class Conv3d(_Conv):
+    """Cross-correlation of `(N, in_channels, D, H, W)`; see `Conv2d`."""
+
+    _dims = 3
+    _convolve = staticmethod(operators.conv3d)
+
+
+class _ConvTranspose(_ConvNd):
+    _dims: ClassVar[int]
+    _convolve: ClassVar[Callable[..., torch.Tensor]]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size = 0,
+        output_padding: Size = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Size = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        n = self._dims
+        self._setup(
+            in_channels,
+            out_channels,
+            _repeated(kernel_size, n),
+            _repeated(stride, n),
+            _repeated(padding, n),
+            _repeated(dilation, n),
+            True,
+            _repeated(output_padding, n),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _output_padding(self, input: torch.Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
+        """How much to add on one side so that the output gets the requested size."""
+        if output_size is None:
+            return _repeated(self.output_padding, self._dims)
+        n = self._dims
+        spatial = list(output_size)
+        if len(spatial) == input.dim() != n:
+            spatial = spatial[-n:]
+        if len(spatial) != n:
+            raise ValueError(
+                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {input.dim()} elements "
+                f"(got {len(spatial)})"
+            )
+        smallest = [
+            (size - 1) * self.stride[i]
+            - 2 * self.padding[i]  # type: ignore[operator]
+            + self.dilation[i] * (self.kernel_size[i] - 1)
+            + 1
+            for i, size in enumerate(input.shape[-n:])
+        ]
+        largest = [size + step - 1 for size, step in zip(smallest, self.stride, strict=True)]
+        if not all(low <= size <= high for low, size, high in zip(smallest, spatial, largest, strict=True)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} "
+                f"(for an input of {input.size()[2:]})"
+            )
+        return tuple(size - low for size, low in zip(spatial, smallest, strict=True))
+
+    def forward(self, input: torch.Tensor, output_size: Sequence[int] | None = None) -> torch.Tensor:
+        weight, bias = self._held()
+        return type(self)._convolve(
+            input,
+            weight,
+            bias,
+            self.stride,
+            self.padding,
+            self._output_padding(input, output_size),
+            self.groups,
+            self.dilation,
+        )
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """The gradient of `Conv1d` with respect to its input, as a layer; see `ConvTranspose2d`."""
+
+    _dims = 1
+    _convolve = staticmethod(operators.conv_transpose1d)
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """The gradient of `Conv2d` with respect to its input, as a layer.
+
+    Args:
+        output_padding: added to one side of the output, since several input sizes of the convolution give the same
+            output size. `forward` takes an `output_size` instead.
+    """
+
+    _dims = 2
+    _convolve = staticmethod(operators.conv_transpose2d)
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The gradient of `Conv3d` with respect to its input, as a layer; see `ConvTranspose2d`."""
+
+    _dims = 3
+    _convolve = staticmethod(operators.conv_transpose3d)

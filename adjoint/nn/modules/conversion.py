@@ -1,0 +1,60 @@
+"""The arguments of `Module.to`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import adjoint as torch
+
+__all__ = ["parse_to"]
+
+_FORMS = """to() received an invalid combination of arguments - got ({}), but expected one of:
+ * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
+torch.memory_format memory_format = None)
+ * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
+ * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
+"""
+
+
+def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtype | None, bool]:
+    """Read the arguments of `Module.to` in any of their three forms as `(device, dtype, non_blocking)`.
+
+    Raises:
+        TypeError: if they fit no form, or the dtype is neither floating point nor complex.
+    """
+    given = args
+    values = dict(kwargs)
+    if args and isinstance(args[0], torch.Tensor):
+        values["tensor"], args = args[0], args[1:]
+        names = ("non_blocking", "copy")
+    elif args and isinstance(args[0], torch.dtype):
+        names = ("dtype", "non_blocking", "copy")
+    else:
+        names = ("device", "dtype", "non_blocking", "copy")
+    allowed = {"tensor", "device", "dtype", "non_blocking", "copy", "memory_format"}
+    repeated = set(names[: len(args)]) & set(values)
+    if len(args) > len(names) or repeated or not set(values) <= allowed:
+        raise TypeError(_FORMS.format(_describe(given, kwargs)))
+    values.update(zip(names, args, strict=False))
+    device, dtype = values.get("device"), values.get("dtype")
+    if values.get("tensor") is not None:
+        device, dtype = values["tensor"].device, values["tensor"].dtype
+    if not (dtype is None or isinstance(dtype, torch.dtype)):
+        raise TypeError(_FORMS.format(_describe(given, kwargs)))
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+    if dtype is not None and dtype.is_complex:
+        warnings.warn(
+            "Complex modules are a new feature under active development whose design may change, and some modules "
+            "might not work as expected when using complex tensors as parameters or buffers. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work "
+            "as expected.",
+            stacklevel=3,
+        )
+    return None if device is None else torch.device(device), dtype, bool(values.get("non_blocking", False))
+
+
+def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    named = [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
+    return ", ".join([type(value).__name__ for value in args] + named)

@@ -1,0 +1,88 @@
+"""Instance normalization: each channel of each sample by itself."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import adjoint as torch
+
+from .. import functional as F
+from .batchnorm import _NormBase
+
+__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
+
+class _InstanceNorm(_NormBase):
+    _dims: ClassVar[int]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _check_input_dim(self, input: torch.Tensor) -> None:
+        low, high = self._dims + 1, self._dims + 2
+        if input.dim() not in (low, high):
+            raise ValueError(f"expected {low}D or {high}D input (got {input.dim()}D input)")
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        self._check_input_dim(input)
+        feature_dim = input.dim() - self._dims - 1
+        channels = input.size(feature_dim)
+        if channels != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={feature_dim} to match num_features ({self.num_features}), "
+                    f"but got: {channels}."
+                )
+            warnings.warn(
+                f"input's size at dim={feature_dim} does not match num_features. You can silence this warning by not "
+                "passing in num_features, which is not used because affine=False",
+                stacklevel=2,
+            )
+        if feature_dim == 0:
+            return self._normalize(input.unsqueeze(0)).squeeze(0)
+        return self._normalize(input)
+
+    def _normalize(self, input: torch.Tensor) -> torch.Tensor:
+        return F.instance_norm(
+            input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum if self.momentum is not None else 0.0,
+            self.eps,
+        )
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalizes each channel of each sample of `(N, C, L)` or `(C, L)`; see `InstanceNorm2d`."""
+
+    _dims = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalizes each channel of each sample of `(N, C, H, W)` or `(C, H, W)` (Ulyanov et al., 2016).
+
+    The arguments are those of `BatchNorm2d`, but there are no parameters and no running statistics by default.
+    """
+
+    _dims = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalizes each channel of each sample of `(N, C, D, H, W)` or `(C, D, H, W)`; see `InstanceNorm2d`."""
+
+    _dims = 3

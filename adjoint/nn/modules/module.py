@@ -1,0 +1,746 @@
+"""`Module`: the base of everything that owns parameters; registration, traversal, modes, conversion and printing.
+
+What happens around a call lives in `call`, what happens around a state dict in `state_dict`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import adjoint as torch
+
+from ...utils.hooks import RemovableHandle
+from ..parameter import Buffer, Parameter
+from . import call, state_dict
+from .call import (
+    call_with_hooks,
+    global_hooks,
+    register_module_backward_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+from .conversion import parse_to
+from .state_dict import _IncompatibleKeys
+
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
+
+_global_parameter_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_buffer_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_module_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+_HOOK_TABLES = (
+    "_call_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` whenever any module registers a parameter; its result replaces it."""
+    return _add_hook(_global_parameter_registration_hooks, hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` whenever any module registers a buffer; its result replaces it."""
+    return _add_hook(_global_buffer_registration_hooks, hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` whenever any module registers a submodule; its result replaces it."""
+    return _add_hook(_global_module_registration_hooks, hook)
+
+
+class Module:
+    """Base class of all neural network modules.
+
+    Parameters, buffers and submodules that are assigned as attributes are registered: they appear in `parameters()`,
+    `state_dict()` and so on. A subclass calls `super().__init__()` first and defines `forward`.
+
+    >>> import adjoint as torch
+    >>> class Scale(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = torch.nn.Parameter(torch.tensor(2.0))
+    ...
+    ...     def forward(self, input):
+    ...         return self.factor * input
+    >>> Scale()(torch.tensor(3.0))
+    tensor(6., grad_fn=<MulBackward0>)
+    """
+
+    dump_patches: bool = False
+    _version: int = 1
+    call_super_init: bool = False
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, torch.Tensor | None]
+    _modules: dict[str, Module | None]
+    forward: Callable[..., Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+                )
+            if args:
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+                )
+        # Written to the dictionary itself: `__setattr__` has nothing to decide here.
+        own = self.__dict__
+        own["training"] = True
+        own["_parameters"] = {}
+        own["_buffers"] = {}
+        own["_non_persistent_buffers_set"] = set()
+        own["_is_full_backward_hook"] = None
+        for table in _HOOK_TABLES:
+            own[table] = OrderedDict()
+        own["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    # Calling
+
+    def forward(self, *input: Any) -> Any:  # type: ignore[no-redef]
+        """Define the computation of a call; every subclass overrides it."""
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._call_hooks or global_hooks:
+            return call_with_hooks(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, args)` before each `forward`; a result that is not None replaces the arguments.
+
+        Args:
+            prepend: call it before the hooks that the module already has.
+            with_kwargs: call `hook(module, args, kwargs)`; it returns None or a new `(args, kwargs)`.
+        """
+        extra = {"_forward_pre_hooks_with_kwargs": with_kwargs}
+        return call.register(self, "_forward_pre_hooks", hook, prepend, extra)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call `hook(module, args, output)` after each `forward`; a result that is not None replaces the output.
+
+        Args:
+            prepend: call it before the hooks that the module already has.
+            with_kwargs: call `hook(module, args, kwargs, output)`.
+            always_call: call it (with None for the output) also when the call raises.
+        """
+        extra = {"_forward_hooks_with_kwargs": with_kwargs, "_forward_hooks_always_called": always_call}
+        return call.register(self, "_forward_hooks", hook, prepend, extra)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_output)` when the gradients of the outputs are known; its result replaces them."""
+        return call.register(self, "_backward_pre_hooks", hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` in each backward; its result replaces `grad_input`.
+
+        Both are tuples with an entry for each positional input and each output, None where that is no tensor.
+        """
+        call.require_kind_of_backward_hook(self, full=True)
+        return call.register(self, "_backward_hooks", hook, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` with the gradients of the output's own node (deprecated)."""
+        call.require_kind_of_backward_hook(self, full=False)
+        return call.register(self, "_backward_hooks", hook, prepend=False)
+
+    # Registering
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add the parameter `param` (None reserves the name) under `name`.
+
+        Raises:
+            TypeError: if `name` is no string or `param` no Parameter.
+            KeyError: if the name is empty, contains a dot or is taken.
+        """
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._require_free_name(name, "parameter", self._parameters)
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(
+                f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
+                "(torch.nn.Parameter or None required)"
+            )
+        if param is not None and param.grad_fn is not None:
+            raise ValueError(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
+                f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+            )
+        if _global_parameter_registration_hooks:
+            param = _consult(_global_parameter_registration_hooks, self, name, param)
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: torch.Tensor | None, persistent: bool = True) -> None:
+        """Add the buffer `tensor` under `name`; it is part of `state_dict` if `persistent`.
+
+        Raises:
+            TypeError: if `name` is no string or `tensor` no tensor.
+            KeyError: if the name is empty, contains a dot or is taken.
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._require_free_name(name, "buffer", self._buffers)
+        if tensor is not None and not isinstance(tensor, torch.Tensor):
+            raise TypeError(
+                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
+        if _global_buffer_registration_hooks:
+            tensor = _consult(_global_buffer_registration_hooks, self, name, tensor)
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add the submodule `module` under `name`.
+
+        Raises:
+            TypeError: if `name` is no string or `module` no Module.
+            KeyError: if the name is empty, contains a dot or is taken.
+        """
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{_type_name(module)} is not a Module subclass")
+        self._require_free_name(name, "module", self._modules)
+        if _global_module_registration_hooks:
+            module = _consult(_global_module_registration_hooks, self, name, module)
+        self._modules[name] = module
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Alias of `add_module`."""
+        self.add_module(name, module)
+
+    def _require_free_name(self, name: str, kind: str, registered: Mapping[str, Any]) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
+        if hasattr(self, name) and name not in registered:
+            raise KeyError(f"attribute '{name}' already exists")
+        if "." in name:
+            raise KeyError(f"{kind} name can't contain \".\"" + (f", got: {name}" if kind == "module" else ""))
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+
+    # Attributes
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if kind in own and name in own[kind]:
+                return own[kind][name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        if isinstance(value, Parameter):
+            if "_parameters" not in own:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, except_in="_parameters")
+            self.register_parameter(name, value)
+        elif name in own.get("_parameters", ()):
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                )
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            if "_modules" not in own:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, except_in="_modules")
+            own["_modules"][name] = _consult(_global_module_registration_hooks, self, name, value)
+        elif name in own.get("_modules", ()):
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                )
+            own["_modules"][name] = _consult(_global_module_registration_hooks, self, name, value)
+        elif name in own.get("_buffers", ()) or (isinstance(value, torch.Tensor) and isinstance(value, Buffer)):
+            self._set_buffer(name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def _set_buffer(self, name: str, value: Any) -> None:
+        if value is not None and not isinstance(value, torch.Tensor):
+            raise TypeError(
+                f"cannot assign '{_type_name(value)}' as buffer '{name}' "
+                "(torch.nn.Buffer, torch.Tensor or None expected)"
+            )
+        if isinstance(value, Buffer):
+            self._forget(name, except_in="_buffers")
+            persistent = value.persistent
+        else:
+            persistent = name not in self._non_persistent_buffers_set
+        self.register_buffer(name, value, persistent)
+
+    def __delattr__(self, name: str) -> None:
+        for registered in (self._parameters, self._buffers, self._modules):
+            if name in registered:
+                del registered[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        if name in self.__dict__ or hasattr(type(self), name):
+            object.__delattr__(self, name)
+            return
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _forget(self, name: str, except_in: str) -> None:
+        """Drop whatever `name` was, so that it can become something of another kind."""
+        own = self.__dict__
+        own.pop(name, None)
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if kind != except_in:
+                own[kind].pop(name, None)
+        if except_in != "_buffers":
+            own["_non_persistent_buffers_set"].discard(name)
+
+    # Finding by name
+
+    def get_submodule(self, target: str) -> Module:
+        """Return the submodule with the dotted name `target`; the module itself for the empty string.
+
+        Raises:
+            AttributeError: if a part of the path does not exist or is no module.
+        """
+        module = self
+        if target == "":
+            return module
+        for part in target.split("."):
+            if not hasattr(module, part):
+                raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
+            module = getattr(module, part)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{part}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put `module` in the place of the submodule with the dotted name `target`.
+
+        Args:
+            strict: raise if there is no such submodule yet; otherwise its parent must exist.
+
+        Raises:
+            ValueError: if `target` is empty or `module` no Module.
+            AttributeError: if the path does not exist or names something that is no module.
+        """
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        parent_name, _, name = target.rpartition(".")
+        if not isinstance(module, torch.nn.Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        parent = self.get_submodule(parent_name)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), torch.nn.Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Return the parameter with the dotted name `target`; AttributeError if there is none."""
+        module_path, _, name = target.rpartition(".")
+        module = self.get_submodule(module_path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        param = getattr(module, name)
+        if not isinstance(param, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return param
+
+    def get_buffer(self, target: str) -> torch.Tensor:
+        """Return the buffer with the dotted name `target`; AttributeError if there is none."""
+        module_path, _, name = target.rpartition(".")
+        module = self.get_submodule(module_path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return getattr(module, name)
+
+    # Walking through
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yield `(dotted name, module)` for this module and all below it, each once unless `remove_duplicate` is off."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                below = prefix + ("." if prefix else "") + name
+                yield from module.named_modules(memo, below, remove_duplicate)
+
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yield this module and all below it, each once unless `remove_duplicate` is off."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yield `(name, module)` for the immediate submodules, each module once."""
+        seen: set[Module] = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """Yield the immediate submodules, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Module], Any],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for module_prefix, module in modules:
+            for name, member in get_members_fn(module):
+                if member is None or id(member) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(member))
+                yield module_prefix + ("." if module_prefix else "") + name, member
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Yield `(dotted name, parameter)`; with `recurse` also those of submodules."""
+        return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Yield the parameters, each once; with `recurse` also those of submodules."""
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield `(dotted name, buffer)`; with `recurse` also those of submodules."""
+        return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[torch.Tensor]:
+        """Yield the buffers, each once; with `recurse` also those of submodules."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    # Modes and gradients
+
+    def apply(self, fn: Callable[[Module], None]) -> Module:
+        """Call `fn` with every submodule and then with this module; return this module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Module:
+        """Set the training mode of this module and all below it."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Module:
+        """Set evaluation mode: the same as `train(False)`."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """Set whether autograd accumulates gradients into the parameters."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set the gradients of all parameters to None, or to zeros if `set_to_none` is off."""
+        if getattr(self, "_is_replica", False):
+            warnings.warn(
+                "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. "
+                "The parameters are copied (in a differentiable manner) from the original module. "
+                "This means they are not leaf nodes in autograd and so don't accumulate gradients. "
+                "If you need gradients in your forward method, consider using autograd.grad instead.",
+                stacklevel=2,
+            )
+        for param in self.parameters():
+            if param.grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+            else:
+                param.grad = param.grad.detach()
+                param.grad.zero_()
+
+    # Converting
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Module:
+        """Replace the data of every parameter, gradient and buffer by `fn` of it."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            with torch.no_grad():
+                param.data = fn(param.data)
+                if param.grad is not None:
+                    requires_grad = param.grad.requires_grad
+                    param.grad = fn(param.grad.data).requires_grad_(requires_grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Module:
+        """Convert floating point and complex parameters and buffers in place.
+
+        Called as `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)` or `to(tensor, non_blocking)`.
+
+        Raises:
+            TypeError: if the dtype is neither floating point nor complex.
+        """
+        device, dtype, non_blocking = parse_to(*args, **kwargs)
+
+        def convert(tensor: torch.Tensor) -> torch.Tensor:
+            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+            if device is None:
+                return tensor if wanted is None else tensor.to(wanted, non_blocking)
+            return tensor.to(device, wanted, non_blocking)
+
+        return self._apply(convert)
+
+    def type(self, dst_type: torch.dtype | str) -> Module:
+        """Cast all parameters and buffers to `dst_type`."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def _cast(self, dtype: torch.dtype) -> Module:
+        return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+    def float(self) -> Module:
+        """Cast all floating point parameters and buffers to float32."""
+        return self._cast(torch.float32)
+
+    def double(self) -> Module:
+        """Cast all floating point parameters and buffers to float64."""
+        return self._cast(torch.float64)
+
+    def half(self) -> Module:
+        """Cast all floating point parameters and buffers to float16."""
+        return self._cast(torch.float16)
+
+    def bfloat16(self) -> Module:
+        """Cast all floating point parameters and buffers to bfloat16."""
+        return self._cast(torch.bfloat16)
+
+    def cpu(self) -> Module:
+        """Move all parameters and buffers to the CPU."""
+        return self._apply(lambda tensor: tensor.cpu())
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+        """Move the parameters and buffers to `device` without copying their values."""
+        return self._apply(lambda tensor: torch.empty_like(tensor, device=device), recurse=recurse)
+
+    def share_memory(self) -> Module:
+        """Move the data of parameters and buffers to shared memory."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
+    # State dicts
+
+    def get_extra_state(self) -> Any:
+        """Return what else belongs into the state dict; a subclass overrides it together with `set_extra_state`."""
+        raise RuntimeError(state_dict.UNREACHABLE.format("get_extra_state"))
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what `get_extra_state` returned."""
+        raise RuntimeError(state_dict.UNREACHABLE.format("set_extra_state"))
+
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
+        """Return all parameters and persistent buffers by their dotted names.
+
+        Args:
+            destination: a dictionary to write into instead of a new one.
+            prefix: put before every name.
+            keep_vars: give the tensors themselves instead of detached ones.
+        """
+        if args:
+            warnings.warn(state_dict.POSITIONAL_ARGUMENTS, FutureWarning, stacklevel=2)
+            destination = args[0] if destination is None else destination
+            prefix = args[1] if len(args) > 1 and prefix == "" else prefix
+            keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
+        return state_dict.save(self, destination, prefix, keep_vars)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
+        """Copy parameters and buffers from `state_dict` into this module and all below it.
+
+        Args:
+            strict: require the keys to be exactly those of `self.state_dict()`.
+            assign: keep the tensors of `state_dict` instead of copying into the present ones.
+
+        Returns:
+            A named tuple `(missing_keys, unexpected_keys)`.
+
+        Raises:
+            RuntimeError: if keys (when `strict`) or shapes do not match.
+        """
+        return _load(self, state_dict, strict, assign)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Save this module's own state; subclasses with more to save extend it."""
+        state_dict.save_own(self, destination, prefix, keep_vars)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load this module's own state; subclasses with more to load extend it."""
+        _load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, prefix, keep_vars)` before `state_dict` is made."""
+        return _add_hook(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` is made; it returns None."""
+        hook._from_public_api = True  # type: ignore[attr-defined]
+        return _add_hook(self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Like `register_state_dict_post_hook`; what the hook returns replaces the state dict."""
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
+        return _add_hook(self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        return _add_hook(self._load_state_dict_pre_hooks, state_dict.LoadPreHook(hook, self if with_module else None))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, incompatible_keys)` after loading; it may change the two lists in place."""
+        return _add_hook(self._load_state_dict_post_hooks, hook)
+
+    # Copying and printing
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def _replicate_for_data_parallel(self) -> Module:
+        """Return a copy that shares all tensors; its registries are its own, so that they can be refilled."""
+        replica = type(self).__new__(type(self))
+        replica.__dict__.update(self.__dict__)
+        replica.__dict__["_parameters"] = self._parameters.copy()
+        replica.__dict__["_buffers"] = self._buffers.copy()
+        replica.__dict__["_modules"] = self._modules.copy()
+        replica.__dict__["_is_replica"] = True
+        return replica
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """Return what the printed form shows between the parentheses; subclasses override it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        if not self._modules and len(lines) <= 1:
+            return f"{self._get_name()}({extra})"
+        lines += [f"({name}): {_indent(repr(module))}" for name, module in self._modules.items()]
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+    def __dir__(self) -> list[str]:
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        return sorted(name for name in names if not name[0].isdigit())
+
+
+# `load_state_dict` has a parameter of the same name as the module of functions.
+_load, _load_own = state_dict.load, state_dict.load_own
+
+
+def _add_hook(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Module, name: str, value: Any) -> Any:
+    """Offer what is being registered to the registration hooks; each may replace it."""
+    for hook in hooks.values():
+        result = hook(module, name, value)
+        if result is not None:
+            value = result
+    return value
+
+
+def _type_name(value: Any) -> str:
+    """The name of a value's type as PyTorch's errors give it: `torch.FloatTensor` for a tensor."""
+    return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
+
+
+def _indent(text: str) -> str:
+    """Indent all lines but the first by two spaces."""
+    return text.replace("\n", "\n  ")

@@ -1,0 +1,221 @@
+"""Padding, and the rearrangement of channels and pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import adjoint as torch
+
+from .. import functional as F
+from .module import Module
+
+__all__ = [
+    "ChannelShuffle",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
+]
+
+Size = int | Sequence[int]
+
+
+class _Pad(Module):
+    """`padding` is one number for all sides, or `(before, after)` of the last dimension, then of the one before it."""
+
+    __constants__ = ["padding"]
+    _dims: ClassVar[int]
+    _mode: ClassVar[str]
+
+    def __init__(self, padding: Size) -> None:
+        super().__init__()
+        self.padding = (padding,) * (2 * self._dims) if isinstance(padding, int) else tuple(padding)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.pad(input, self.padding, self._mode)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class _ConstantPadNd(_Pad):
+    __constants__ = ["padding", "value"]
+    _mode = "constant"
+    value: float
+
+    def __init__(self, padding: Size, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPadNd):
+    """Pads the last dimension with `value`."""
+
+    _dims = 1
+
+
+class ConstantPad2d(_ConstantPadNd):
+    """Pads the last two dimensions with `value`."""
+
+    _dims = 2
+
+
+class ConstantPad3d(_ConstantPadNd):
+    """Pads the last three dimensions with `value`."""
+
+    _dims = 3
+
+
+class ZeroPad1d(ConstantPad1d):
+    """Pads the last dimension with zeros."""
+
+    def __init__(self, padding: Size) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad2d(ConstantPad2d):
+    """Pads the last two dimensions with zeros."""
+
+    def __init__(self, padding: Size) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad3d(ConstantPad3d):
+    """Pads the last three dimensions with zeros."""
+
+    def __init__(self, padding: Size) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ReflectionPad1d(_Pad):
+    """Pads the last dimension with its mirror image."""
+
+    _dims, _mode = 1, "reflect"
+
+
+class ReflectionPad2d(_Pad):
+    """Pads the last two dimensions with their mirror image."""
+
+    _dims, _mode = 2, "reflect"
+
+
+class ReflectionPad3d(_Pad):
+    """Pads the last three dimensions with their mirror image."""
+
+    _dims, _mode = 3, "reflect"
+
+
+class ReplicationPad1d(_Pad):
+    """Pads the last dimension with its outermost values."""
+
+    _dims, _mode = 1, "replicate"
+
+
+class ReplicationPad2d(_Pad):
+    """Pads the last two dimensions with their outermost values."""
+
+    _dims, _mode = 2, "replicate"
+
+
+class ReplicationPad3d(_Pad):
+    """Pads the last three dimensions with their outermost values."""
+
+    _dims, _mode = 3, "replicate"
+
+
+class CircularPad1d(_Pad):
+    """Pads the last dimension with values from its other end."""
+
+    _dims, _mode = 1, "circular"
+
+
+class CircularPad2d(_Pad):
+    """Pads the last two dimensions with values from their other ends."""
+
+    _dims, _mode = 2, "circular"
+
+
+class CircularPad3d(_Pad):
+    """Pads the last three dimensions with values from their other ends."""
+
+    _dims, _mode = 3, "circular"
+
+
+class PixelShuffle(Module):
+    """Rearranges `(..., C r², H, W)` to `(..., C, H r, W r)`."""
+
+    __constants__ = ["upscale_factor"]
+    upscale_factor: int
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """Rearranges `(..., C, H r, W r)` to `(..., C r², H, W)`."""
+
+    __constants__ = ["downscale_factor"]
+    downscale_factor: int
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """Interleaves the channels of `groups` groups."""
+
+    __constants__ = ["groups"]
+    groups: int
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"

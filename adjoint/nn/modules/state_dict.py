@@ -1,0 +1,227 @@
+"""Saving a module's state by name and loading it again, with the hooks on the way."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict, namedtuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import adjoint as torch
+
+from ..parameter import Parameter
+
+if TYPE_CHECKING:
+    from .module import Module
+
+EXTRA_STATE_KEY = "_extra_state"
+
+UNREACHABLE = (
+    "Reached a code path in Module.{}() that should never be called. Please file an issue at "
+    "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+)
+POSITIONAL_ARGUMENTS = (
+    "Positional args are being deprecated, use kwargs instead. Refer to "
+    "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details."
+)
+
+
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    """What `load_state_dict` found missing and superfluous."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+class LoadPreHook:
+    """A hook called before loading, with its module in front unless it was registered without one."""
+
+    def __init__(self, hook: Callable[..., Any], module: Module | None) -> None:
+        self.hook = hook
+        self.with_module = module is not None
+        # Weakly: the hook lies in the module's own table.
+        self.module = None if module is None else weakref.ref(module)
+
+    def __call__(self, *args: Any) -> Any:
+        if self.module is None:
+            return self.hook(*args)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hook": self.hook, "module": None if self.module is None else self.module()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["hook"], state["module"])  # type: ignore[misc]
+
+
+def save(module: Module, destination: Any, prefix: str, keep_vars: bool) -> Any:
+    """Write the state of `module` and all below it into `destination`, a new ordered dictionary if None."""
+    if destination is None:
+        destination = OrderedDict()
+        destination._metadata = OrderedDict()
+    local_metadata = {"version": module._version}
+    if hasattr(destination, "_metadata"):
+        destination._metadata[prefix[:-1]] = local_metadata
+    for hook in module._state_dict_pre_hooks.values():
+        hook(module, prefix, keep_vars)
+    module._save_to_state_dict(destination, prefix, keep_vars)
+    for name, child in module._modules.items():
+        if child is not None:
+            child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    for hook in module._state_dict_hooks.values():
+        result = hook(module, destination, prefix, local_metadata)
+        if getattr(hook, "_from_public_api", False):
+            if result is not None:
+                raise RuntimeError("state_dict post-hook must return None")
+        elif result is not None:
+            destination = result
+    return destination
+
+
+def save_own(module: Module, destination: Any, prefix: str, keep_vars: bool) -> None:
+    """Write the parameters, persistent buffers and extra state that `module` itself owns."""
+    for name, tensor in _own_state(module).items():
+        destination[prefix + name] = tensor if keep_vars else tensor.detach()
+    if _has_extra_state(module, "get_extra_state"):
+        destination[prefix + EXTRA_STATE_KEY] = module.get_extra_state()
+
+
+def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> _IncompatibleKeys:
+    """Load `state_dict` into `module` and all below it; all that is wrong is collected before raising."""
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+    missing_keys: list[str] = []
+    unexpected_keys: list[str] = []
+    error_msgs: list[str] = []
+    metadata = getattr(state_dict, "_metadata", None)
+    state = OrderedDict(state_dict)
+    if metadata is not None:
+        state._metadata = metadata  # type: ignore[attr-defined]
+
+    def load_below(below: Module, local_state: Any, prefix: str) -> None:
+        local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+        if assign:
+            local_metadata["assign_to_params_buffers"] = assign
+        below._load_from_state_dict(
+            local_state, prefix, local_metadata, True, missing_keys, unexpected_keys, error_msgs
+        )
+        for name, child in below._modules.items():
+            if child is not None:
+                child_prefix = f"{prefix}{name}."
+                child_state = {key: value for key, value in local_state.items() if key.startswith(child_prefix)}
+                load_below(child, child_state, child_prefix)
+        incompatible_keys = _IncompatibleKeys(missing_keys, unexpected_keys)
+        for hook in below._load_state_dict_post_hooks.values():
+            result = hook(below, incompatible_keys)
+            assert result is None, (
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                "if incompatible_keys need to be modified, it should be done inplace."
+            )
+
+    load_below(module, state, "")
+    if strict:
+        for kind, keys in (("Unexpected", unexpected_keys), ("Missing", missing_keys)):
+            if keys:
+                listed = ", ".join(f'"{key}"' for key in keys)
+                error_msgs.insert(0, f"{kind} key(s) in state_dict: {listed}. ")
+    if error_msgs:
+        listed = "\n\t".join(error_msgs)
+        raise RuntimeError(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{listed}")
+    return _IncompatibleKeys(missing_keys, unexpected_keys)
+
+
+def load_own(
+    module: Module,
+    state_dict: Any,
+    prefix: str,
+    local_metadata: dict[str, Any],
+    strict: bool,
+    missing_keys: list[str],
+    unexpected_keys: list[str],
+    error_msgs: list[str],
+) -> None:
+    """Load what `module` itself owns, noting what is missing, superfluous or does not fit."""
+    for hook in module._load_state_dict_pre_hooks.values():
+        hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+    own = _own_state(module)
+    assign = local_metadata.get("assign_to_params_buffers", False)
+    for name, param in own.items():
+        key = prefix + name
+        if key in state_dict:
+            _load_tensor(module, name, param, state_dict[key], key, assign, error_msgs)
+        elif strict:
+            missing_keys.append(key)
+    extra_state_key = prefix + EXTRA_STATE_KEY
+    if _has_extra_state(module, "set_extra_state"):
+        if extra_state_key in state_dict:
+            module.set_extra_state(state_dict[extra_state_key])
+        elif strict:
+            missing_keys.append(extra_state_key)
+    elif strict and extra_state_key in state_dict:
+        unexpected_keys.append(extra_state_key)
+    if strict:
+        for key in state_dict:
+            if key.startswith(prefix) and key != extra_state_key:
+                first, dot, _ = key[len(prefix) :].partition(".")
+                if first not in (module._modules if dot else own):
+                    unexpected_keys.append(key)
+
+
+def _load_tensor(
+    module: Module, name: str, param: torch.Tensor, value: Any, key: str, assign: bool, error_msgs: list[str]
+) -> None:
+    if not isinstance(value, torch.Tensor):
+        error_msgs.append(
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
+            f"but received {type(value)}"
+        )
+        return
+    if param.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
+        value = value[0]  # PyTorch 0.3 had no zero-dimensional tensors; its checkpoints hold one element here.
+    if value.shape != param.shape:
+        error_msgs.append(
+            f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
+            f"the shape in current model is {param.shape}."
+        )
+        return
+    try:
+        if assign:
+            if isinstance(param, Parameter):
+                if not isinstance(value, Parameter):
+                    value = Parameter(value, requires_grad=param.requires_grad)
+                else:
+                    value.requires_grad_(param.requires_grad)
+            setattr(module, name, value)
+        else:
+            with torch.no_grad():
+                param.copy_(value)
+    except Exception as exception:
+        error_msgs.append(
+            f'While copying the parameter named "{key}", whose dimensions in the model '
+            f"are {param.size()} and whose dimensions in the checkpoint are {value.size()}, "
+            f"an exception occurred : {exception.args}."
+        )
+
+
+def _own_state(module: Module) -> dict[str, torch.Tensor]:
+    """The parameters and persistent buffers of `module` itself, by name."""
+    own: dict[str, torch.Tensor] = {name: p for name, p in module._parameters.items() if p is not None}
+    for name, buffer in module._buffers.items():
+        if buffer is not None and name not in module._non_persistent_buffers_set:
+            own[name] = buffer
+    return own
+
+
+def _has_extra_state(module: Module, method: str) -> bool:
+    from .module import Module
+
+    return getattr(type(module), method) is not getattr(Module, method)

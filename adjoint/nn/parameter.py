@@ -1,0 +1,82 @@
+"""Tensors that a module owns: parameters, which are trained, and buffers, which are not."""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from typing import Any
+
+import adjoint as torch
+
+__all__ = ["Buffer", "Parameter"]
+
+
+class Parameter(torch.Tensor, plain=True):
+    """A tensor that a `Module` registers as a parameter when it is assigned as an attribute.
+
+    Args:
+        data: the tensor; memory and version counter are shared with it. Empty when left out.
+        requires_grad: whether autograd accumulates a gradient into it.
+
+    Raises:
+        RuntimeError: if `requires_grad` and the dtype is neither floating point nor complex.
+
+    >>> import adjoint as torch
+    >>> torch.nn.Parameter(torch.zeros(2))
+    Parameter containing:
+    tensor([0., 0.], requires_grad=True)
+    """
+
+    def __new__(cls, data: torch.Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        plain = torch.empty(0) if data is None else data.detach()
+        if requires_grad and not (plain.is_floating_point() or plain.is_complex()):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        return plain.as_subclass(cls).requires_grad_(requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        if id(self) in memo:
+            return memo[id(self)]
+        copied = type(self)(self.detach().clone(), self.requires_grad)
+        memo[id(self)] = copied
+        return copied
+
+    def __repr__(self) -> str:  # type: ignore[override]
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict(), copy.copy(self.__dict__))
+
+
+def _rebuild_parameter(
+    data: torch.Tensor, requires_grad: bool, backward_hooks: Any, attributes: dict[str, Any] | None = None
+) -> Parameter:
+    """Make the parameter that was pickled, with the attributes that were set on it."""
+    parameter = Parameter(data, requires_grad)
+    parameter.__dict__.update(attributes or {})
+    return parameter
+
+
+class _BufferMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, torch.Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(metaclass=_BufferMeta):
+    """Makes a tensor that a `Module` registers as a buffer when it is assigned as an attribute.
+
+    Args:
+        data: the tensor; memory and version counter are shared with it. Empty when left out.
+        persistent: whether the buffer is part of the module's `state_dict`.
+
+    >>> import adjoint as torch
+    >>> module = torch.nn.Module()
+    >>> module.count = torch.nn.Buffer(torch.zeros(1))
+    >>> module.state_dict()["count"]
+    tensor([0.])
+    """
+
+    def __new__(cls, data: torch.Tensor | None = None, *, persistent: bool = True) -> torch.Tensor:  # type: ignore[misc]
+        tensor = torch.empty(0) if data is None else data.detach().requires_grad_(data.requires_grad)
+        tensor.persistent = persistent
+        tensor._is_buffer = True
+        return tensor

@@ -1,0 +1,27 @@
+"""All parameters of a model as one vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import adjoint as torch
+
+
+def parameters_to_vector(parameters: Iterable[torch.Tensor]) -> torch.Tensor:
+    """Return the parameters flattened and joined into one vector."""
+    return torch.cat([parameter.view(-1) for parameter in parameters])
+
+
+def vector_to_parameters(vec: torch.Tensor, parameters: Iterable[torch.Tensor]) -> None:
+    """Give the parameters their parts of the vector as data (they share its memory).
+
+    Raises:
+        TypeError: if `vec` is no tensor.
+    """
+    if not isinstance(vec, torch.Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {torch.typename(vec)}")
+    start = 0
+    for parameter in parameters:
+        count = parameter.numel()
+        parameter.data = vec[start : start + count].view_as(parameter).data
+        start += count

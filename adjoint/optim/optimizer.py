@@ -1,0 +1,411 @@
+"""What all optimizers share: groups of parameters with their options, the state of each parameter, and hooks."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from copy import deepcopy
+from typing import Any
+
+import adjoint as torch
+
+from ..utils.hooks import RemovableHandle
+
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
+
+Params = Iterable[Any]
+Closure = Callable[[], Any]
+
+
+class _Required:
+    """The default of an option that every group must give."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+_global_optimizer_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    return _add_hook(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    return _add_hook(_global_optimizer_post_hooks, hook)
+
+
+def _add_hook(
+    hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool = False
+) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a `step` method call the optimizer's and the global hooks, where there are any."""
+
+    @functools.wraps(step)
+    def hooked_step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        own = self.__dict__
+        if not (
+            own["_optimizer_step_pre_hooks"]
+            or own["_optimizer_step_post_hooks"]
+            or _global_optimizer_pre_hooks
+            or _global_optimizer_post_hooks
+        ):
+            return step(self, *args, **kwargs)
+        given = (self, *args)
+        for hook in (*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+            result = hook(self, given, kwargs)
+            if result is not None:
+                if not (isinstance(result, tuple) and len(result) == 2):
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
+                given, kwargs = result
+        out = step(*given, **kwargs)
+        for hook in (*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()):
+            hook(self, given, kwargs)
+        return out
+
+    hooked_step.hooked = True  # type: ignore[attr-defined]
+    return hooked_step
+
+
+class Optimizer:
+    """Base class of all optimizers.
+
+    Args:
+        params: parameters, `(name, parameter)` pairs, or dictionaries that define groups of them under "params" with
+            options of their own.
+        defaults: the options of groups that do not say otherwise.
+
+    A subclass defines `step`, or the update of one parameter (`_update`).
+    """
+
+    # Options that came later: what groups without them (loaded from an older state) mean.
+    _later_options: dict[str, Any] = {}
+
+    param_groups: list[dict[str, Any]]
+    state: defaultdict[Any, Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._make_hook_tables()
+        if isinstance(params, torch.Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, "
+                f"but got {torch.typename(params)}"
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        param_groups = list(params)
+        if len(param_groups) == 0:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(param_groups[0], dict):
+            param_groups = [{"params": param_groups}]
+        for param_group in param_groups:
+            self.add_param_group(param_group)
+
+    def _make_hook_tables(self) -> None:
+        self._optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+    # Stepping
+
+    def step(self, closure: Closure | None = None) -> Any:
+        """Update all parameters that have a gradient.
+
+        Args:
+            closure: reevaluates the model and returns the loss, which is returned.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with torch.set_grad_enabled(self.defaults.get("differentiable", False)):
+            for group in self.param_groups:
+                for param in group["params"]:
+                    grad = param.grad
+                    if grad is not None:
+                        self._update(param, grad, group)
+        return loss
+
+    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
+        """Update one parameter in place."""
+        raise NotImplementedError
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set the gradients of all parameters to None, or to zeros if `set_to_none` is off."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is None:
+                    continue
+                if set_to_none:
+                    param.grad = None
+                    continue
+                if param.grad.grad_fn is not None:
+                    param.grad.detach_()
+                else:
+                    param.grad.requires_grad_(False)
+                param.grad.zero_()
+
+    # Groups
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with options of their own.
+
+        Raises:
+            TypeError: if this is no dictionary or "params" holds something else than tensors.
+            ValueError: if a tensor is no leaf or in a group already, or only some have names.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, torch.Tensor):
+            param_group["params"] = [params]
+        elif isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
+                "sets will change between runs. Please use a list instead."
+            )
+        else:
+            param_group["params"] = list(params)
+        self._split_names(param_group)
+        self._require_leaves(param_group["params"])
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            param_group.setdefault(name, default)
+        self._require_new(param_group)
+        self.param_groups.append(param_group)
+
+    @staticmethod
+    def _split_names(param_group: dict[str, Any]) -> None:
+        params = param_group["params"]
+        named = [isinstance(param, tuple) for param in params]
+        if not any(named):
+            return
+        if not all(named):
+            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+        param_group["params"] = [param for _, param in params]
+        param_group["param_names"] = [name for name, _ in params]
+
+    def _require_leaves(self, params: list[Any]) -> None:
+        for param in params:
+            if not isinstance(param, torch.Tensor):
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {torch.typename(param)}"
+                )
+            if not self.defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+
+    def _require_new(self, param_group: dict[str, Any]) -> None:
+        params = param_group["params"]
+        own = set(params)
+        if len(params) != len(own):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
+        present = {param for group in self.param_groups for param in group["params"]}
+        if not present.isdisjoint(own):
+            raise ValueError("some parameters appear in more than one parameter group")
+        if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
+            kind = "with names to the optimizer" if "param_names" in param_group else "without names to the optimizer"
+            raise ValueError(
+                f"all optimizer param groups should be with/without names. cannot add param group {kind}"
+            )
+
+    # State dicts
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return `{"state": ..., "param_groups": ...}`, in which parameters are replaced by their numbers."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        number_of: dict[int, int] = {}
+        packed_groups = []
+        for group in self.param_groups:
+            packed = {key: value for key, value in group.items() if key != "params"}
+            for param in group["params"]:
+                number_of.setdefault(id(param), len(number_of))
+            packed["params"] = [number_of[id(param)] for param in group["params"]]
+            packed_groups.append(packed)
+        packed_state = {
+            number_of[id(key)] if isinstance(key, torch.Tensor) else key: value for key, value in self.state.items()
+        }
+        state_dict = {"state": packed_state, "param_groups": packed_groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            result = hook(self, state_dict)
+            if result is not None:
+                state_dict = result
+        return state_dict
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state that `state_dict` returned; tensors get the dtype of their parameters.
+
+        Raises:
+            ValueError: if the groups do not match.
+        """
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            result = hook(self, state_dict)
+            if result is not None:
+                state_dict = result
+        groups = self.param_groups
+        saved_groups = deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(g["params"]) != len(s["params"]) for g, s in zip(groups, saved_groups, strict=True)):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
+        saved_ids = itertools.chain.from_iterable(group["params"] for group in saved_groups)
+        params = itertools.chain.from_iterable(group["params"] for group in groups)
+        param_of = dict(zip(saved_ids, params, strict=True))
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in param_of:
+                state[param_of[key]] = _cast(value, param_of[key])
+            else:
+                state[key] = value
+        new_groups = []
+        for group, saved in zip(groups, saved_groups, strict=True):
+            saved["params"] = group["params"]
+            if "param_names" in group and "param_names" not in saved:
+                saved["param_names"] = group["param_names"]
+            new_groups.append(saved)
+        self.__setstate__({"state": state, "param_groups": new_groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    # Hooks
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before each step; it returns None or new `(args, kwargs)`."""
+        return _add_hook(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return _add_hook(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` before `state_dict` is made."""
+        return _add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` after `state_dict` is made; a result replaces it."""
+        return _add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` before loading; a result replaces the state dict."""
+        return _add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` after loading."""
+        return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    # Copying and printing
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_optimizer_step_pre_hooks" not in self.__dict__:
+            self._make_hook_tables()
+        self.defaults.setdefault("differentiable", False)
+        for group in self.param_groups:
+            for name, value in self._later_options.items():
+                group.setdefault(name, value)
+
+    def __repr__(self) -> str:
+        text = type(self).__name__ + " ("
+        for i, group in enumerate(self.param_groups):
+            text += f"\nParameter Group {i}\n"
+            for key in sorted(group.keys()):
+                if key != "params":
+                    text += f"    {key}: {group[key]}\n"
+        return text + ")"
+
+
+def number(value: Any) -> Any:
+    """A learning rate (or other option) that may be a tensor of one element, as a number."""
+    return value.item() if isinstance(value, torch.Tensor) else value
+
+
+def check_lr(lr: Any, foreach: bool | None = None, capturable: bool = True) -> None:
+    """Refuse a learning rate that is negative or a tensor of several elements."""
+    if isinstance(lr, torch.Tensor):
+        if foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        if lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+    if lr < 0.0:
+        raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def check_not_negative(**values: Any) -> None:
+    """Refuse options below zero; `_` in a keyword stays as it is in the message."""
+    for name, value in values.items():
+        if not value >= 0.0:
+            raise ValueError(f"Invalid {name} value: {value}")
+
+
+def check_eps(eps: float) -> None:
+    """Refuse a negative epsilon."""
+    if not eps >= 0.0:
+        raise ValueError(f"Invalid epsilon value: {eps}")
+
+
+def check_betas(betas: tuple[Any, Any]) -> None:
+    """Refuse decay rates outside `[0, 1)`."""
+    for i, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+
+
+def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+    """Refuse combinations that exclude each other in PyTorch; otherwise these options have no effect here."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def as_real(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    """Views of complex tensors as pairs of real numbers."""
+    return [torch.view_as_real(tensor) for tensor in tensors]
+
+
+def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:
+    """Loaded state for `param`: tensors other than the step count in its dtype, if that is floating point."""
+    if isinstance(value, torch.Tensor):
+        return value.to(param.dtype) if key != "step" and param.is_floating_point() else value
+    if isinstance(value, dict):
+        return {k: _cast(v, param, k) for k, v in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return type(value)(_cast(v, param) for v in value)  # type: ignore[call-arg]
+    return value

@@ -1,0 +1,266 @@
+"""The loader: takes indices from a sampler, gets the samples, collates them into batches."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+import adjoint as torch
+
+from .collate import default_collate, default_convert
+from .dataset import Dataset, IterableDataset
+from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
+
+__all__ = ["DataLoader", "get_worker_info"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+_FIXED = frozenset(["batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"])
+
+
+def get_worker_info() -> None:
+    """None: samples are loaded by the process that asks for them."""
+    return
+
+
+class DataLoader(Generic[T_co]):
+    """Batches of a dataset, in order or shuffled; the order is PyTorch's for the same seed.
+
+    Args:
+        dataset: anything with `__getitem__` and `__len__`, or an `IterableDataset`.
+        batch_size: samples in a batch; None gives single samples.
+        shuffle: a new random order each time.
+        sampler: the order, any iterable of indices.
+        batch_sampler: the batches, any iterable of lists of indices.
+        num_workers: accepted; batches are the same, and loaded by the calling process, whatever it is.
+        collate_fn: makes a batch of a list of samples; `default_collate` unless given.
+        pin_memory: accepted; without a GPU there is nothing to pin memory for.
+        drop_last: leave out a last batch that is not full.
+        timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, pin_memory_device,
+            in_order: accepted for worker processes.
+        generator: where seeds and the order come from.
+
+    Raises:
+        ValueError: if arguments contradict each other.
+
+    >>> import adjoint as torch
+    >>> loader = torch.utils.data.DataLoader(range(5), batch_size=2)
+    >>> [batch.tolist() for batch in loader]
+    [[0, 1], [2, 3], [4]]
+    """
+
+    batch_size: int | None
+    drop_last: bool
+    _initialized = False
+
+    def __init__(
+        self,
+        dataset: Dataset[T_co],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[T_co]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        self.dataset: Any = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
+        self.persistent_workers = persistent_workers
+        self.generator = generator
+
+        if isinstance(dataset, IterableDataset):
+            _check_iterable(shuffle, sampler, batch_sampler)
+            sampler = _Endless()
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+                )
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
+            )
+        if sampler is None:
+            sampler = RandomSampler(self.dataset, generator=generator) if shuffle else SequentialSampler(self.dataset)
+        if batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.collate_fn: Callable[[Any], Any]
+        self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
+        self._reported_length: int | None = None
+        self._initialized = True
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How worker processes would be started."""
+        return self._multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            context = _checked_context(context, self.num_workers)
+        self._multiprocessing_context = context
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._initialized and name in _FIXED:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return _Batches(self)
+
+    def __len__(self) -> int:
+        if not isinstance(self.dataset, IterableDataset):
+            return len(self._indices)  # type: ignore[arg-type]
+        length = self._reported_length = len(self.dataset)  # type: ignore[arg-type]
+        if self.batch_size is None:
+            return length
+        return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
+
+    @property
+    def _indices(self) -> Iterable[Any]:
+        """What is fetched for each item that the loader gives: one index, or a list of them."""
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    def _check_length(self, yielded: int) -> None:
+        """Warn if an iterable dataset gives more than it said it would."""
+        if self._reported_length is not None and yielded > self._reported_length:
+            warnings.warn(
+                f"Length of IterableDataset {self.dataset} was reported to be {self._reported_length}"
+                f"(when accessing len(dataloader)), but {yielded} samples have been fetched. ",
+                stacklevel=3,
+            )
+
+
+class _Endless:
+    """Stands for the indices of a dataset that has none."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
+
+
+class _Batches(Iterator[Any]):
+    """One pass over a loader's dataset."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        if loader.num_workers == 0 and loader.timeout != 0:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        if loader.pin_memory:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+                stacklevel=3,
+            )
+        self._loader = loader
+        self._indices = iter(loader._indices)
+        self._yielded = 0
+        # PyTorch draws a seed for its workers first, also when it has none: the order depends on that.
+        draw_seed(loader.generator)
+        iterable = isinstance(loader.dataset, IterableDataset)
+        self._samples = iter(loader.dataset) if iterable else None
+
+    def __next__(self) -> Any:
+        loader = self._loader
+        index = next(self._indices)
+        if self._samples is not None:
+            data = self._fetch_next(index)
+        elif loader.batch_sampler is not None:
+            data = self._fetch_batch(index)
+        else:
+            data = loader.dataset[index]
+        batch = loader.collate_fn(data)
+        self._yielded += 1
+        loader._check_length(self._yielded)
+        return batch
+
+    def _fetch_batch(self, indices: list[Any]) -> Any:
+        dataset = self._loader.dataset
+        get_all = getattr(dataset, "__getitems__", None)
+        return get_all(indices) if get_all else [dataset[index] for index in indices]
+
+    def _fetch_next(self, index: Any) -> Any:
+        assert self._samples is not None
+        if self._loader.batch_size is None:
+            return next(self._samples)
+        data = list(itertools.islice(self._samples, len(index)))
+        if not data or (self._loader.drop_last and len(data) < len(index)):
+            raise StopIteration
+        return data
+
+    def __len__(self) -> int:
+        return len(self._loader._indices)  # type: ignore[arg-type]
+
+
+def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
+    if num_workers < 0:
+        raise ValueError(
+            "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+        )
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
+            "multiprocessing, otherwise set prefetch_factor to None."
+        )
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent_workers and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
+    given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
+            )
+
+
+def _checked_context(context: Any, num_workers: int) -> Any:
+    if num_workers == 0:
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers=0"
+        )
+    if isinstance(context, str):
+        methods = multiprocessing.get_all_start_methods()
+        if context not in methods:
+            raise ValueError(
+                f"multiprocessing_context option should specify a valid start method in {methods!r}, but got "
+                f"multiprocessing_context={context!r}"
+            )
+        return multiprocessing.get_context(context)
+    if not isinstance(context, multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string specifying the start method, "
+            f"but got multiprocessing_context={context}"
+        )
+    return context

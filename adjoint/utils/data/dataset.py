@@ -1,0 +1,226 @@
+"""Datasets: samples by index or one after the other, and datasets made of others."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import adjoint as torch
+
+__all__ = [
+    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split",
+]  # fmt: skip
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """Samples by index: subclasses define `__getitem__`, and `__len__` for the samplers.
+
+    `__getitems__(indices)`, if defined, gets all samples of a batch at once.
+    """
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co], ABC):
+    """Samples one after the other: subclasses define `__iter__`, and `__len__` if it is known."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[T_co]: ...
+
+    def __add__(self, other: Dataset[T_co]) -> ChainDataset[T_co]:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
+    """Samples are the rows of tensors, which have the same number of them.
+
+    Raises:
+        AssertionError: if they have not.
+
+    >>> import adjoint as torch
+    >>> dataset = torch.utils.data.TensorDataset(torch.arange(4).reshape(2, 2), torch.tensor([0, 1]))
+    >>> dataset[1]
+    (tensor([2, 3]), tensor(1))
+    """
+
+    tensors: tuple[torch.Tensor, ...]
+
+    def __init__(self, *tensors: torch.Tensor) -> None:
+        if any(tensor.size(0) != tensors[0].size(0) for tensor in tensors):
+            raise AssertionError("Size mismatch between tensors")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[torch.Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return int(self.tensors[0].size(0))
+
+
+class StackDataset(Dataset[Any]):
+    """Samples are tuples of the samples of several datasets, or dicts if these are given by name.
+
+    Raises:
+        ValueError: if the datasets differ in length, or some are named and some are not.
+    """
+
+    datasets: tuple[Any, ...] | dict[str, Any]
+
+    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
+        if args and kwargs:
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both types "
+                "are given."
+            )
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed")
+        members: list[Any] = [*args, *kwargs.values()]
+        self._length = len(members[0])
+        if any(len(member) != self._length for member in members):
+            raise ValueError("Size mismatch between datasets")
+        self.datasets = args or kwargs
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset[T_co]):
+    """The samples of several datasets, one dataset after the other.
+
+    Raises:
+        AssertionError: if there is no dataset, or one has no indices.
+    """
+
+    datasets: list[Any]
+    cumulative_sizes: list[int]
+
+    def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> T_co:
+        if index < 0:
+            if -index > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            index += len(self)
+        which = bisect.bisect_right(self.cumulative_sizes, index)
+        before = self.cumulative_sizes[which - 1] if which else 0
+        sample: T_co = self.datasets[which][index - before]
+        return sample
+
+
+class ChainDataset(IterableDataset[T_co]):
+    """The samples of several iterable datasets, one dataset after the other."""
+
+    def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
+        self.datasets = datasets
+
+    def _members(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
+    def __iter__(self) -> Iterator[T_co]:
+        for dataset in self._members():
+            yield from dataset
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self._members())
+
+
+class Subset(Dataset[T_co]):
+    """The samples of `dataset` at `indices`."""
+
+    dataset: Any
+    indices: Sequence[int]
+
+    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> T_co:
+        if isinstance(index, list):
+            sample: T_co = self.dataset[[self.indices[each] for each in index]]
+        else:
+            sample = self.dataset[self.indices[index]]
+        return sample
+
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
+        """The samples at several positions, all at once where the dataset can."""
+        chosen = [self.indices[index] for index in indices]
+        get_all = getattr(self.dataset, "__getitems__", None)
+        samples: list[T_co] = get_all(chosen) if callable(get_all) else [self.dataset[index] for index in chosen]
+        return samples
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(
+    dataset: Dataset[T], lengths: Sequence[int | float], generator: torch.Generator | None = None
+) -> list[Subset[T]]:
+    """Split a dataset at random into parts that do not overlap.
+
+    Args:
+        dataset: the dataset.
+        lengths: of the parts; or fractions that add up to 1, where what rounding leaves over goes to the first parts.
+        generator: where the order comes from.
+
+    Raises:
+        ValueError: if the lengths do not add up to the dataset's.
+
+    >>> import adjoint as torch
+    >>> generator = torch.Generator().manual_seed(42)
+    >>> [list(part) for part in torch.utils.data.random_split(range(10), [0.3, 0.7], generator)]
+    [[2, 6, 1], [8, 4, 5, 0, 9, 3, 7]]
+    """
+    total = len(dataset)  # type: ignore[arg-type]
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        lengths = _whole_lengths(lengths, total)
+    if sum(lengths) != total:
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    order = torch.randperm(total, generator=generator).tolist()
+    ends = itertools.accumulate(int(length) for length in lengths)
+    return [
+        Subset(dataset, order[end - int(length) : end]) for end, length in zip(ends, lengths, strict=True)
+    ]
+
+
+def _whole_lengths(fractions: Sequence[float], total: int) -> list[int]:
+    for i, fraction in enumerate(fractions):
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"Fraction at index {i} is not between 0 and 1")
+    lengths = [math.floor(total * fraction) for fraction in fractions]
+    for i in range(total - sum(lengths)):
+        lengths[i % len(lengths)] += 1
+    for i, length in enumerate(lengths):
+        if length == 0:
+            warnings.warn(
+                f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3
+            )
+    return lengths

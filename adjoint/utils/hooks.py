@@ -1,0 +1,235 @@
+"""Handles that remove a hook, and the hooks that watch a whole module during backward."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import adjoint as torch
+
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+
+
+class RemovableHandle:
+    """Removes a hook from the ordered dictionary that it was registered in.
+
+    Args:
+        hooks_dict: where the hook lives, by handle id. Only a weak reference is kept.
+        extra_dict: one further dictionary, or a list of them, with entries under the same id.
+
+    A handle is a context manager too: leaving it removes the hook.
+    """
+
+    id: int
+    next_id: int = 0
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extra = () if extra_dict is None else extra_dict if isinstance(extra_dict, list) else (extra_dict,)
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra)
+
+    def remove(self) -> None:
+        """Remove the hook; removing it twice does nothing."""
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        def reference(hooks: Any) -> weakref.ref[Any]:
+            # A dictionary that is gone is replaced by an empty one, whose reference dies at once.
+            return weakref.ref(OrderedDict() if hooks is None else hooks)
+
+        self.hooks_dict_ref = reference(state[0])
+        self.id = state[1]
+        self.extra_dict_ref = tuple(reference(hooks) for hooks in state[2])
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, type: Any, value: Any, tb: Any) -> None:
+        self.remove()
+
+
+def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a tensor hook as one that need not be kept when its tensor is serialized."""
+    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    return f
+
+
+def warn_if_has_hooks(tensor: torch.Tensor) -> None:
+    """Warn if `tensor` has backward hooks that serialization would drop."""
+    for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
+                "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
+
+
+class BackwardHookFunction(torch.autograd.Function):
+    """The identity on all its tensors: one node that sees all their gradients at once."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: torch.Tensor) -> Any:
+        ctx.mark_non_differentiable(*[tensor for tensor in tensors if not tensor.requires_grad])
+        return tensors
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        return grads
+
+
+class BackwardHook:
+    """Watches one call of a module: calls its full backward hooks with the gradients of inputs and outputs.
+
+    The inputs and the outputs each pass through one identity node. The outputs' node receives the gradients of all
+    outputs (and shows them to the pre-hooks); the inputs' node produces those of all inputs (and calls the hooks).
+    """
+
+    def __init__(self, module: Any, user_hooks: Iterable[Callable], user_pre_hooks: Iterable[Callable]) -> None:
+        self.module = module
+        self.user_hooks = list(user_hooks)
+        self.user_pre_hooks = list(user_pre_hooks)
+        self.input_positions: list[int] | None = None
+        self.input_count = -1
+        self.output_positions: list[int] = []
+        self.output_count = -1
+        self.grad_outputs: tuple[torch.Tensor | None, ...] | None = None
+
+    def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return `args` with their tensors led through the inputs' node."""
+        self.input_count = len(args)
+        args, self.input_positions = _through_one_node(args, self._watch_inputs)
+        return args
+
+    def setup_output_hook(self, result: Any) -> Any:
+        """Return `result` with its tensors led through the outputs' node."""
+        is_tuple = isinstance(result, tuple)
+        if not is_tuple and not isinstance(result, torch.Tensor):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
+                f"but received {type(result)}",
+                stacklevel=2,
+            )
+            return result
+        outputs = result if is_tuple else (result,)
+        self.output_count = len(outputs)
+        outputs, positions = _through_one_node(outputs, self._watch_outputs)
+        self.output_positions = positions or []
+        return outputs if is_tuple else outputs[0]
+
+    def _watch_inputs(self, node: Any) -> None:
+        node.register_hook(self._on_input_gradients)
+
+    def _watch_outputs(self, node: Any) -> None:
+        node.register_prehook(self._on_output_gradients)
+
+    def _on_output_gradients(self, grads: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...] | None:
+        grad_outputs = _spread(self.output_count, self.output_positions, grads)
+        replaced = False
+        for hook in self.user_pre_hooks:
+            result = hook(self.module, grad_outputs)
+            if result is None:
+                continue
+            grad_outputs = _as_tuple(result)
+            if len(grad_outputs) != self.output_count:
+                raise RuntimeError(
+                    f"Backward pre hook returned an invalid number of grad_output, got {len(grad_outputs)}, "
+                    f"but expected {self.output_count}"
+                )
+            replaced = True
+        self.grad_outputs = grad_outputs
+        if self.input_positions is None:
+            self._call_hooks_without_input_gradients()
+        return tuple(grad_outputs[i] for i in self.output_positions) if replaced else None
+
+    def _call_hooks_without_input_gradients(self) -> None:
+        if self.user_hooks:
+            warnings.warn(
+                "Full backward hook is firing when gradients are computed with respect to module outputs since no "
+                "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+                "#torch.nn.Module.register_full_backward_hook for more details.",
+                stacklevel=5,
+            )
+        grad_inputs = (None,) * self.input_count
+        for hook in self.user_hooks:
+            result = hook(self.module, grad_inputs, self.grad_outputs)
+            if result is not None and not (isinstance(result, tuple) and all(grad is None for grad in result)):
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always return None or "
+                    "None for all gradients."
+                )
+        self.grad_outputs = None
+
+    def _on_input_gradients(
+        self, grads: tuple[torch.Tensor | None, ...], _: tuple[torch.Tensor | None, ...]
+    ) -> tuple[torch.Tensor | None, ...] | None:
+        if self.grad_outputs is None:
+            raise RuntimeError(
+                "Module backward hook for grad_input is called before the grad_output one. This happens because the "
+                "gradient in your nn.Module flows to the Module's input without passing through the Module's output. "
+                "Make sure that the output depends on the input and that the loss is computed based on the output."
+            )
+        assert self.input_positions is not None
+        grad_inputs = _spread(self.input_count, self.input_positions, grads)
+        replaced = False
+        for hook in self.user_hooks:
+            result = hook(self.module, grad_inputs, self.grad_outputs)
+            if result is None:
+                continue
+            grad_inputs = _as_tuple(result)
+            if len(grad_inputs) != self.input_count:
+                raise RuntimeError(
+                    f"Backward hook returned an invalid number of grad_input, got {len(grad_inputs)}, "
+                    f"but expected {self.input_count}"
+                )
+            replaced = True
+        self.grad_outputs = None
+        return tuple(grad_inputs[i] for i in self.input_positions) if replaced else None
+
+
+def _through_one_node(
+    values: tuple[Any, ...], watch: Callable[[Any], None]
+) -> tuple[tuple[Any, ...], list[int] | None]:
+    """Lead the tensors among `values` through one identity node and hand that node to `watch`.
+
+    Returns the new values and the positions of the tensors; `values` and None where no tensor requires grad.
+    """
+    positions = [i for i, value in enumerate(values) if isinstance(value, torch.Tensor)]
+    if not torch.is_grad_enabled() or not any(values[i].requires_grad for i in positions):
+        return values, None
+    tensors = BackwardHookFunction.apply(*[values[i] for i in positions])
+    nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+    if not nodes:
+        raise RuntimeError("Error while setting up backward hooks: the identity node was not recorded.")
+    watch(nodes[0])
+    replaced = list(values)
+    for i, tensor in zip(positions, tensors, strict=True):
+        replaced[i] = tensor
+    if type(values) is not tuple and hasattr(values, "_make"):  # a named tuple stays one
+        return values._make(replaced), positions
+    return tuple(replaced), positions
+
+
+def _spread(count: int, positions: list[int], grads: Iterable[torch.Tensor | None]) -> tuple[Any, ...]:
+    """The gradients at their places among all `count` arguments, None for what is not a tensor."""
+    spread: list[torch.Tensor | None] = [None] * count
+    for i, grad in zip(positions, grads, strict=True):
+        spread[i] = grad
+    return tuple(spread)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, torch.Tensor) else value
