@@ -1,0 +1,267 @@
+"""Products of matrices and vectors, and what is composed of them."""
+
+from __future__ import annotations
+
+from ..kernels import matmul as kernels
+from ..kernels.broadcast import broadcast_shapes
+from .build import operator, public, tensors
+
+# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
+
+
+def _like_first(grad, mat2, xp):
+    """The gradient of the first factor."""
+    return xp.mm(grad, mat2.mT.conj())
+
+
+def _like_second(grad, mat1, strides, xp):
+    """The gradient of the second factor, laid out as that factor is."""
+    if strides[0] < strides[1]:
+        return xp.mm(grad.mT, mat1.conj()).mT
+    return xp.mm(mat1.mT.conj(), grad)
+
+
+@operator(kernel=kernels.mm)
+class mm:
+    """The product of two matrices.
+
+    >>> import adjoint as torch
+    >>> torch.mm(torch.ones(2, 3), torch.ones(3, 2))
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
+
+    def forward(self: Array, mat2: Array): ...
+
+    def grad_self(grad, mat2, xp):
+        return _like_first(grad, mat2, xp)
+
+    def grad_mat2(grad, self, mat2_strides, xp):
+        return _like_second(grad, self, mat2_strides, xp)
+
+
+@operator(kernel=kernels.bmm)
+class bmm:
+    """The products of two stacks of matrices."""
+
+    def forward(self: Array, mat2: Array): ...
+
+    def grad_self(grad, mat2, xp):
+        return xp.bmm(grad, mat2.mT.conj())
+
+    def grad_mat2(grad, self, xp):
+        return xp.bmm(self.mT.conj(), grad)
+
+
+@operator(kernel=kernels.mv)
+class mv:
+    """The product of a matrix and a vector."""
+
+    def forward(self: Array, vec: Array): ...
+
+    def grad_self(grad, vec):
+        return grad.reshape((-1, 1)) * vec.conj()
+
+    def grad_vec(grad, self, xp):
+        return xp.mv(self.mT.conj(), grad)
+
+
+@operator(kernel=kernels.dot)
+class dot:
+    """The sum of the products of the elements of two vectors."""
+
+    def forward(self: Array, tensor: Array): ...
+
+    def grad_self(grad, tensor):
+        return grad * tensor.conj()
+
+    def grad_tensor(grad, self):
+        return grad * self.conj()
+
+
+@operator(kernel=kernels.vdot)
+class vdot:
+    """`dot` with the first vector conjugated."""
+
+    def forward(self: Array, other: Array): ...
+
+    def grad_self(grad, other):
+        return grad.conj() * other
+
+    def grad_other(grad, self):
+        return grad * self
+
+
+@operator(kernel=kernels.addmm, simple=kernels.addmm_plain, inplace=True)
+class addmm:
+    """`beta * input + alpha * (mat1 @ mat2)`."""
+
+    def forward(self: Array, mat1: Array, mat2: Array, *, beta=1, alpha=1): ...
+
+    def grad_self(grad, beta):
+        return grad if beta == 1 else grad * beta
+
+    def grad_mat1(grad, mat2, alpha, xp):
+        result = _like_first(grad, mat2, xp)
+        return result if alpha == 1 else result * alpha
+
+    def grad_mat2(grad, mat1, mat2_strides, alpha, xp):
+        result = _like_second(grad, mat1, mat2_strides, xp)
+        return result if alpha == 1 else result * alpha
+
+
+@operator(kernel=kernels.addmv, inplace=True)
+class addmv:
+    """`beta * input + alpha * (mat @ vec)`."""
+
+    def forward(self: Array, mat: Array, vec: Array, *, beta=1, alpha=1): ...
+
+    def grad_self(grad, beta):
+        return grad * beta
+
+    def grad_mat(grad, vec, alpha):
+        return (grad * alpha).reshape((-1, 1)) * vec.conj()
+
+    def grad_vec(grad, mat, alpha, xp):
+        return xp.mv(mat.mT.conj(), grad * alpha)
+
+
+@operator(kernel=kernels.baddbmm, inplace=True)
+class baddbmm:
+    """`beta * input + alpha * bmm(batch1, batch2)`."""
+
+    def forward(self: Array, batch1: Array, batch2: Array, *, beta=1, alpha=1): ...
+
+    def grad_self(grad, beta):
+        return grad * beta
+
+    def grad_batch1(grad, batch2, alpha, xp):
+        return xp.bmm(grad, batch2.mT.conj()) * alpha
+
+    def grad_batch2(grad, batch1, alpha, xp):
+        return xp.bmm(batch1.mT.conj(), grad) * alpha
+
+
+@operator(kernel=kernels.addbmm, inplace=True)
+class addbmm:
+    """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
+
+    def forward(self: Array, batch1: Array, batch2: Array, *, beta=1, alpha=1): ...
+
+    def grad_self(grad, beta):
+        return grad * beta
+
+    def grad_batch1(grad, batch1_shape, batch2, alpha, xp):
+        return xp.bmm(xp.expand(grad, (batch1_shape[0], *grad.shape)), batch2.mT.conj()) * alpha
+
+    def grad_batch2(grad, batch1, alpha, xp):
+        return xp.bmm(batch1.mT.conj(), xp.expand(grad, (batch1.shape[0], *grad.shape))) * alpha
+
+
+@operator(kernel=kernels.addr, promote="common", inplace=True)
+class addr:
+    """`beta * input + alpha * outer(vec1, vec2)`."""
+
+    def forward(self: Array, vec1: Array, vec2: Array, *, beta=1, alpha=1): ...
+
+    def grad_self(grad, beta):
+        return grad * beta
+
+    def grad_vec1(grad, vec2, alpha, xp):
+        return xp.mv(grad, vec2.conj()) * alpha
+
+    def grad_vec2(grad, vec1, alpha, xp):
+        return xp.mv(grad.mT, vec1.conj()) * alpha
+
+
+@public(method=True, alias=("ger",))
+def outer(input, vec2, *, out=None):
+    """The products of each element of one vector with each of another."""
+    if input._array.ndim != 1 or vec2._array.ndim != 1:
+        which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
+        raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D")
+    return tensors.mul(input.reshape((-1, 1)), vec2, out=out)
+
+
+@public(method=True)
+def inner(input, other, *, out=None):
+    """The sums of products over the last dimension of both."""
+    a, b = input._array, other._array
+    if a.ndim == 0 or b.ndim == 0:
+        return tensors.mul(input, other, out=out)
+    if a.shape[-1] != b.shape[-1]:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(a.shape)} and {list(b.shape)}"
+        )
+    return tensors.tensordot(input, other, ((-1,), (-1,)), out=out)
+
+
+@public(method=True)
+def matmul(input, other, *, out=None):
+    """The product of two tensors: of vectors a number, of matrices a matrix, of more dimensions one for each of the leading ones,
+    which broadcast.
+
+    >>> import adjoint as torch
+    >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape
+    torch.Size([5, 2, 4])
+    """
+    left, right = input._array.ndim, other._array.ndim
+    if left == 2:
+        if right == 2:
+            return mm(input, other, out=out)
+        if right == 1:
+            return mv(input, other, out=out)
+    if left == 1:
+        if right == 1:
+            return dot(input, other, out=out)
+        if right == 2:
+            return _stored(mm(input.unsqueeze(0), other).squeeze(0), out)
+    if left == 0 or right == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D")
+    return _stored(_batched(input, other, left, right), out)
+
+
+def _stored(result, out):
+    return result if out is None else tensors.copy_out(result, out)
+
+
+def _batched(input, other, left, right):
+    """A product in which at least one factor is a stack of matrices."""
+    a, b = input._array.shape, other._array.shape
+    if right <= 2 < left:
+        rows = input.reshape((-1, a[-1]))
+        product = mm(rows, other) if right == 2 else mv(rows, other)
+        return tensors.unsafe_view(product, (*a[:-1], *b[1:]))
+    if left == 1:
+        columns = other.mT.reshape((-1, b[-2]))
+        return tensors.unsafe_view(mv(columns, input), (*b[:-2], b[-1]))
+    if left == 2:
+        stacked = other.mT.reshape((-1, b[-2]))
+        product = mm(stacked, input.t())
+        return tensors.unsafe_view(product, (*b[:-2], b[-1], a[0])).mT.contiguous()
+    batch = broadcast_shapes(a[:-2], b[:-2])
+    first = tensors.expand(input, (*batch, *a[-2:])).reshape((-1, *a[-2:]))
+    second = tensors.expand(other, (*batch, *b[-2:])).reshape((-1, *b[-2:]))
+    return tensors.unsafe_view(bmm(first, second), (*batch, a[-2], b[-1]))
+
+
+@public(namespace=None, method=("__matmul__",))
+def matmul_operator(input, other):
+    """`input @ other`."""
+    return matmul(input, other) if hasattr(other, "_array") else NotImplemented
+
+
+@public(namespace="functional")
+def linear(input, weight, bias=None):
+    """`input @ weight.T + bias`: shapes (*, in), (out, in), (out,) give (*, out)."""
+    ndim = input._array.ndim
+    if weight._array.ndim == 2:
+        if ndim == 2:
+            transposed = weight.t()
+            return mm(input, transposed) if bias is None else addmm(bias, input, transposed)
+        if bias is not None and bias._array.ndim == 1 and ndim > 0:
+            shape = input._array.shape
+            rows = input.reshape((-1, shape[-1]))
+            return addmm(bias, rows, weight.t()).view((*shape[:-1], weight._array.shape[0]))
+        return matmul(input, weight.t()) if bias is None else matmul(input, weight.t()) + bias
+    return matmul(input, weight.t()) if bias is None else matmul(input, weight.t()) + bias
