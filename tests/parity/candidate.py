@@ -1,0 +1,20 @@
+"""The library that is compared with PyTorch.
+
+`ADJOINT_PARITY_CANDIDATE` names another module; `torch` there lets PyTorch play both sides, which checks the comparison itself.
+"""
+
+import importlib
+import os
+from typing import Any
+
+candidate: Any = importlib.import_module(os.environ.get("ADJOINT_PARITY_CANDIDATE", "adjoint"))
+
+
+def lookup(module: Any, qualified_name: str) -> Any:
+    """`module.qualified_name`, or the method of that name where there is no such function; None where there is neither."""
+    found = module
+    for part in qualified_name.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            return getattr(module.Tensor, qualified_name, None)
+    return found

@@ -1,0 +1,163 @@
+"""What it means for two results to be the same. Every function returns None, or what differs in words."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import torch
+
+from .conversion import to_array
+
+# Relative and absolute tolerance, the defaults of torch.testing.assert_close.
+TOLERANCES = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "complex64": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex128": (1e-7, 1e-7),
+}
+
+
+def is_tensor(value: Any) -> bool:
+    return hasattr(value, "grad_fn") and hasattr(value, "requires_grad")
+
+
+def dtype_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: numpy.ndarray | None = None) -> str | None:
+    """Compares within the tolerance of the dtype.
+
+    `exact` is the result in double precision: an element that is within the tolerance of the true value is right even where
+    PyTorch's own, less precise element is further away than that.
+    """
+    rtol, atol = TOLERANCES.get(actual.dtype.name, (0, 0))
+    kind = numpy.complex128 if actual.dtype.kind == "c" else numpy.float64
+    if not rtol:
+        wrong = actual != expected
+    else:
+        wrong = ~numpy.isclose(actual.astype(kind), expected.astype(kind), rtol, atol, equal_nan=True)
+        if exact is not None and wrong.any() and exact.shape == actual.shape:
+            truth = exact.astype(actual.dtype).astype(kind)
+            wrong &= ~numpy.isclose(actual.astype(kind), truth, rtol, atol, equal_nan=True)
+    if not wrong.any():
+        return None
+    where = tuple(int(index) for index in numpy.argwhere(wrong)[0])
+    return f"{int(wrong.sum())} of {wrong.size} elements differ, first at {where}: {actual[where]!r}, expected {expected[where]!r}"
+
+
+def results_differ(actual: Any, expected: Any, exact: Any = None, *, values: bool = True) -> str | None:
+    """Compares what two calls returned: types, named fields, dtypes, shapes, requires_grad and (unless told otherwise) values."""
+    if is_tensor(expected):
+        if not is_tensor(actual):
+            return f"returned {type(actual).__name__} {actual!r}, expected a tensor"
+        return tensors_differ(actual, expected, exact, values=values)
+    if isinstance(expected, list | tuple):
+        return _sequences_differ(actual, expected, exact, values=values)
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict) or list(actual) != list(expected):
+            return f"returned {actual!r}, expected {expected!r}"
+        return next((d for k in expected if (d := results_differ(actual[k], expected[k], values=values))), None)
+    if isinstance(expected, torch.dtype | torch.device | torch.layout | torch.memory_format):
+        return None if str(actual) == str(expected) else f"returned {actual}, expected {expected}"
+    if type(actual).__name__ != type(expected).__name__:
+        return f"returned {type(actual).__name__} {actual!r}, expected {type(expected).__name__} {expected!r}"
+    if isinstance(expected, float | complex) and values:
+        difference = arrays_differ(numpy.asarray(actual), numpy.asarray(expected))
+        return difference and f"returned {actual!r}, expected {expected!r}"
+    return None if actual == expected or not values else f"returned {actual!r}, expected {expected!r}"
+
+
+def tensors_differ(actual: Any, expected: torch.Tensor, exact: Any = None, *, values: bool = True) -> str | None:
+    if dtype_name(actual.dtype) != dtype_name(expected.dtype):
+        return f"dtype {dtype_name(actual.dtype)}, expected {dtype_name(expected.dtype)}"
+    if tuple(actual.shape) != tuple(expected.shape):
+        return f"shape {tuple(actual.shape)}, expected {tuple(expected.shape)}"
+    if actual.requires_grad != expected.requires_grad:
+        return f"requires_grad {actual.requires_grad}, expected {expected.requires_grad}"
+    if not values:
+        return None
+    array = to_array(actual)
+    if array.shape != tuple(expected.shape):
+        return f"numpy() has shape {array.shape} but the tensor has {tuple(expected.shape)}"
+    return arrays_differ(array, to_array(expected), to_array(exact) if is_tensor(exact) else None)
+
+
+def _sequences_differ(actual: Any, expected: Any, exact: Any, *, values: bool) -> str | None:
+    if isinstance(actual, list) != isinstance(expected, list) or not isinstance(actual, list | tuple):
+        return f"returned a {type(actual).__name__}, expected a {type(expected).__name__}"
+    if len(actual) != len(expected):
+        return f"returned {len(actual)} items, expected {len(expected)}"
+    if type(expected).__module__ == "torch.return_types":
+        if type(actual).__name__ != type(expected).__name__:
+            return f"returned type {type(actual).__name__}, expected {type(expected).__name__}"
+        missing = [field for field in type(expected).__match_args__ if not hasattr(actual, field)]
+        if missing:
+            return f"the returned tuple has no field {missing}"
+    exacts = exact if isinstance(exact, list | tuple) and len(exact) == len(expected) else [None] * len(expected)
+    for index, (one, two, three) in enumerate(zip(actual, expected, exacts, strict=True)):
+        difference = results_differ(one, two, three, values=values)
+        if difference:
+            return f"item {index}: {difference}"
+    return None
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """The tensors of a result, depth first."""
+    if is_tensor(value):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from tensors_in(item)
+    elif isinstance(value, dict):
+        yield from tensors_in(list(value.values()))
+
+
+def graph(tensor: Any, limit: int = 200) -> list[tuple[str, list[tuple[int, int] | None]]]:
+    """The graph behind a tensor as plain data: nodes by name in the order first met, edges as (number of the node, index)."""
+    root = tensor.grad_fn
+    if root is None:
+        return []
+    order, numbers, described = [root], {root: 0}, []
+    for node in order:
+        if len(described) == limit:
+            break
+        edges: list[tuple[int, int] | None] = []
+        for next_node, index in node.next_functions:
+            if next_node is None:
+                edges.append(None)
+                continue
+            if next_node not in numbers:
+                numbers[next_node] = len(order)
+                order.append(next_node)
+            edges.append((numbers[next_node], index))
+        described.append((node.name().removeprefix("torch::autograd::"), edges))
+    return described
+
+
+def graphs_differ(actual: Any, expected: Any) -> str | None:
+    """Compares the class name of `grad_fn` and the graph behind it: names, edges and output numbers."""
+    one, two = type(actual.grad_fn).__name__, type(expected.grad_fn).__name__
+    if one != two:
+        return f"grad_fn is {one}, expected {two}"
+    if actual.output_nr != expected.output_nr:
+        return f"output_nr is {actual.output_nr}, expected {expected.output_nr}"
+    first, second = graph(actual), graph(expected)
+    return None if first == second else f"graph is {first}, expected {second}"
+
+
+def leading_words(message: str, count: int) -> str:
+    """The first words of the first line that says something, for comparison of error messages."""
+    return " ".join(message.split()[:count])
+
+
+def errors_differ(actual: BaseException | None, expected: BaseException, words: int = 4) -> str | None:
+    """Compares exception types and, where `words` is not zero, as many leading words of their messages."""
+    if actual is None:
+        return f"raised nothing, expected {type(expected).__name__}: {expected}"
+    if type(actual).__name__ != type(expected).__name__:
+        return f"raised {type(actual).__name__}: {actual}, expected {type(expected).__name__}: {expected}"
+    one, two = leading_words(str(actual), words), leading_words(str(expected), words)
+    return None if one == two else f"said {one!r}..., expected {two!r}..."

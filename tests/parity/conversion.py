@@ -1,0 +1,92 @@
+"""Carries tensors and arguments from PyTorch's sample inputs to either library, keeping strides, offsets and aliasing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy
+import torch
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What it takes to build one tensor again: its storage and the window on it."""
+
+    storage: numpy.ndarray
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    requires_grad: bool
+
+    def build(self, module: Any, *, requires_grad: bool | None = None) -> Any:
+        """A fresh leaf of `module` on its own copy of the storage."""
+        storage = self.storage.copy()
+        strides = tuple(stride * storage.itemsize for stride in self.strides)
+        array = numpy.lib.stride_tricks.as_strided(storage, self.shape, strides)
+        tensor = from_array(module, array)
+        return tensor.requires_grad_() if (self.requires_grad if requires_grad is None else requires_grad) else tensor
+
+
+def recipe(tensor: torch.Tensor) -> Recipe:
+    """The recipe of a PyTorch tensor."""
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    span = 0 if plain.numel() == 0 else 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
+    window = plain.as_strided((span,), (1,), plain.storage_offset())
+    return Recipe(to_array(window).copy(), tuple(plain.shape), plain.stride(), tensor.requires_grad)
+
+
+def from_array(module: Any, array: numpy.ndarray) -> Any:
+    """A tensor of `module` on the array's memory."""
+    if module is torch and array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.view(numpy.int16)).view(torch.bfloat16)
+    return module.from_numpy(array)
+
+
+def to_array(tensor: Any) -> numpy.ndarray:
+    """The tensor's values as an array, on the same memory where the library can."""
+    tensor = tensor.detach()
+    if isinstance(tensor, torch.Tensor):
+        tensor = tensor.resolve_conj().resolve_neg()
+        if tensor.dtype == torch.bfloat16:
+            return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+        if tensor._is_zerotensor():
+            return tensor.numpy(force=True)
+    return tensor.numpy()
+
+
+class Converter:
+    """Rebuilds arguments for one library. The same tensor met twice stays the same tensor."""
+
+    def __init__(self, module: Any, *, requires_grad: bool | None = None) -> None:
+        self.module = module
+        self.requires_grad = requires_grad
+        self._built: dict[int, tuple[torch.Tensor, Any]] = {}
+
+    @property
+    def tensors(self) -> list[Any]:
+        """Every tensor built so far, in the order it was met."""
+        return [built for _, built in self._built.values()]
+
+    def __call__(self, value: Any) -> Any:
+        match value:
+            case torch.Tensor():
+                return self._tensor(value)
+            case torch.Size():
+                return self.module.Size(value)
+            case tuple() | list():
+                return type(value)(self(item) for item in value)
+            case dict():
+                return {key: self(item) for key, item in value.items()}
+            case slice():
+                return slice(self(value.start), self(value.stop), self(value.step))
+            case torch.dtype() | torch.memory_format() | torch.layout():
+                return getattr(self.module, str(value).removeprefix("torch."))
+            case torch.device():
+                return self.module.device(str(value))
+            case _:
+                return value
+
+    def _tensor(self, tensor: torch.Tensor) -> Any:
+        if id(tensor) not in self._built:
+            needs = None if self.requires_grad is None else self.requires_grad and tensor.requires_grad
+            self._built[id(tensor)] = tensor, recipe(tensor).build(self.module, requires_grad=needs)
+        return self._built[id(tensor)][1]
