@@ -37,6 +37,12 @@ def product(a: Array, b: Array) -> Array:
 
 def mm(self: Array, mat2: Array) -> Array:
     """The product of two matrices."""
+    kind = self.dtype
+    if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
+        try:
+            return self.dot(mat2)
+        except ValueError:
+            pass  # the shapes do not fit: raise below, in PyTorch's words
     if self.ndim != 2 or mat2.ndim != 2:
         which = "self" if self.ndim != 2 else "mat2"
         raise RuntimeError(f"{which} must be a matrix")
@@ -44,10 +50,7 @@ def mm(self: Array, mat2: Array) -> Array:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
         )
-    if self.dtype is not mat2.dtype:
-        _same_types(self, mat2)
-    if self.dtype.char in _BLAS:
-        return self.dot(mat2)
+    _same_types(self, mat2)
     return product(self, mat2)
 
 

@@ -141,14 +141,21 @@ def infer_size(shape: Any, count: int) -> tuple[int, ...]:
 
 def view(self: Array, size: tuple[int, ...]) -> Array:
     """`self` with another shape on the same memory; RuntimeError where its strides do not allow it."""
-    shape = infer_size(size, self.size)
-    result = reshape_strides(self, shape)
-    if result is None:
-        raise RuntimeError(
-            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            "contiguous subspaces). Use .reshape(...) instead."
-        )
-    return result
+    try:
+        result = self.reshape(size)
+    except ValueError:
+        infer_size(size, self.size)
+        raise
+    base = result.base
+    if base is self or (base is not None and base is self.base):
+        return result
+    if self.size == 0:
+        infer_size(size, self.size)
+        return self.view().reshape(size)
+    raise RuntimeError(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+        "contiguous subspaces). Use .reshape(...) instead."
+    )
 
 
 def swapaxes(self: Array, dim0: int, dim1: int) -> Array:

@@ -12,7 +12,7 @@ tensors; the others are passed as they are. `grad_<input>` is the vector-Jacobia
 parameters name is what the node saves:
 
     grad             the gradient of the output (`grads`, a list, if there are several)
-    <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_geometry`: only that much of it
+    <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that much of it
     <parameter>      the value of a parameter that is not a tensor
     result           the output (`<name>` of one of several `outputs`)
     xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on

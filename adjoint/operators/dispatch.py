@@ -307,7 +307,7 @@ def saved_value(op: Operator, item: str, args: Any, tensors: Any) -> Any:
     name = item.removesuffix("_geometry")
     if name != item and name in op.kinds:
         return views.Geometry(tensors[name]._array)
-    for suffix in ("shape", "dtype"):
+    for suffix in ("shape", "dtype", "strides"):
         name = item.removesuffix(f"_{suffix}")
         if name != item and name in op.kinds:
             value = tensors[name]

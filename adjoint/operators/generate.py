@@ -255,7 +255,7 @@ def value_expression(op: Operator, item: str) -> str:
     name = item.removesuffix("_geometry")
     if name != item and name in op.kinds:
         return f"Geometry({name}_array)"
-    for suffix in ("shape", "dtype"):
+    for suffix in ("shape", "dtype", "strides"):
         name = item.removesuffix(f"_{suffix}")
         if name != item and name in op.kinds:
             return f"{name}_array.{suffix}" if op.kinds[name] == ARRAY else f"None if {name}_array is None else {name}_array.{suffix}"

@@ -248,7 +248,12 @@ def _batched(input, other, left, right):
 @public(namespace=None, method=("__matmul__",))
 def matmul_operator(input, other):
     """`input @ other`."""
-    return matmul(input, other) if hasattr(other, "_array") else NotImplemented
+    try:
+        if input._array.ndim == 2 == other._array.ndim:
+            return mm(input, other)
+    except AttributeError:
+        return NotImplemented
+    return matmul(input, other)
 
 
 @public(namespace="functional")

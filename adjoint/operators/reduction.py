@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels import moments, reduction, selection
+from ..kernels import moments, reduction, picking
 from ..kernels import view as view_kernels
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors, with_numpy_names
@@ -54,23 +54,21 @@ def element_count(shape, dim):
 # --- sum and mean ---------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=False, node="SumBackward0")
+@operator(kernel=reduction.sum, namespace=None, method=False, node="SumBackward0")
 class sum_all:
     """The sum of all elements."""
 
-    def forward(self: Array, *, dtype=None):
-        return reduction.sum(self, None, False, dtype and dtype.numpy)
+    def forward(self: Array, *, dtype=None): ...
 
     def grad_self(grad, self_shape, xp):
         return xp.expand(grad, self_shape)
 
 
-@operator(namespace=None, method=False, node="SumBackward1")
+@operator(kernel=reduction.sum, namespace=None, method=False, node="SumBackward1")
 class sum_dim:
     """The sum over some dimensions."""
 
-    def forward(self: Array, dim, keepdim=False, *, dtype=None):
-        return reduction.sum(self, dim, keepdim, dtype and dtype.numpy)
+    def forward(self: Array, dim, keepdim=False, *, dtype=None): ...
 
     def grad_self(grad, self_shape, dim, keepdim, xp):
         return xp.spread(grad, self_shape, dim, keepdim)
@@ -86,6 +84,7 @@ def sum(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
     """
     if names:
         return with_numpy_names(sum, names, input, dim, keepdim, dtype=dtype, out=out)
+    dtype = dtype and dtype.numpy
     if dim is None and not keepdim and out is None:
         return sum_all(input, dtype=dtype)
     return sum_dim(input, _dims(dim), keepdim, dtype=dtype, out=out)
@@ -96,23 +95,21 @@ def _dims(dim):
     return tuple(dim) if type(dim) is list else dim
 
 
-@operator(namespace=None, method=False, node="MeanBackward0")
+@operator(kernel=reduction.mean, namespace=None, method=False, node="MeanBackward0")
 class mean_all:
     """The mean of all elements."""
 
-    def forward(self: Array, *, dtype=None):
-        return reduction.mean(self, None, False, dtype and dtype.numpy)
+    def forward(self: Array, *, dtype=None): ...
 
     def grad_self(grad, self_shape, xp):
         return xp.expand(grad, self_shape) / element_count(self_shape, None)
 
 
-@operator(namespace=None, method=False, node="MeanBackward1")
+@operator(kernel=reduction.mean, namespace=None, method=False, node="MeanBackward1")
 class mean_dim:
     """The mean over some dimensions."""
 
-    def forward(self: Array, dim, keepdim=False, *, dtype=None):
-        return reduction.mean(self, dim, keepdim, dtype and dtype.numpy)
+    def forward(self: Array, dim, keepdim=False, *, dtype=None): ...
 
     def grad_self(grad, self_shape, dim, keepdim, xp):
         return xp.spread(grad, self_shape, dim, keepdim) / element_count(self_shape, dim)
@@ -123,6 +120,7 @@ def mean(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
     """The mean over `dim` (one or several), or of all elements, of a floating-point or complex tensor."""
     if names:
         return with_numpy_names(mean, names, input, dim, keepdim, dtype=dtype, out=out)
+    dtype = dtype and dtype.numpy
     if dim is None and not keepdim and out is None:
         return mean_all(input, dtype=dtype)
     return mean_dim(input, _dims(dim), keepdim, dtype=dtype, out=out)
@@ -151,24 +149,22 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 # --- product --------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=False, node="ProdBackward0")
+@operator(kernel=reduction.prod, namespace=None, method=False, node="ProdBackward0")
 class prod_all:
     """The product of all elements."""
 
-    def forward(self: Array, *, dtype=None):
-        return reduction.prod(self, None, False, dtype and dtype.numpy)
+    def forward(self: Array, *, dtype=None): ...
 
     def grad_self(grad, self, result, xp):
         flat = self.reshape((-1,))
         return (grad * xp.others_product(flat, 0).conj()).reshape(tuple(self.shape))
 
 
-@operator(namespace=None, method=False, node="ProdBackward1")
+@operator(kernel=reduction.prod, namespace=None, method=False, node="ProdBackward1")
 class prod_dim:
     """The product over one dimension."""
 
-    def forward(self: Array, dim, keepdim=False, *, dtype=None):
-        return reduction.prod(self, dim, keepdim, dtype and dtype.numpy)
+    def forward(self: Array, dim, keepdim=False, *, dtype=None): ...
 
     def grad_self(grad, self, result, dim, keepdim, xp):
         if len(self.shape) == 0:
@@ -181,6 +177,7 @@ def prod(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
     """The product over dimension `dim`, or of all elements; of integers in int64."""
     if names:
         return with_numpy_names(prod, names, input, dim, keepdim, dtype=dtype, out=out)
+    dtype = dtype and dtype.numpy
     if dim is None and out is None:
         return prod_all(input, dtype=dtype)
     return prod_dim(input, dim, keepdim, dtype=dtype, out=out)
@@ -220,23 +217,21 @@ class amin:
         return _shared(grad, self, result, None if dim == () else dim, keepdim, xp)
 
 
-@operator(namespace=None, method=False, node="MaxBackward1")
+@operator(kernel=reduction.amax, namespace=None, method=False, node="MaxBackward1")
 class max_all:
     """The largest of all elements."""
 
-    def forward(self: Array):
-        return reduction.amax(self)
+    def forward(self: Array): ...
 
     def grad_self(grad, self, result, xp):
         return _shared(grad, self, result, None, False, xp)
 
 
-@operator(namespace=None, method=False, node="MinBackward1")
+@operator(kernel=reduction.amin, namespace=None, method=False, node="MinBackward1")
 class min_all:
     """The smallest of all elements."""
 
-    def forward(self: Array):
-        return reduction.amin(self)
+    def forward(self: Array): ...
 
     def grad_self(grad, self, result, xp):
         return _shared(grad, self, result, None, False, xp)
@@ -277,7 +272,7 @@ class value_selecting_backward:
     """Zeros of `shape` with `input` at the `indices` along `dim` that a selection picked."""
 
     def forward(self: Array, shape, dim, indices: Array, keepdim):
-        return selection.value_selecting_backward(self, shape, dim, indices, keepdim)
+        return picking.value_selecting_backward(self, shape, dim, indices, keepdim)
 
     def grad_self(grad, dim, indices, keepdim, xp):
         return xp.selected_values(grad, dim, indices, keepdim)
@@ -288,7 +283,7 @@ class selected_values:
     """The elements at `indices` along `dim`."""
 
     def forward(self: Array, dim, indices: Array, keepdim):
-        return selection.selected_values(self, dim, indices, keepdim)
+        return picking.selected_values(self, dim, indices, keepdim)
 
     def grad_self(grad, self_shape, dim, indices, keepdim, xp):
         return xp.value_selecting_backward(grad, self_shape, dim, indices, keepdim)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels import counting, scan, selection, sorting
+from ..kernels import counting, scan, picking, sorting
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors
 from .return_types import return_type
@@ -24,7 +24,7 @@ class cumsum:
         return xp.reversed_cumsum(grad, dim)
 
 
-@public(namespace=None, on_arrays=selection.reversed_cumsum)
+@public(namespace=None, on_arrays=picking.reversed_cumsum)
 def reversed_cumsum(input, dim):
     """Sums of each element and all after it along `dim`."""
     return input if input._array.ndim == 0 else cumsum(input.flip((dim,)), dim).flip((dim,))
@@ -41,7 +41,7 @@ class cumprod:
         return xp.cumprod_backward(grad, self, result, dim)
 
 
-@public(namespace=None, on_arrays=selection.cumprod_backward)
+@public(namespace=None, on_arrays=picking.cumprod_backward)
 def cumprod_backward(grad, self, result, dim):
     """The gradient of `cumprod` in differentiable operations: a sum over all later products, each without the element."""
     if self._array.ndim == 0:
@@ -57,7 +57,7 @@ def cumprod_backward(grad, self, result, dim):
     return tensors.cat(parts, dim) if parts else tensors.zeros_like(self)
 
 
-@public(namespace=None, on_arrays=selection.others_product)
+@public(namespace=None, on_arrays=picking.others_product)
 def others_product(input, dim):
     """For each element the product of the others along `dim`."""
     size = input._array.shape[dim]
@@ -100,7 +100,7 @@ class add_at_selected:
     """Zeros of `shape` to which `input` is added at `indices` along `dim`."""
 
     def forward(self: Array, shape, dim, indices: Array):
-        return selection.add_at_selected(self, shape, dim, indices)
+        return picking.add_at_selected(self, shape, dim, indices)
 
     def grad_self(grad, dim, indices, xp):
         return xp.gathered(grad, dim, indices)
@@ -111,7 +111,7 @@ class gathered:
     """The elements at `indices` along `dim`."""
 
     def forward(self: Array, dim, indices: Array):
-        return selection.gathered(self, dim, indices)
+        return picking.gathered(self, dim, indices)
 
     def grad_self(grad, self_shape, dim, indices, xp):
         return xp.add_at_selected(grad, self_shape, dim, indices)

@@ -85,11 +85,11 @@ def view(input, *size, dtype=None):
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    if len(size) == 1 and isinstance(size[0], dtypes.dtype):
-        dtype = size[0]
+    if not size or isinstance(size[0], dtypes.dtype):
+        dtype = size[0] if size else dtype
     if dtype is not None:
         return view_dtype(input, dtype)
-    return view_shape(input, sizes_of(size, "view"))
+    return view_shape(input, size if type(size[0]) is int else sizes_of(size, "view"))
 
 
 @public(method=("view_as",), namespace=None)
@@ -123,7 +123,13 @@ def reshape(input, shape):
 @public(namespace=None, method=("reshape",))
 def reshape_method(input, *shape, **names):
     """The method of `adjoint.reshape`: sizes one by one or as a sequence."""
-    return reshape(input, names["shape"] if names else sizes_of(shape, "reshape", "shape"))
+    if names:
+        return reshape(input, names["shape"])
+    if len(shape) == 1 and type(shape[0]) is tuple:
+        shape = shape[0]
+    if input._array.flags.c_contiguous:
+        return view_shape(input, shape if shape and type(shape[0]) is int else sizes_of(shape, "reshape", "shape"))
+    return reshape(input, shape)
 
 
 @public(method=("reshape_as",), namespace=None)
