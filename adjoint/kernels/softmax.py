@@ -1,0 +1,175 @@
+"""Softmax, its logarithm, log-sum-exp, and their vector-Jacobian products.
+
+The largest element is subtracted first, so nothing overflows. A row that holds nan, or nothing but -inf, gives nan.
+Large arrays are worked through in tiles that stay in cache, by several threads; half types are computed in float32.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from numpy import asarray, ndarray
+
+from adjoint import dtypes
+from adjoint.kernels import reduction
+from adjoint.kernels.dimensions import Dims, normalize_dim, normalize_dims
+from adjoint.kernels.parallel import TILE_BYTES, parallel_rows
+from adjoint.kernels.precision import compute_dtype, is_floating, is_inexact, type_name, widen
+
+__all__ = ["log_softmax", "log_softmax_backward", "logsumexp", "softmax", "softmax_backward"]
+
+_LARGE = 1 << 14  # elements; smaller arrays are computed whole
+_NATIVE = "fd"
+
+_max: Any = numpy.maximum.reduce
+_sum: Any = numpy.add.reduce
+_exp, _log, _subtract, _multiply, _divide = numpy.exp, numpy.log, numpy.subtract, numpy.multiply, numpy.true_divide
+
+
+def softmax(x: ndarray, dim: int) -> ndarray:
+    """exp(x) divided by its sum along `dim`.
+
+    Raises:
+        IndexError: if `dim` is out of range.
+        NotImplementedError: if `x` is not floating-point.
+    """
+    if x.dtype.char in _NATIVE and 0 < x.size < _LARGE and -x.ndim <= dim < x.ndim:
+        result = _subtract(x, _max(x, dim, None, None, True))
+        _exp(result, result)
+        return _divide(result, _sum(result, dim, None, None, True), result)
+    return _along("softmax", _softmax_tile, x, dim)
+
+
+def _softmax_tile(x: ndarray, out: ndarray) -> None:
+    _subtract(x, _max(x, 1, None, None, True), out)
+    _exp(out, out)
+    _divide(out, row_sums(out), out)
+
+
+def log_softmax(x: ndarray, dim: int) -> ndarray:
+    """The logarithm of softmax: x less the logarithm of the sum of exp(x) along `dim`.
+
+    Raises:
+        IndexError: if `dim` is out of range.
+        NotImplementedError: if `x` is not floating-point.
+    """
+    if x.dtype.char in _NATIVE and 0 < x.size < _LARGE and -x.ndim <= dim < x.ndim:
+        result = _subtract(x, _max(x, dim, None, None, True))
+        total = _sum(_exp(result), dim, None, None, True)
+        return _subtract(result, _log(total, total), result)
+    return _along("log_softmax", _log_softmax_tile, x, dim)
+
+
+def _log_softmax_tile(x: ndarray, out: ndarray) -> None:
+    _subtract(x, _max(x, 1, None, None, True), out)
+    total = row_sums(_exp(out))
+    _subtract(out, _log(total, total), out)
+
+
+def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
+    """The gradient of softmax's input: result * (grad - sum(grad * result))."""
+    if result.dtype.char in _NATIVE and result.size < _LARGE and result.ndim:
+        product = _multiply(grad, result)
+        total = _sum(product, dim, None, None, True)
+        return _subtract(product, _multiply(result, total), product)
+    return _along("softmax_backward", _softmax_backward_tile, grad, dim, result)
+
+
+def _softmax_backward_tile(grad: ndarray, result: ndarray, out: ndarray) -> None:
+    _multiply(grad, result, out)
+    _subtract(out, _multiply(result, row_sums(out)), out)
+
+
+def log_softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
+    """The gradient of log_softmax's input: grad - exp(result) * sum(grad)."""
+    if result.dtype.char in _NATIVE and result.size < _LARGE and result.ndim:
+        probabilities = _exp(result)
+        _multiply(probabilities, _sum(grad, dim, None, None, True), probabilities)
+        return _subtract(grad, probabilities, probabilities)
+    return _along("log_softmax_backward", _log_softmax_backward_tile, grad, dim, result)
+
+
+def _log_softmax_backward_tile(grad: ndarray, result: ndarray, out: ndarray) -> None:
+    total = row_sums(grad)
+    _exp(result, out)
+    _multiply(out, total, out)
+    _subtract(grad, out, out)
+
+
+def row_sums(x: ndarray) -> ndarray:
+    """The sum over dimension 1, kept, of a tile of two dimensions or three."""
+    if x.ndim == 2 and x.shape[1] <= 4096:
+        return numpy.einsum("ij->i", x)[:, None]
+    return asarray(_sum(x, 1, None, None, True))
+
+
+def _along(name: str, tile: Callable[..., None], x: ndarray, dim: int, *others: ndarray) -> ndarray:
+    """Call `tile(x, *others, out)` for parts of the arrays in which dimension 1 is `dim`, whole."""
+    dim = normalize_dim(dim, x.ndim)
+    if not is_floating(x.dtype) and x.size:
+        kernel = f"{name}_lastdim_kernel_impl" if dim == max(x.ndim - 1, 0) else f"{name}_kernel_impl"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(x.dtype)}'")
+    result = numpy.empty(x.shape, x.dtype)
+    if x.size == 0:
+        return result
+    length = x.shape[dim] if x.ndim else 1
+    inner = math.prod(x.shape[dim + 1 :])
+    shape = (-1, length) if inner == 1 else (-1, length, inner)
+    arrays = [array.reshape(shape) for array in (x, *others)]
+    out = result.reshape(shape)
+    half = compute_dtype(x.dtype) != x.dtype
+
+    def work(where: Any) -> None:
+        parts = [array[where] for array in arrays]
+        if half:
+            rounded = numpy.empty(parts[0].shape, numpy.float32)
+            tile(*map(widen, parts), rounded)
+            out[where] = rounded
+        else:
+            tile(*parts, out[where])
+
+    columns_bytes = length * 4 * x.itemsize
+    if inner == 1 or columns_bytes * inner <= 4 * TILE_BYTES:
+        parallel_rows(lambda start, stop: work(slice(start, stop)), len(out), columns_bytes * inner // 2)
+    else:
+        # Too much for the cache in one block: tiles of columns, at least a cache line wide.
+        for block in range(len(out)):
+            row = slice(block, block + 1)
+            parallel_rows(
+                lambda start, stop, row=row: work((row, slice(None), slice(16 * start, 16 * stop))),  # type: ignore[misc]
+                -(-inner // 16),
+                16 * columns_bytes // 2,
+            )
+    return result
+
+
+def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
+    """log(sum(exp(x))) over `dim`, without overflow; integers are converted to the default floating-point type.
+
+    Raises:
+        IndexError: if `dim` is out of range.
+    """
+    if not is_inexact(x.dtype):
+        x = x.astype(dtypes.get_default_dtype().numpy)
+    dims = normalize_dims(dim, x.ndim)
+    if reduction.count(x.shape, dims) == 0:
+        shape = [1 if axis in dims else n for axis, n in enumerate(x.shape) if keepdim or axis not in dims]
+        return numpy.full(shape, -math.inf, x.dtype)
+    wide = widen(x)
+    largest = reduction.amax(wide.real, dims, True)
+    largest = numpy.where(numpy.isinf(largest), 0, largest)
+    if wide.size < _LARGE:
+        total = asarray(_sum(_exp(wide - largest), dims, None, None, True))
+    else:
+        total = reduction.sum(_exp_shifted(wide, largest), dims, True)
+    _log(total, out=total)
+    total += largest
+    return (total if keepdim else total.squeeze(dims)).astype(x.dtype, copy=False)
+
+
+def _exp_shifted(x: ndarray, shift: ndarray) -> ndarray:
+    shifted = numpy.subtract(x, shift, order="C")
+    flat = shifted.reshape(-1)
+    parallel_rows(lambda start, stop: _exp(flat[start:stop], flat[start:stop]), flat.size, flat.itemsize)
+    return shifted
