@@ -1,0 +1,41 @@
+"""Random numbers, bit for bit those that PyTorch's CPU generator gives from the same seed.
+
+A `Stream` is the generator's state. Samplers named with a trailing underscore fill an array that they are given, in
+the order of its memory, and return it; the others make an array. All take the stream first and hold its lock while
+they draw.
+
+>>> import numpy
+>>> stream = Stream(0)
+>>> rand(stream, (3,), numpy.dtype(numpy.float32))
+array([0.49625659, 0.7682218 , 0.08847743], dtype=float32)
+"""
+
+from .continuous import cauchy_, exponential_, log_normal_
+from .discrete import bernoulli, bernoulli_, dropout_mask, geometric_, multinomial, poisson
+from .integers import randint, random_, randperm
+from .mt19937 import DEFAULT_SEED, STATE_BYTES, Stream
+from .normal import normal, normal_, randn
+from .uniform import rand, uniform_
+
+__all__ = [
+    "DEFAULT_SEED",
+    "STATE_BYTES",
+    "Stream",
+    "bernoulli",
+    "bernoulli_",
+    "cauchy_",
+    "dropout_mask",
+    "exponential_",
+    "geometric_",
+    "log_normal_",
+    "multinomial",
+    "normal",
+    "normal_",
+    "poisson",
+    "rand",
+    "randint",
+    "randn",
+    "random_",
+    "randperm",
+    "uniform_",
+]

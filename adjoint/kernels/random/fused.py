@@ -1,0 +1,103 @@
+"""Multiplication and addition with one rounding, `a * b + c`, as the processors that PyTorch is compiled for do them.
+
+NumPy has no such operation. For float32 it is done in float64, where the product is exact; for float64 with the
+error-free transformations of Dekker (1971) and Knuth, and the rounding to odd of Boldo and Melquiond, "Emulation of a
+FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers, 2008.
+"""
+
+import math
+
+import numpy
+from numpy import ndarray
+
+__all__ = ["fma32", "fma64"]
+
+LOW_BITS = 0x1FFFFFFF
+"""The bits of a float64 that rounding to float32 drops."""
+
+MIDPOINT = 0x10000000
+"""What those bits are halfway between two float32 numbers."""
+
+
+def fma32(a: ndarray, b: float, c: float) -> ndarray:
+    """`a * b + c` rounded once, a float32 array. `a` is of float64, and overwritten; all three hold float32 numbers."""
+    a *= b  # exact: 24 bits times 24 bits
+    if c == 0.0:
+        a += c  # makes -0.0 positive, as fused arithmetic does
+        return a.astype(numpy.float32)
+    total = a + c
+    narrow = total.astype(numpy.float32)
+    halfway = (total.view(numpy.int64) & LOW_BITS) == MIDPOINT
+    if halfway.any():  # the first rounding may have hidden on which side the exact sum lies
+        products, totals = a[halfway], total[halfway]
+        error = _sum_error(products, c, totals)
+        direction = numpy.where(error == 0, totals, numpy.copysign(numpy.inf, error))
+        narrow[halfway] = numpy.nextafter(totals, direction).astype(numpy.float32)
+    return narrow
+
+
+def _sum_error(a: ndarray, b: float | ndarray, total: ndarray) -> ndarray:
+    """What `total`, which is `a + b` rounded, falls short of the exact sum (Knuth's TwoSum)."""
+    back = total - a
+    error: ndarray = a - (total - back)
+    error += b - back
+    return error
+
+
+def fma64(a: ndarray, b: float, c: float) -> ndarray:
+    """`a * b + c` rounded once, for a float64 array `a` (a subnormal result may be rounded twice)."""
+    if c == 0.0 or not (math.isfinite(b) and math.isfinite(c)):
+        product: ndarray = a * b
+        return product + c  # -0.0 becomes positive, as in fused arithmetic
+    scale = _power_of_two(b, c)
+    if scale != 1.0:
+        result: ndarray = fma64(a, b / scale, c / scale) * scale
+        return result
+    high, low = _product(a, b)
+    top = low + c
+    top_error = _sum_error(low, c, top)
+    total = high + top
+    total_error = _sum_error(high, top, total)
+    total += _odd_sum(top_error, total_error)
+    return total
+
+
+def _power_of_two(b: float, c: float) -> float:
+    """A factor to take out of `b` and `c` so that no intermediate result overflows or underflows; mostly 1."""
+    exponent = math.frexp(max(abs(b), abs(c)))[1]
+    return 1.0 if -400 < exponent < 900 else 2.0**exponent if exponent < 1024 else 2.0**1023
+
+
+def _product(a: ndarray, b: float) -> tuple[ndarray, ndarray]:
+    """`a * b` exactly, as a rounded product and its error (Dekker)."""
+    b_high, b_low = _split_number(b)
+    a_high = a * 134217729.0
+    a_high -= a_high - a
+    a_low = a - a_high
+    product = a * b
+    error = a_high * b_high
+    error -= product
+    a_high *= b_low
+    error += a_high
+    error += a_low * b_high
+    a_low *= b_low
+    error += a_low
+    return product, error
+
+
+def _split_number(x: float) -> tuple[float, float]:
+    """`x` as a sum of two numbers of 26 bits (Veltkamp)."""
+    scaled = x * 134217729.0
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def _odd_sum(a: ndarray, b: ndarray) -> ndarray:
+    """`a + b`; if not exact, the neighbour whose last bit is 1, so that a later rounding goes the right way."""
+    total: ndarray = a + b
+    error = _sum_error(a, b, total)
+    bits = total.view(numpy.int64)
+    inexact_and_even = (error != 0) & (bits & 1 == 0)
+    toward_zero = (error < 0) != (total < 0)
+    bits += numpy.where(inexact_and_even, numpy.where(toward_zero, -1, 1), 0)
+    return total

@@ -1,0 +1,197 @@
+"""The generator that all random numbers come from: the Mersenne Twister, in the very state that PyTorch keeps it in.
+
+Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed uniform pseudorandom number generator",
+1998. NumPy's implementation produces the words; seeds, the layout of the state and the remembered normal number are
+PyTorch's.
+"""
+
+import operator
+import os
+import threading
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+__all__ = ["DEFAULT_SEED", "STATE_BYTES", "Stream"]
+
+DEFAULT_SEED = 67280421310721
+"""The seed of a generator that was given none."""
+
+STATE = numpy.dtype(
+    [
+        ("seed", "<u8"),
+        ("left", "<i4"),  # how many words remain before the next twist, plus one
+        ("seeded", "<i4"),
+        ("next", "<u8"),  # the index of the next word; 0 before the first twist
+        ("words", "<u8", (624,)),
+        ("unused", "<f8"),
+        ("normal", "<f8"),  # the second number of a Box-Muller pair, not handed out yet
+        ("also_unused", "<f8"),
+        ("has_normal", "<i4"),
+        ("padding", "<i4"),
+        ("float_normal", "<f4"),  # kept, but no sampler reads it
+        ("has_float_normal", "<i4"),
+    ]
+)
+STATE_BYTES = STATE.itemsize
+
+TWIST = 624
+"""How many words one twist of the state makes."""
+
+BULK = 2048
+"""From this many words on, the call that is slower to start and fills 32-bit memory wins."""
+
+
+class Stream:
+    """A stream of random words, and the lock that a sampler holds while it draws several.
+
+    Methods that draw do not take the lock themselves: hold `lock` around them, so that a sample is consecutive words
+    of the stream however many threads share it.
+    """
+
+    __slots__ = ("_bulk", "_engine", "_float_normal", "_seed", "lock", "normal")
+
+    def __init__(self, seed: int = DEFAULT_SEED) -> None:
+        self.lock = threading.RLock()
+        self._engine: Any = None  # made when first drawn from: `import numpy` leaves NumPy's own generators out
+        self._bulk: Any = None
+        self._seed = seed
+        self._forget_normals()
+
+    def _forget_normals(self) -> None:
+        self.normal: float | None = None
+        """The second number of a Box-Muller pair, which the next scalar draw hands out."""
+        self._float_normal = (0.0, 0)
+
+    # --- seeding --------------------------------------------------------------------------------------------------
+
+    @property
+    def initial_seed(self) -> int:
+        """The seed last given, in [0, 2**64)."""
+        return self._seed
+
+    def manual_seed(self, seed: int) -> None:
+        """Start the stream over from `seed`; a negative one counts back from 2**64. The low 32 bits decide the words.
+
+        Raises:
+            ValueError: if `seed` is outside [-2**63, 2**64).
+        """
+        seed = operator.index(seed)
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        with self.lock:
+            self._seed = seed % 2**64
+            self._forget_normals()
+            if self._engine is not None:
+                self._bulk.seed(self._seed & 0xFFFFFFFF)
+
+    def seed(self) -> int:
+        """Start over from a seed that the operating system chooses, and return it."""
+        seed = int.from_bytes(os.urandom(8), "little")
+        self.manual_seed(seed)
+        return seed
+
+    def _start(self) -> Any:
+        """The source of words, made when first needed."""
+        with self.lock:
+            if self._engine is None:
+                from numpy import random
+
+                engine = random.MT19937(0)
+                self._bulk = random.RandomState(engine)
+                self._bulk.seed(self._seed & 0xFFFFFFFF)
+                self._engine = engine
+        return self._engine
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def get_state(self) -> ndarray:
+        """The whole state as 5056 bytes, a `uint8` array of shape (5056,), laid out as `torch.get_rng_state()` is."""
+        record = numpy.zeros(1, STATE)
+        with self.lock:
+            engine = (self._engine or self._start()).state["state"]
+            words, position = engine["key"], engine["pos"]
+            if position == TWIST and _is_freshly_seeded(words):
+                position = 0
+            record["seed"] = self._seed
+            record["left"] = TWIST + 1 - position if position else 1
+            record["seeded"] = 1
+            record["next"] = position
+            record["words"] = words
+            if self.normal is not None:
+                record["normal"] = self.normal
+                record["has_normal"] = 1
+            record["float_normal"], record["has_float_normal"] = self._float_normal
+        return record.view(numpy.uint8)
+
+    def set_state(self, state: ndarray) -> None:
+        """Continue from a state that `get_state` (or PyTorch's) returned.
+
+        Raises:
+            TypeError: if `state` is not an array of uint8.
+            RuntimeError: if it is not contiguous, is of another size, or describes no state of MT19937.
+        """
+        if state.dtype != numpy.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if not state.flags.c_contiguous:
+            raise RuntimeError("RNG state must be contiguous")
+        if state.size != STATE_BYTES:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be "
+                f"{state.size}"
+            )
+        record = numpy.frombuffer(state.tobytes(), STATE)[0]
+        position, left = int(record["next"]), int(record["left"])
+        consistent = left == 1 if position == 0 else left + position == TWIST + 1
+        if not record["seeded"] or position > TWIST or not consistent:
+            raise RuntimeError("Invalid mt19937 state")
+        with self.lock:
+            key = record["words"].astype(numpy.uint32)
+            (self._engine or self._start()).state = {
+                "bit_generator": "MT19937",
+                "state": {"key": key, "pos": position or TWIST},
+            }
+            self._seed = int(record["seed"])
+            self.normal = float(record["normal"]) if record["has_normal"] else None
+            self._float_normal = (float(record["float_normal"]), int(record["has_float_normal"]))
+
+    def clone(self) -> "Stream":
+        """A stream of its own that continues as this one would."""
+        new = Stream()
+        new.set_state(self.get_state())
+        return new
+
+    # --- drawing --------------------------------------------------------------------------------------------------
+
+    def words32(self, n: int) -> ndarray:
+        """The next `n` words of 32 bits, as a new array of some unsigned type at least that wide."""
+        engine = self._engine or self._start()
+        if n < BULK:
+            words: ndarray = engine.random_raw(n)
+            return words
+        bulk: ndarray = self._bulk.randint(0, 2**32, n, numpy.uint32)
+        return bulk
+
+    def words64(self, n: int) -> ndarray:
+        """The next `n` words of 64 bits, each of two words of the stream, the high half first; a new `uint64` array."""
+        engine = self._engine or self._start()
+        if n < BULK:
+            halves = engine.random_raw(2 * n)
+            words: ndarray = halves[::2] << 32
+            words |= halves[1::2]
+            return words
+        bulk: ndarray = self._bulk.randint(0, 2**64, n, numpy.uint64)
+        return bulk
+
+    def double(self) -> float:
+        """The next number in [0, 1) of 53 random bits, the low bits of a word of 64."""
+        word = (self._engine or self._start()).random_raw
+        bits: int = (word() << 32 | word()) & 0x1FFFFFFFFFFFFF
+        return bits * 2.0**-53
+
+
+def _is_freshly_seeded(words: ndarray) -> bool:
+    """Whether `words` are what seeding leaves, which the first twist replaces: the recurrence of `init_genrand`."""
+    first = int(words[0])
+    return int(words[1]) == (1812433253 * (first ^ first >> 30) + 1) % 2**32

@@ -1,0 +1,196 @@
+"""The generators that random tensors are drawn from, and the default one's seed and state.
+
+A `Generator` wraps a stream of `kernels.random`; what is drawn from it lives in `operators`.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+
+from .device import cpu
+from .device import device as device_class
+from .kernels.random import Stream
+from .tensor import Tensor, wrap
+
+__all__ = [
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
+
+
+class Generator:
+    """A source of random numbers: the same numbers, for the same seed, as PyTorch's generator for the CPU.
+
+    Any number of threads may draw from one generator; each sample is a run of consecutive numbers.
+
+    Args:
+        device: the device to draw for; the CPU only.
+
+    Raises:
+        RuntimeError: for other devices.
+
+    >>> import adjoint as torch
+    >>> torch.rand(2, generator=torch.Generator().manual_seed(0))
+    tensor([0.4963, 0.7682])
+    """
+
+    __slots__ = ("__weakref__", "_stream")
+
+    def __init__(self, device: "device_class | str | int | None" = cpu) -> None:
+        if device is not None and device is not cpu:
+            _check_device(device)
+        self._stream = Stream()
+
+    @property
+    def device(self) -> device_class:
+        """Where the numbers are drawn."""
+        return cpu
+
+    def manual_seed(self, seed: int, /) -> "Generator":
+        """Start over from `seed`, an int in [-2**63, 2**64), and return the generator.
+
+        A negative seed counts back from 2**64.
+
+        Raises:
+            RuntimeError: if `seed` is not an int.
+            ValueError: if it is out of range.
+        """
+        kind: type = type(seed)
+        if issubclass(kind, numpy.integer):
+            raise TypeError("an integer is required")
+        if not issubclass(kind, int) or kind is bool:
+            raise RuntimeError(f"manual_seed expected a long, but got {kind.__name__}")
+        self._stream.manual_seed(seed)
+        return self
+
+    def seed(self) -> int:
+        """Start over from a seed that cannot be foreseen, and return it."""
+        return self._stream.seed()
+
+    def initial_seed(self) -> int:
+        """The seed last given, a number in [0, 2**64)."""
+        return self._stream.initial_seed
+
+    def get_state(self) -> Tensor:
+        """The state as a tensor of bytes that PyTorch's generators accept too."""
+        return wrap(self._stream.get_state())
+
+    def set_state(self, new_state: Tensor, /) -> None:
+        """Continue from a state that `get_state`, here or in PyTorch, returned.
+
+        Raises:
+            TypeError: if `new_state` is not a tensor of dtype `uint8`.
+            RuntimeError: if it is not the state of a generator for the CPU.
+        """
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        self._stream.set_state(new_state._array)
+
+    def clone_state(self) -> "Generator":
+        """A generator of its own that continues as this one would."""
+        return _from_stream(self._stream.clone())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_state, (self.get_state(),)
+
+    def __copy__(self) -> "Generator":
+        return self.clone_state()
+
+    def __deepcopy__(self, memo: object) -> "Generator":
+        return self.clone_state()
+
+
+def _check_device(device: object) -> None:
+    if not isinstance(device, (device_class, str, int)):
+        raise TypeError(f"Generator(): argument 'device' must be torch.device, not {type(device).__name__}")
+    kind = device_class(device).type
+    if kind == "cuda":
+        raise RuntimeError("Cannot get CUDA generator without ATen_cuda library.")
+    if kind != "cpu":
+        raise RuntimeError(f"{kind.upper()} device type not an accelerator.")
+
+
+def _from_stream(stream: Stream) -> Generator:
+    generator = object.__new__(Generator)
+    generator._stream = stream
+    return generator
+
+
+def _from_state(state: Tensor) -> Generator:
+    generator = Generator()
+    generator.set_state(state)
+    return generator
+
+
+default_generator = Generator()
+"""The generator drawn from where none is given."""
+
+
+def manual_seed(seed: Any) -> Generator:
+    """Start the default generator over from `seed`, anything that `int` accepts, and return it.
+
+    Raises:
+        ValueError: if it is outside [-2**63, 2**64).
+
+    >>> import adjoint as torch
+    >>> generator = torch.manual_seed(0)
+    >>> torch.rand(2)
+    tensor([0.4963, 0.7682])
+    """
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Start the default generator over from a seed that cannot be foreseen, and return it."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed last given to the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The default generator's state, a tensor of 5056 bytes."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Let the default generator continue from a state that `get_rng_state` returned; see `Generator.set_state`."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(
+    devices: Iterable[Any] | None = None, enabled: bool = True, *, device_type: str | None = None
+) -> Iterator[None]:
+    """Within the block draw what comes next; after it, go on as if nothing had been drawn.
+
+    Args:
+        devices: accelerators whose generators to fork too; there are none, so it must be empty.
+        enabled: whether to do anything.
+        device_type: the kind of `devices`; `'meta'` has no generator, and nothing is forked.
+
+    Raises:
+        AssertionError: if `devices` names any.
+        RuntimeError: if `device_type` names no device.
+    """
+    kind = "cuda" if device_type is None else device_class(device_type).type
+    if not enabled or kind == "meta":
+        yield
+        return
+    if kind != "cpu" and devices is not None and list(devices):
+        raise AssertionError(f"Torch not compiled with {kind.upper()} enabled")
+    state = default_generator._stream.get_state()
+    try:
+        yield
+    finally:
+        default_generator._stream.set_state(state)
