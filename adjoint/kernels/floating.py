@@ -6,6 +6,7 @@ is ten times cheaper, and `errstate` remains the way where a future NumPy has it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -33,3 +34,9 @@ except ImportError:  # pragma: no cover
     def restore(token: Any) -> None:
         """Turn the warnings back to what they were."""
         numpy.seterr(**token)
+
+
+def silent(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a kernel that cannot give rise to warnings, so that nobody turns them off for it."""
+    function.silent = True  # type: ignore[attr-defined]
+    return function

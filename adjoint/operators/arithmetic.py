@@ -109,19 +109,3 @@ class div:
 def rtruediv(input, other):
     """`other / input`, as PyTorch computes it: by the reciprocal."""
     return input.reciprocal() * other
-
-
-@unary(numpy.reciprocal)
-class reciprocal:
-    """`1 / input`, elementwise."""
-
-    def grad_self(grad, result):
-        return -grad * (result * result).conj()
-
-
-@unary(numpy.negative, promote=None, dunder="__neg__", alias=("negative",))
-class neg:
-    """`-input`, elementwise."""
-
-    def grad_self(grad):
-        return -grad

@@ -104,7 +104,7 @@ def lazy_function(op: Operator, variant: str, name: str) -> Callable[..., Any]:
 def _node_class_maker(op: Operator) -> Callable[[], type[Node]]:
     def make() -> type[Node]:
         namespace = dict(_BASE, OP=op, joint=op.joint)
-        namespace.update({f"grad_{name}": formula for name, formula in op.formulas.items()})
+        namespace.update({f"vjp_{name}": formula for name, formula in op.formulas.items()})
         return generate.node_class(op, namespace)
 
     return make
@@ -155,12 +155,14 @@ def operator(
                 setattr(Tensor, f"{name}_", changing)
                 if namespace is not None and f"{name}_" in _PUBLIC_INPLACE:
                     PUBLIC[namespace][f"{name}_"] = changing
-            if dunder is not None:
-                setattr(Tensor, dunder.replace("__", "__i", 1), changing)
+            if dunder in _AUGMENTED:
+                setattr(Tensor, dunder.replace("__", "__i", 1), changing)  # type: ignore[union-attr]
         return function
 
     return declare
 
+
+_AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()}
 
 _PUBLIC_INPLACE = {
     f"{name}_"

@@ -290,7 +290,7 @@ def backward_source(op: Operator, recorded: bool) -> str:
     else:
         terms = []
         for index, (name, formula) in enumerate(op.formulas.items()):
-            term = f"grad_{name}({formula_arguments(formula, {'xp': xp})})"
+            term = f"vjp_{name}({formula_arguments(formula, {'xp': xp})})"
             terms.append(f"{term} if edges[{index}] is not None else None" if several else term)
         if op.sequence is not None:
             lines.append(f"    return {terms[0]}")

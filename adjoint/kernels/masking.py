@@ -1,0 +1,135 @@
+"""Choosing between elements: by a condition, by order, by bounds.
+
+What is not chosen leaves no trace, not even as `0 * inf`: a mask is never multiplied with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..dtypes import Rank, from_numpy, promote, scalar_dtype
+from .floating import silent
+from .constants import ZERO, typed
+from .pointwise import refuse
+
+Array = numpy.ndarray[Any, Any]
+
+_LARGE = 1 << 13
+_BITS = {4: numpy.dtype(numpy.int32), 8: numpy.dtype(numpy.int64)}
+_INT8 = numpy.dtype(numpy.int8)
+_ONE = numpy.ones((), _INT8)
+_BOOL = numpy.dtype(bool)
+
+
+def common_dtype(*values: Any) -> numpy.dtype[Any]:
+    """The dtype that arrays and numbers have in common; numbers count as little as `dtypes.promote` lets them."""
+    operands = []
+    for value in values:
+        if isinstance(value, numpy.ndarray):
+            operands.append((from_numpy(value.dtype), Rank.DIMENSIONED if value.ndim else Rank.ZERO_DIM))
+        elif value is not None:
+            operands.append((scalar_dtype(value), Rank.SCALAR))
+    return promote(tuple(operands)).numpy
+
+
+# --- by a condition -------------------------------------------------------------------------------------------
+
+
+def where(condition: Array, self: Array, other: Array) -> Array:
+    """`self` where `condition`, elsewhere `other`.
+
+    Raises:
+        RuntimeError: if the condition is neither bool nor uint8.
+    """
+    if condition.dtype is not _BOOL:
+        if condition.dtype != numpy.uint8:
+            raise RuntimeError(
+                "where expected condition to be a boolean tensor, but got a tensor with dtype "
+                f"{from_numpy(condition.dtype).scalar_type}"
+            )
+        condition = condition.astype(bool)
+    if self.dtype is not other.dtype:
+        dtype = common_dtype(self, other)
+        self, other = self.astype(dtype), other.astype(dtype)
+    return numpy.where(condition, self, other)
+
+
+@silent
+def zero_where(self: Array, mask: Array) -> Array:
+    """`self`, but 0 where `mask`."""
+    if type(mask) is not numpy.ndarray or type(self) is not numpy.ndarray or mask.shape != self.shape:
+        return numpy.where(mask, ZERO[self.dtype], self)
+    bits = _BITS.get(self.itemsize)
+    if mask.size < _LARGE or bits is None or not (mask.flags.c_contiguous and self.flags.c_contiguous):
+        result = self.copy("K")
+        numpy.putmask(result, mask, ZERO[result.dtype])
+        return result
+    # Branches mispredict on random masks: ten times faster is to mask the bits, by 0 and -1 (all ones).
+    keep = numpy.subtract(mask.view(_INT8), _ONE)
+    return (self.view(bits) & keep).view(self.dtype)  # type: ignore[no-any-return]
+
+
+def heaviside(self: Array, values: Array) -> Array:
+    """0 where `self` is negative or nan, 1 where it is positive, `values` where it is 0."""
+    if self.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    if self.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    zero = ZERO[self.dtype]
+    return numpy.where(self == zero, values, (self > zero).astype(self.dtype))
+
+
+# --- by order -------------------------------------------------------------------------------------------------
+
+
+def _extremum(name: str, ufunc: Any, wording: str) -> Any:
+    def kernel(self: Array, other: Array) -> Array:
+        if self.dtype.kind == "c":
+            raise RuntimeError(wording.format(name))
+        return ufunc(self, other)  # type: ignore[no-any-return]
+
+    kernel.__name__ = kernel.__qualname__ = name
+    kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
+    return kernel
+
+
+maximum = _extremum("maximum", numpy.maximum, "{} not implemented for complex tensors.")
+minimum = _extremum("minimum", numpy.minimum, "{} not implemented for complex tensors.")
+fmax = _extremum("fmax", numpy.fmax, "{} not implemented for complex tensors.")
+fmin = _extremum("fmin", numpy.fmin, "{} not implemented for complex tensors.")
+
+
+# --- by bounds ------------------------------------------------------------------------------------------------
+
+
+@silent
+def clamp(self: Array, min: Any = None, max: Any = None) -> Array:  # noqa: A002  (PyTorch's names)
+    """`self` limited to `[min, max]`, which are numbers, arrays, or None; `max` wins where `min` is greater."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if self.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    dtype = common_dtype(self, min, max)
+    if dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    if dtype.kind == "b":
+        raise refuse("clamp_scalar_cpu", numpy.zeros((), dtype))
+    if self.dtype != dtype:
+        self = self.astype(dtype)
+    if min is not None:
+        self = numpy.maximum(self, _bound(min, dtype))
+    return self if max is None else numpy.minimum(self, _bound(max, dtype))
+
+
+def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:
+    return bound.astype(dtype, copy=False) if isinstance(bound, numpy.ndarray) else typed(bound, dtype)
+
+
+@silent
+def inside(self: Array, min: Any = None, max: Any = None) -> Array:  # noqa: A002  (PyTorch's names)
+    """Whether `self` is in `[min, max]`, bounds included."""
+    if min is None:
+        return self <= max  # type: ignore[no-any-return]
+    return (self >= min) if max is None else (self >= min) & (self <= max)  # type: ignore[no-any-return]

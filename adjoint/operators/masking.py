@@ -1,0 +1,294 @@
+"""Choosing between elements: `where`, `clamp`, `minimum` and `maximum`, and the masks their derivatives need."""
+
+from __future__ import annotations
+
+import numpy
+
+from .. import dtypes
+from ..dtypes import Rank
+from ..kernels import masking as kernels
+from ..tensor import Tensor
+from .build import binary, operator, public, tensors
+from .constants import NUMBERS, constant
+from .dispatch import constant_tensor
+
+# ruff: noqa: D101, N801, F821, A001, A002  (declarations are named as the functions they become)
+
+
+@operator(kernel=kernels.zero_where, namespace=None, method=(), node="MaskedFillBackward0")
+class zero_where:
+    """`input`, but 0 where `mask`."""
+
+    def forward(self: Array, mask: Array): ...
+
+    def grad_self(grad, mask, xp):
+        return xp.zero_where(grad, mask)
+
+
+# --- by a condition -------------------------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.where, namespace=None, method=(), node="WhereBackward0")
+class select_where:
+    """`input` where `condition`, elsewhere `other`."""
+
+    def forward(condition: Array, self: Array, other: Array): ...
+
+    def grad_self(grad, condition, xp):
+        return xp.zero_where(grad, xp.logical_not(condition))
+
+    def grad_other(grad, condition, xp):
+        return xp.zero_where(grad, xp.eq(condition, True))
+
+
+def _operand(value, other):
+    """`value`, a tensor or a number, as a tensor of the dtype that a result with `other` has."""
+    if isinstance(value, Tensor):
+        return value
+    if type(value) in NUMBERS:
+        value = constant(value, other)
+        if isinstance(value, Tensor):
+            return value
+    if isinstance(other, Tensor):
+        rank = Rank.DIMENSIONED if other._array.ndim else Rank.ZERO_DIM
+        operands = ((other.dtype, rank), (dtypes.scalar_dtype(value), Rank.SCALAR))
+    else:
+        operands = ((dtypes.scalar_dtype(value), Rank.SCALAR), (dtypes.scalar_dtype(other), Rank.SCALAR))
+    return constant_tensor(value, dtypes.promote(operands))
+
+
+@public(on_arrays=kernels.where)
+def where(condition, input=None, other=None, *, out=None, **names):
+    """`input` where `condition`, elsewhere `other`; with `condition` alone, the indices where it holds.
+
+    `input` and `other` are tensors or numbers.
+
+    >>> import adjoint as torch
+    >>> x = torch.tensor([-1.0, 2.0])
+    >>> torch.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    if names:
+        input, other = names.pop("self", names.pop("x", input)), names.pop("x2", other)
+    if input is None and other is None:
+        return tensors.nonzero(condition, as_tuple=True)
+    input, other = _operand(input, other), _operand(other, input)
+    return select_where(condition, input, other, out=out)
+
+
+@public(namespace=None, method=("where",))
+def where_method(input, condition, other):
+    """`input` where `condition`, elsewhere `other`."""
+    return where(condition, input, other)
+
+
+@operator(kernel=kernels.heaviside, node="NotImplemented", inplace=True)
+class heaviside:
+    """0 where `input` is negative, 1 where it is positive, `values` where it is 0."""
+
+    def forward(self: Array, values: Array): ...
+
+    def grad_self(grad):
+        raise RuntimeError("derivative for aten::heaviside is not implemented")
+
+    def grad_values(grad):
+        raise RuntimeError("derivative for aten::heaviside is not implemented")
+
+
+# --- by order -------------------------------------------------------------------------------------------------
+
+
+@binary(kernels.maximum, simple=numpy.maximum, fast="float", inplace=False)
+class maximum:
+    """The greater of two elements; nan if one is. Where they are equal each gets half of the gradient.
+
+    >>> import adjoint as torch
+    >>> torch.maximum(torch.tensor([1.0, 5.0]), torch.tensor([3.0, 4.0]))
+    tensor([3., 5.])
+    """
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
+
+    def grad_other(grad, self, other, xp):
+        return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
+
+
+@binary(kernels.minimum, simple=numpy.minimum, fast="float", inplace=False)
+class minimum:
+    """The smaller of two elements; nan if one is. Where they are equal each gets half of the gradient."""
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
+
+    def grad_other(grad, self, other, xp):
+        return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
+
+
+@binary(kernels.fmax, simple=numpy.fmax, fast="float", inplace=False)
+class fmax:
+    """The greater of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(grad, xp.logical_not((self >= other) | xp.isnan(other)))
+
+    def grad_other(grad, self, other, xp):
+        return xp.zero_where(grad, (self >= other) | xp.isnan(other))
+
+
+@binary(kernels.fmin, simple=numpy.fmin, fast="float", inplace=False)
+class fmin:
+    """The smaller of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(grad, xp.logical_not((self <= other) | xp.isnan(other)))
+
+    def grad_other(grad, self, other, xp):
+        return xp.zero_where(grad, (self <= other) | xp.isnan(other))
+
+
+# --- by bounds ------------------------------------------------------------------------------------------------
+
+
+def _is_inside(self, min, max):
+    """Whether `self` is within the bounds, on tensors as `kernels.inside` on arrays."""
+    if min is None:
+        return self <= max
+    return self >= min if max is None else (self >= min) & (self <= max)
+
+
+public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
+
+
+@operator(kernel=kernels.clamp, namespace=None, method=(), inplace=True, node="ClampBackward1")
+class clamp_to_numbers:
+    """`input` limited to the interval between two numbers."""
+
+    def forward(self: Array, min=None, max=None): ...
+
+    def grad_self(grad, self, min, max, xp):
+        return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, max)))
+
+
+@operator(kernel=kernels.clamp, namespace=None, method=(), inplace=True, node="ClampBackward0")
+class clamp_to_tensors:
+    """`input` limited to the intervals between two tensors."""
+
+    def forward(self: Array, min: Array | None = None, max: Array | None = None): ...
+
+    def grad_self(grad, self, min, max, xp):
+        return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, max)))
+
+    def grad_min(grad, self, min, max, xp):
+        counts = self < min if max is None else (self < min) & (min < max)
+        return xp.zero_where(grad, xp.logical_not(counts))
+
+    def grad_max(grad, self, min, max, xp):
+        counts = self > max if min is None else (self > max) | (max < min)
+        return xp.zero_where(grad, xp.logical_not(counts))
+
+
+def _bounds(input, min, max):
+    """The operator for such bounds, and the bounds as it takes them."""
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        return clamp_to_numbers, min, max
+    min, max = (None if bound is None else _operand(bound, input) for bound in (min, max))
+    return clamp_to_tensors, min, max
+
+
+@public(method=True, alias=("clip",))
+def clamp(input, min=None, max=None, *, out=None):
+    """`input` limited to `[min, max]`, numbers or tensors; at the bounds the gradient passes.
+
+    >>> import adjoint as torch
+    >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+
+    Raises:
+        RuntimeError: if neither bound is given.
+    """
+    if type(min) is not Tensor and type(max) is not Tensor and out is None:
+        return clamp_to_numbers(input, min, max)
+    function, min, max = _bounds(input, min, max)
+    return function(input, min, max, out=out)
+
+
+@public(method=("clamp_", "clip_"), alias=("clip_",))
+def clamp_(input, min=None, max=None):
+    """`clamp` in place."""
+    function, min, max = _bounds(input, min, max)
+    return function.inplace(input, min, max)
+
+
+@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward0")
+class clamp_min_to_number:
+    """`input`, but at least a number."""
+
+    def forward(self: Array, min):
+        return kernels.clamp(self, min)
+
+    def grad_self(grad, self, min, xp):
+        return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, None)))
+
+
+@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward1")
+class clamp_min_to_tensor:
+    """`input`, but at least `min`."""
+
+    def forward(self: Array, min: Array):
+        return kernels.clamp(self, min)
+
+    def grad_self(grad, self, min, xp):
+        return xp.zero_where(grad, xp.logical_not(self >= min))
+
+    def grad_min(grad, self, min, xp):
+        return xp.zero_where(grad, xp.logical_not(self < min))
+
+
+@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward0")
+class clamp_max_to_number:
+    """`input`, but at most a number."""
+
+    def forward(self: Array, max):
+        return kernels.clamp(self, None, max)
+
+    def grad_self(grad, self, max, xp):
+        return xp.zero_where(grad, xp.logical_not(xp.inside(self, None, max)))
+
+
+@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward1")
+class clamp_max_to_tensor:
+    """`input`, but at most `max`."""
+
+    def forward(self: Array, max: Array):
+        return kernels.clamp(self, None, max)
+
+    def grad_self(grad, self, max, xp):
+        return xp.zero_where(grad, xp.logical_not(self <= max))
+
+    def grad_max(grad, self, max, xp):
+        return xp.zero_where(grad, xp.logical_not(self > max))
+
+
+@public(method=True)
+def clamp_min(input, min, *, out=None):
+    """`input`, but at least `min`, a number or a tensor."""
+    return (clamp_min_to_tensor if isinstance(min, Tensor) else clamp_min_to_number)(input, min, out=out)
+
+
+@public(method=True)
+def clamp_min_(input, min):
+    """`clamp_min` in place."""
+    return (clamp_min_to_tensor if isinstance(min, Tensor) else clamp_min_to_number).inplace(input, min)
+
+
+@public(method=True)
+def clamp_max(input, max, *, out=None):
+    """`input`, but at most `max`, a number or a tensor."""
+    return (clamp_max_to_tensor if isinstance(max, Tensor) else clamp_max_to_number)(input, max, out=out)
+
+
+@public(method=True)
+def clamp_max_(input, max):
+    """`clamp_max` in place."""
+    return (clamp_max_to_tensor if isinstance(max, Tensor) else clamp_max_to_number).inplace(input, max)
