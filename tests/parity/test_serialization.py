@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-import adjoint  # noqa: E402
+import adjoint
 
-from .conversion import from_array, to_array  # noqa: E402
+from .conversion import from_array, to_array
 
 FORMATS = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
-DTYPES = (
-    "uint8 int8 int16 int32 int64 uint16 uint32 uint64 bool float16 bfloat16 float32 float64 complex64 complex128".split()
-)
+DTYPES = """
+    uint8 int8 int16 int32 int64 uint16 uint32 uint64 bool float16 bfloat16 float32 float64 complex64 complex128
+""".split()
 
 
 def save(module, obj, **options):
@@ -113,7 +113,7 @@ PLAIN = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False)
     | st.text(st.characters(exclude_categories=["Cs"]))
-    | st.binary()
+    | st.binary(min_size=1)  # PyTorch writes an empty one in a way that it does not read
     | st.complex_numbers(allow_nan=False)
     | st.builds(bytearray, st.binary(min_size=1)),
     lambda inner: (
@@ -150,15 +150,29 @@ def everything(module):
         "views": [grid, grid[1], grid.t(), grid[:, ::2], grid[0, 0], grid.expand(2, 3, 4)],
         "same": [grid, grid],
         "tensors": [module.tensor(3), module.empty(0, 3), module.tensor([1.5], requires_grad=True), noted],
-        "parameters": [module.nn.Parameter(module.ones(2)), module.nn.Parameter(module.ones(2), requires_grad=False), parameter],
-        "types": [module.float32, module.bool, module.Size([2, 3]), module.device("cpu"), module.device("cuda:1"), module.strided],
+        "parameters": [
+            module.nn.Parameter(module.ones(2)),
+            module.nn.Parameter(module.ones(2), requires_grad=False),
+            parameter,
+        ],
+        "types": [
+            module.float32,
+            module.bool,
+            module.Size([2, 3]),
+            module.device("cpu"),
+            module.device("cuda:1"),
+            module.strided,
+        ],
         "integers": [module.ones(2, dtype=getattr(module, name)) for name in ("uint16", "uint32", "uint64", "int8")],
     }
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_objects_go_both_ways(protocol):
-    theirs, ours = save(torch, everything(torch), pickle_protocol=protocol), save(adjoint, everything(adjoint), pickle_protocol=protocol)
+    theirs, ours = (
+        save(torch, everything(torch), pickle_protocol=protocol),
+        save(adjoint, everything(adjoint), pickle_protocol=protocol),
+    )
     assert pickled(ours) == pickled(theirs)
     assert describe(load(adjoint, theirs)) == describe(everything(torch))
     assert describe(load(torch, ours, weights_only=protocol == 2)) == describe(everything(torch))
@@ -168,7 +182,10 @@ def test_records_are_the_same(tmp_path):
     for module, name in ((torch, "theirs"), (adjoint, "ours")):
         (tmp_path / name).mkdir()
         module.save(everything(module), tmp_path / name / "my model.pth.tar")
-    with zipfile.ZipFile(tmp_path / "theirs/my model.pth.tar") as theirs, zipfile.ZipFile(tmp_path / "ours/my model.pth.tar") as ours:
+    with (
+        zipfile.ZipFile(tmp_path / "theirs/my model.pth.tar") as theirs,
+        zipfile.ZipFile(tmp_path / "ours/my model.pth.tar") as ours,
+    ):
         assert ours.namelist() == theirs.namelist()
         for name in theirs.namelist():
             if not name.endswith("serialization_id"):
@@ -177,7 +194,9 @@ def test_records_are_the_same(tmp_path):
         assert offsets[0] == offsets[1]
 
 
-@pytest.mark.parametrize("options", [{"mmap": True}, {"map_location": "cpu"}, {"pickle_module": pickle}, {"weights_only": False}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"mmap": True}, {"map_location": "cpu"}, {"pickle_module": pickle}, {"weights_only": False}], ids=str
+)
 def test_files_and_options(tmp_path, options):
     adjoint.save(everything(adjoint), tmp_path / "ours.pt")
     torch.save(everything(torch), tmp_path / "theirs.pt")
@@ -210,7 +229,9 @@ def test_pending_conjugation_and_negation():
 
 def trained(module, optimizer):
     module.manual_seed(0)
-    model = module.nn.Sequential(module.nn.Linear(3, 4), module.nn.BatchNorm1d(4), module.nn.ReLU(), module.nn.Linear(4, 2))
+    model = module.nn.Sequential(
+        module.nn.Linear(3, 4), module.nn.BatchNorm1d(4), module.nn.ReLU(), module.nn.Linear(4, 2)
+    )
     step = optimizer(module.optim, model.parameters())
     for _ in range(2):
         step.zero_grad()
@@ -272,6 +293,12 @@ def test_refusals_have_the_same_words(attack):
     assert ours.partition("WeightsUnpickler error: ")[2] in theirs
 
 
+def two_dtypes(module):
+    """Two tensors on the same memory."""
+    tensor = module.ones(1, dtype=module.complex64)
+    return [tensor, module.view_as_real(tensor)]
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -285,14 +312,13 @@ def test_refusals_have_the_same_words(attack):
         lambda module: module.save(1, 5),
         lambda module: module.save(1, "does/not/exist.pt"),
         lambda module: module.save(1, io.BytesIO(), pickle_protocol=9),
-        lambda module: save(module, [module.ones(1, dtype=module.cfloat)] * 2 + [module.view_as_real(module.ones(1, dtype=module.cfloat))]) and 1 / 0,
-        lambda module: save(module, (lambda tensor: [tensor, module.view_as_real(tensor)])(module.ones(1, dtype=module.cfloat))),
+        lambda module: save(module, two_dtypes(module)),
     ],
 )  # fmt: skip
 def test_errors_have_the_same_words(call):
     errors = []
     for module in (torch, adjoint):
-        with pytest.raises(Exception) as raised:  # noqa: PT011
+        with pytest.raises(Exception) as raised:
             call(module)
         errors.append(raised.value)
     theirs, ours = errors

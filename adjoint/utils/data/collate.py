@@ -17,7 +17,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """The samples of `batch` as one batch, with a new first dimension.
 
     Tensors and NumPy arrays are stacked; ints become an int64 tensor, floats a float64 one, NumPy numbers keep their
-    type; strings and bytes stay lists. Dicts, named tuples and sequences are collated item by item; tuples become lists.
+    type; strings and bytes stay lists. Dicts, named tuples and sequences are collated item by item, and tuples become
+    lists.
 
     Raises:
         TypeError: for samples of another type.
@@ -101,15 +102,11 @@ def _filled(pattern: Any, content: Any) -> Any:
     if isinstance(pattern, tuple):
         return type(pattern)(*content) if hasattr(pattern, "_fields") else content
     try:
-        if isinstance(pattern, MutableMapping):
-            filled = copy.copy(pattern)
-            filled.update(content)
-            return filled
-        if isinstance(pattern, MutableSequence):
-            filled = copy.copy(pattern)
-            for i, item in enumerate(content):
-                filled[i] = item
-            return filled
-        return type(pattern)(content)
+        if not isinstance(pattern, (MutableMapping, MutableSequence)):
+            return type(pattern)(content)
+        filled: Any = copy.copy(pattern)
+        for key, item in content.items() if isinstance(content, dict) else enumerate(content):
+            filled[key] = item
+        return filled
     except TypeError:  # the type cannot be copied or cannot be changed
         return content

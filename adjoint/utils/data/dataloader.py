@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
@@ -102,11 +101,10 @@ class DataLoader(Generic[T_co]):
                 )
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
-            )
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
-            sampler = RandomSampler(self.dataset, generator=generator) if shuffle else SequentialSampler(self.dataset)
+            sized: Any = dataset
+            sampler = RandomSampler(sized, generator=generator) if shuffle else SequentialSampler(sized)
         if batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.sampler = sampler
@@ -150,15 +148,6 @@ class DataLoader(Generic[T_co]):
         """What is fetched for each item that the loader gives: one index, or a list of them."""
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def _check_length(self, yielded: int) -> None:
-        """Warn if an iterable dataset gives more than it said it would."""
-        if self._reported_length is not None and yielded > self._reported_length:
-            warnings.warn(
-                f"Length of IterableDataset {self.dataset} was reported to be {self._reported_length}"
-                f"(when accessing len(dataloader)), but {yielded} samples have been fetched. ",
-                stacklevel=3,
-            )
-
 
 class _Endless:
     """Stands for the indices of a dataset that has none."""
@@ -175,12 +164,14 @@ class _Batches(Iterator[Any]):
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         if loader.pin_memory:
             warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+                "used.",
                 stacklevel=3,
             )
         self._loader = loader
         self._indices = iter(loader._indices)
         self._yielded = 0
+        self._reported_length = loader._reported_length
         # PyTorch draws a seed for its workers first, also when it has none: the order depends on that.
         draw_seed(loader.generator)
         iterable = isinstance(loader.dataset, IterableDataset)
@@ -197,7 +188,12 @@ class _Batches(Iterator[Any]):
             data = loader.dataset[index]
         batch = loader.collate_fn(data)
         self._yielded += 1
-        loader._check_length(self._yielded)
+        if self._reported_length is not None and self._yielded > self._reported_length:
+            warnings.warn(
+                f"Length of IterableDataset {loader.dataset} was reported to be {self._reported_length}"
+                f"(when accessing len(dataloader)), but {self._yielded} samples have been fetched. ",
+                stacklevel=2,
+            )
         return batch
 
     def _fetch_batch(self, indices: list[Any]) -> Any:
@@ -220,9 +216,7 @@ class _Batches(Iterator[Any]):
 
 def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
     if num_workers < 0:
-        raise ValueError(
-            "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
-        )
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers == 0 and prefetch_factor is not None:
@@ -248,8 +242,11 @@ def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
 def _checked_context(context: Any, num_workers: int) -> Any:
     if num_workers == 0:
         raise ValueError(
-            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers=0"
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+            "num_workers=0"
         )
+    import multiprocessing.context
+
     if isinstance(context, str):
         methods = multiprocessing.get_all_start_methods()
         if context not in methods:

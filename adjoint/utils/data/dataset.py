@@ -13,7 +13,8 @@ from typing import Any, Generic, TypeVar
 import adjoint as torch
 
 __all__ = [
-    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split",
+    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
+    "random_split",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -81,8 +82,8 @@ class StackDataset(Dataset[Any]):
     def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if args and kwargs:
             raise ValueError(
-                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both types "
-                "are given."
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both "
+                "types are given."
             )
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
@@ -204,11 +205,9 @@ def random_split(
         lengths = _whole_lengths(lengths, total)
     if sum(lengths) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = torch.randperm(total, generator=generator).tolist()
-    ends = itertools.accumulate(int(length) for length in lengths)
-    return [
-        Subset(dataset, order[end - int(length) : end]) for end, length in zip(ends, lengths, strict=True)
-    ]
+    order = torch.randperm(sum(lengths), generator=generator).tolist()
+    starts = itertools.accumulate(lengths, initial=0)
+    return [Subset(dataset, order[start : start + length]) for start, length in zip(starts, lengths, strict=False)]
 
 
 def _whole_lengths(fractions: Sequence[float], total: int) -> list[int]:
@@ -220,7 +219,5 @@ def _whole_lengths(fractions: Sequence[float], total: int) -> list[int]:
         lengths[i % len(lengths)] += 1
     for i, length in enumerate(lengths):
         if length == 0:
-            warnings.warn(
-                f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3
-            )
+            warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3)
     return lengths

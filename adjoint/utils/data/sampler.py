@@ -25,6 +25,10 @@ def draw_seed(generator: torch.Generator | None = None) -> int:
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
 class Sampler(Generic[T_co]):
     """An order of indices: subclasses define `__iter__`, and `__len__` if it is known."""
 
@@ -72,10 +76,9 @@ class RandomSampler(Sampler[int]):
         self.generator = generator
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
-        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
-            raise ValueError(
-                f"num_samples should be a positive integer value, but got num_samples={self.num_samples}"
-            )
+        count: Any = self.num_samples
+        if not isinstance(count, int) or count <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={count}")
 
     @property
     def num_samples(self) -> int:
@@ -130,7 +133,7 @@ class WeightedRandomSampler(Sampler[int]):
         replacement: bool = True,
         generator: torch.Generator | None = None,
     ) -> None:
-        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+        if not _is_count(num_samples):
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
@@ -168,7 +171,7 @@ class BatchSampler(Sampler[list[int]]):
     """
 
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
-        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+        if not _is_count(batch_size):
             raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
