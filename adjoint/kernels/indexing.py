@@ -11,9 +11,26 @@ from adjoint.kernels.broadcast import broadcast_shapes
 from adjoint.kernels.precision import type_name, widen
 from adjoint.kernels.scatter import add_rows, wrap_positions
 
-__all__ = ["index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select"]
+__all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select"]
 
 Indices = Sequence[ndarray | None]
+
+
+def index(x: ndarray, indices: Indices) -> ndarray:
+    """The elements of `x` that `indices` (as in `index_put`) point at together.
+
+    Raises:
+        IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
+    """
+    if len(indices) == 1 and indices[0] is not None and indices[0].dtype.kind == "i":
+        try:
+            return x[indices[0]]
+        except IndexError:
+            pass  # raise below, in PyTorch's words
+    expanded = expand_indices(x.shape, indices)
+    _indexed_shape(x.shape, expanded)
+    _check_bounds(x.shape, expanded)
+    return x[tuple(slice(None) if index is None else index for index in expanded)]
 
 
 def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:

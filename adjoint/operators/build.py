@@ -78,7 +78,7 @@ def _stub(*args: Any, **keywords: Any) -> Any:
 
 def lazy_function(op: Operator, variant: str, name: str) -> Callable[..., Any]:
     """A function that generates its own code when first called."""
-    namespace = dict(_BASE, OP=op, kernel=op.kernel, simple=op.simple)
+    namespace = dict(_BASE, OP=op, kernel=op.kernel, simple=op.simple, changing=op.changing)
     function = FunctionType(_stub.__code__, namespace, name)
     function.__doc__ = op.doc
     function.__qualname__ = name
@@ -150,6 +150,7 @@ def operator(
         if op.inplace:
             changing = lazy_function(op, "inplace", f"{op.name}_")
             changing.operator = op  # type: ignore[attr-defined]
+            op.inplace_function = changing
             function.inplace = changing  # type: ignore[attr-defined]
             for name in names if method != () else ():
                 setattr(Tensor, f"{name}_", changing)

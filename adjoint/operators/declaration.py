@@ -41,7 +41,8 @@ class Operator:
     """A declared operator: its signature, its array function, its formulas and what they need saved.
 
     `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
-    (to the result type), "float" (the same, then integers to the default dtype). `casts`: in place, the result becomes
+    (to the result type), "float" (the same, then integers to the default dtype). `changing`: an array function of the same parameters that
+    writes over the first, for the in-place variant. `casts`: in place, the result becomes
     whatever dtype is there. `simple`, if given, stands for the kernel on the fast path while the keyword-only parameters have
     their defaults; `fast="float"` leaves that path to float32 and float64, so that only the kernel has to know about others.
     """
@@ -53,6 +54,7 @@ class Operator:
         self.promote: str | None = options.get("promote")
         self.view: bool = options.get("view", False)
         self.inplace: bool = options.get("inplace", False)
+        self.changing: Callable[..., Any] | None = options.get("changing")
         self.casts: bool = options.get("casts", False)
         self.out: bool = options.get("out", not self.view)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
@@ -70,6 +72,7 @@ class Operator:
         self._node_class: type[Node] | None = None
         self.returns: Any = options.get("returns", tuple)
         self.function: Callable[..., Any] = _unbound
+        self.inplace_function: Callable[..., Any] = _unbound
 
     @property
     def node_class(self) -> type[Node]:

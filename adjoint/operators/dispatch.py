@@ -172,13 +172,13 @@ def wrapped_integer(number: Any, kind: Any) -> Any:
     raise RuntimeError("value cannot be converted to type without overflow")
 
 
-def compute(op: Operator, arrays: list[Any]) -> Any:
-    """Run the array function, NumPy's floating-point warnings off and its errors in PyTorch's words."""
+def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
+    """Run the array function (or another `kernel` with its parameters), NumPy's floating-point warnings off and its errors in PyTorch's words."""
     keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
     positional = arrays[: len(arrays) - len(keywords)]
     try:
         with numpy.errstate(all="ignore"):
-            return op.kernel(*positional, **keywords)
+            return (kernel or op.kernel)(*positional, **keywords)
     except ValueError as error:
         if op.promote:
             broadcast_shapes(*(a.shape for a in arrays if isinstance(a, numpy.ndarray)))
@@ -364,12 +364,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
                            "get a normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for "
                            "more details.")
-    result = as_array(compute(op, arrays))
-    if not op.casts:
-        check_castable(dtypes.from_numpy(result.dtype), target.dtype)
     array = target._array
-    if result.shape != array.shape:
-        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(result.shape)}")
+    result = None if op.changing is not None else inplace_result(op, arrays, target)
     check_overlap(target)
     recording = grad_enabled and any(edge is not None for edge in edges)
     if recording and not can_require_grad(array):
@@ -379,7 +375,10 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         node = object.__new__(op.node_class)  # type: ignore[arg-type]
         start(node, tuple(edges), 1)
         save_inputs(op, node, args, tensors, edges, changed=target)
-    numpy.copyto(array, result, casting="unsafe")
+    if op.changing is not None:
+        compute(op, arrays, op.changing)
+    else:
+        numpy.copyto(array, result, casting="unsafe")
     bump(target, name, depth=2)
     if recording:
         node.shape, node.dtype = array.shape, array.dtype
@@ -390,6 +389,17 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
                 setattr(node, f"saved_{item}", None)
         views.rebase_history(target, node, 2)
     return target
+
+
+def inplace_result(op: Operator, arrays: list[Any], target: Tensor) -> Any:
+    """What is to be written over `target`, if it fits."""
+    result = as_array(compute(op, arrays))
+    if not op.casts:
+        check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+    shape = target._array.shape
+    if result.shape != shape:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}")
+    return result
 
 
 def check_overlap(target: Tensor) -> None:

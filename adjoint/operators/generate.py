@@ -157,7 +157,9 @@ def inplace_body(op: Operator) -> list[str]:
     lines = [f"if {target}._extra is None and (not (GATE.grad or STATE.grad_enabled) or {' and '.join(nothing)}):"]
     array = f"{op.tensors[0]}_array"
     passed = passed_arguments(op)
-    if isinstance(op.simple, numpy.ufunc):
+    if op.changing is not None:
+        compute = ["try:", f"    changing({', '.join(passed)})", "except Exception:", f"    return {door(op, 'inplace')}"]
+    elif isinstance(op.simple, numpy.ufunc):
         names = [f"{name}_array" for name in op.tensors]
         condition = " and ".join(f"{name} is default_{name}" for name in op.names if name in op.keyword_only) or "True"
         compute = ["try:", f"    if {condition}:", f"        simple({', '.join(names)}, out={array})", "    else:"]

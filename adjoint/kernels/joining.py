@@ -1,0 +1,192 @@
+"""Joining, repeating, reordering and masking arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from .broadcast import broadcast_shapes
+from .dimensions import normalize_dim
+
+Array = numpy.ndarray[Any, Any]
+
+
+def cat(arrays: list[Array], dim: int) -> Array:
+    """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
+    if not arrays:
+        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+    kept = [array for array in arrays if array.shape != (0,)] or arrays[:1]
+    first = kept[0]
+    for index, array in enumerate(arrays):
+        if array.ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {index}) cannot be concatenated")
+    axis = normalize_dim(dim, first.ndim)
+    for index, array in enumerate(arrays):
+        if array.shape == (0,):
+            continue
+        if array.ndim != first.ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {array.ndim}")
+        for other, (size, expected) in enumerate(zip(array.shape, first.shape, strict=True)):
+            if size != expected and other != axis:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {axis}. Expected size {expected} but got size {size} for "
+                    f"tensor number {index} in the list."
+                )
+    return numpy.concatenate(kept, axis=axis)
+
+
+def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any]:
+    """The part of `grad` (an array or tensor) that belongs to each of the joined inputs."""
+    axis = normalize_dim(dim, len(grad.shape))
+    parts, start = [], 0
+    for shape in shapes:
+        if shape == (0,) and len(grad.shape) != 1:
+            parts.append(None)
+            continue
+        stop = start + shape[axis]
+        parts.append(grad[(slice(None),) * axis + (slice(start, stop),)])
+        start = stop
+    return parts
+
+
+def stack(arrays: list[Array], dim: int) -> Array:
+    """The arrays along a new dimension."""
+    if not arrays:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    for index, array in enumerate(arrays):
+        if array.shape != arrays[0].shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(arrays[0].shape)} at entry 0 and "
+                f"{list(array.shape)} at entry {index}"
+            )
+    return numpy.stack(arrays, axis=normalize_dim(dim, arrays[0].ndim + 1))
+
+
+def unstack(array: Array, dim: int) -> list[Array]:
+    """The slices of dimension `dim`."""
+    return [part for part in numpy.moveaxis(array, dim, 0)]
+
+
+def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
+    """The array repeated along each dimension; new dimensions come first."""
+    return numpy.tile(self, repeats)
+
+
+def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
+    """The elements shifted along `dims`, or through the flattened array."""
+    if not dims:
+        return numpy.roll(self, shifts[0])
+    return numpy.roll(self, shifts, axis=tuple(normalize_dim(dim, self.ndim) for dim in dims)) if self.ndim else self.copy()
+
+
+def flip(self: Array, dims: tuple[int, ...]) -> Array:
+    """A copy with the order along `dims` reversed."""
+    wrapped = [normalize_dim(dim, self.ndim) for dim in dims]
+    for position, dim in enumerate(wrapped):
+        if dim in wrapped[:position]:
+            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    return numpy.flip(self, tuple(wrapped)).copy() if self.ndim else self.copy()
+
+
+def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
+    """The plane of two dimensions turned by quarter turns."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if self.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    return numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim))).copy()
+
+
+def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """The common shape of two shapes of one length, of which dimension `dim` does not count."""
+    left = (*first[:dim], 1, *first[dim + 1 :])
+    right = (*second[:dim], 1, *second[dim + 1 :])
+    return broadcast_shapes(left, right)
+
+
+def masked_fill(self: Array, mask: Array, value: Any) -> Array:
+    """A copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype " + str(mask.dtype))
+    if isinstance(value, numpy.ndarray) and value.ndim:
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    kind = numpy.asarray(value).dtype.kind
+    order = "biufVc"
+    if order.index("f" if self.dtype.kind == "V" else self.dtype.kind) < order.index(kind) and kind in "fc" and not (
+        kind == "f" and self.dtype.kind in "fVc"
+    ):
+        from ..dtypes import from_numpy
+
+        raise RuntimeError(f"value cannot be converted to type {_c_name(from_numpy(self.dtype))} without overflow")
+    shape = broadcast_shapes(self.shape, mask.shape)
+    result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else self.copy()
+    result[numpy.broadcast_to(mask, shape) if mask.shape != shape else mask] = value
+    return result
+
+
+def _c_name(kind: Any) -> str:
+    return {"Long": "int64_t", "Int": "int", "Short": "int16_t", "Char": "int8_t", "Byte": "uint8_t"}.get(
+        kind.scalar_type, kind.scalar_type.lower()
+    )
+
+
+def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
+    """Zeros, of `shape` broadcast with `mask`, with `grad` where `mask` is true."""
+    common = broadcast_shapes(shape, mask.shape)
+    result = numpy.zeros(common, grad.dtype)
+    result[numpy.broadcast_to(mask, common)] = grad
+    return result
+
+
+def front_of_zeros(self: Array, shape: tuple[int, ...]) -> Array:
+    """Zeros of `shape` that begin, flattened, with the elements of `self`."""
+    result = numpy.zeros(shape, self.dtype)
+    result.reshape(-1)[: self.size] = self
+    return result
+
+
+def tril(self: Array, diagonal: int) -> Array:
+    """The lower triangle of the last two dimensions."""
+    _require_matrices("tril", self)
+    return numpy.tril(self, diagonal)
+
+
+def triu(self: Array, diagonal: int) -> Array:
+    """The upper triangle of the last two dimensions."""
+    _require_matrices("triu", self)
+    return numpy.triu(self, diagonal)
+
+
+def _require_matrices(name: str, array: Array) -> None:
+    if array.ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+
+
+def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """Matrices, in dimensions `dim1` and `dim2`, with the last dimension of `self` on a diagonal."""
+    first, second = normalize_dim(dim1, self.ndim + 1), normalize_dim(dim2, self.ndim + 1)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size = self.shape[-1] + abs(offset)
+    result = numpy.zeros((*self.shape[:-1], size, size), self.dtype)
+    index = numpy.arange(self.shape[-1])
+    result[..., index + max(-offset, 0), index + max(offset, 0)] = self
+    return numpy.ascontiguousarray(numpy.moveaxis(result, (-2, -1), (first, second)))
+
+
+def diagonal_copy(self: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """A copy of a diagonal."""
+    return self.diagonal(offset, dim1, dim2).copy()
+
+
+def trace(self: Array) -> Array:
+    """The sum of the diagonal of a matrix."""
+    if self.ndim != 2:
+        raise RuntimeError("trace: expected a matrix")
+    kind = self.dtype if self.dtype.kind not in "biu" else numpy.dtype(numpy.int64)
+    return numpy.asarray(self.diagonal().sum(dtype=kind))
