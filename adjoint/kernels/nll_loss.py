@@ -62,16 +62,16 @@ def nll_loss_backward(
     weight: ndarray | None,
     reduction: str,
     ignore_index: int,
-    total_weight: ndarray,
 ) -> ndarray:
     """The gradient of `log_probs`, of which only shape and type are used."""
     target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
     used = _used(target, _classes(log_probs), ignore_index)
-    value = -widen(grad)
+    value = -widen(asarray(grad))
+    factor = None if weight is None and used is None else _factor(log_probs, target, weight, used)
     if reduction == "mean":
-        value = value / widen(total_weight)
-    if weight is not None or used is not None:
-        value = value * _factor(log_probs, target, weight, used)
+        value = value / (target.size if factor is None else numpy.add.reduce(factor, None))
+    if factor is not None:
+        value = value * factor
         if used is not None:
             value = numpy.where(used, value, 0)
     result = numpy.zeros(log_probs.shape, log_probs.dtype)

@@ -1,0 +1,282 @@
+"""Losses. `reduction` is "none", "mean" or "sum"; gradients follow it."""
+
+from __future__ import annotations
+
+from ..kernels import loss as kernels
+from ..kernels import nll_loss as nll_kernels
+from .build import operator, public, tensors
+
+# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
+
+
+def _size(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _scaled(grad, reduction, count):
+    """The gradient of each loss: the output's, or its share in a mean."""
+    return grad / count if reduction == "mean" else grad
+
+
+@operator(kernel=kernels.mse_loss, promote="common", namespace=None, method=False, out=False)
+class mse_loss:
+    """The squared difference."""
+
+    def forward(self: Array, target: Array, reduction="mean"): ...
+
+    def grad_self(grad, self, target, reduction):
+        difference = self - target
+        return difference * (_scaled(grad, reduction, _size(difference.shape)) * 2)
+
+    def grad_target(grad, self, target, reduction):
+        difference = target - self
+        return difference * (_scaled(grad, reduction, _size(difference.shape)) * 2)
+
+
+@public(namespace=None)
+def l1_loss(input, target, reduction="mean"):
+    """The absolute difference."""
+    return _reduced((input - target).abs(), reduction)
+
+
+def _reduced(loss, reduction):
+    if reduction == "mean":
+        return loss.mean()
+    return loss.sum() if reduction == "sum" else loss
+
+
+@operator(kernel=kernels.smooth_l1_loss, promote="common", namespace=None, method=False, out=False, node="SmoothL1LossBackward0")
+class smooth_l1_loss:
+    """The squared difference near 0, the absolute one elsewhere."""
+
+    def forward(self: Array, target: Array, reduction="mean", beta=1.0): ...
+
+    def grad_self(grad, self, target, reduction, beta, xp):
+        return _smooth(grad, self - target, reduction, beta, xp)
+
+    def grad_target(grad, self, target, reduction, beta, xp):
+        return _smooth(grad, target - self, reduction, beta, xp)
+
+
+def _smooth(grad, difference, reduction, beta, xp):
+    share = _scaled(grad, reduction, _size(difference.shape))
+    if beta == 0:
+        return xp.sgn(difference) * share
+    return xp.clamp(difference / beta, -1.0, 1.0) * share
+
+
+@operator(kernel=kernels.huber_loss, promote="common", namespace=None, method=False, out=False)
+class huber_loss:
+    """The squared difference near 0, the absolute one elsewhere, scaled by `delta`."""
+
+    def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
+
+    def grad_self(grad, self, target, reduction, delta, xp):
+        difference = self - target
+        return xp.clamp(difference, -delta, delta) * _scaled(grad, reduction, _size(difference.shape))
+
+    def grad_target(grad, self, target, reduction, delta, xp):
+        difference = target - self
+        return xp.clamp(difference, -delta, delta) * _scaled(grad, reduction, _size(difference.shape))
+
+
+def _nll(self, target, weight, ignore_index, reduction):
+    return nll_kernels.nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
+
+
+@operator(kernel=_nll, namespace=None, method=False, out=False, name="nll_loss_of", node="NllLossBackward0")
+class nll_loss_of:
+    """The negative log-likelihood of classes."""
+
+    def forward(self: Array, target: Array, weight: "Array | None", ignore_index, reduction): ...
+
+    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
+        return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
+
+
+@operator(kernel=_nll, namespace=None, method=False, out=False, name="nll_loss2d_of", node="NllLoss2DBackward0")
+class nll_loss2d_of:
+    """The negative log-likelihood of classes at each place."""
+
+    def forward(self: Array, target: Array, weight: "Array | None", ignore_index, reduction): ...
+
+    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
+        return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
+
+
+@operator(namespace=None, method=False, out=False)
+class nll_loss_backward:
+    """The gradient of the log-probabilities."""
+
+    def forward(self: Array, log_probs: Array, target: Array, weight: "Array | None", ignore_index, reduction):
+        return nll_kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
+
+    def grad_self(grad, target, weight, ignore_index, reduction, xp):
+        return xp.nll_loss_of(grad, target, weight, ignore_index, reduction)
+
+
+@public(namespace=None)
+def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
+    """The negative log-likelihood of the classes `target` (N, ...) under log-probabilities (N, C, ...)."""
+    ndim = input._array.ndim
+    if ndim <= 2:
+        return nll_loss_of(input, target, weight, ignore_index, reduction)
+    if ndim == 4:
+        return nll_loss2d_of(input, target, weight, ignore_index, reduction)
+    shape = input._array.shape
+    if target._array.shape != (shape[0], *shape[2:]):
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target._array.shape)}")
+    places = _size(shape[2:])
+    flat = nll_loss2d_of(
+        input.reshape((shape[0], shape[1], 1, places)), target.reshape((shape[0], 1, places)), weight, ignore_index, reduction
+    )
+    return flat.reshape((shape[0], *shape[2:])) if reduction == "none" else flat
+
+
+@public(namespace=None)
+def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    """The cross entropy of logits (N, C, ...) with classes (N, ...), or with probabilities of the logits' shape."""
+    class_dim = 0 if input._array.ndim == 1 else 1
+    if label_smoothing < 0.0 or label_smoothing > 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if target._array.dtype.kind not in "iu" and target._array.shape == input._array.shape:
+        return _with_probabilities(input, target, weight, ignore_index, reduction, label_smoothing, class_dim)
+    if target._array.shape == input._array.shape and target._array.ndim == class_dim + 1 and target._array.dtype.kind in "iu" and (
+        input._array.ndim > 1
+    ):
+        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_type}")
+    log_probs = log_softmax_of_logits(input, class_dim)
+    if label_smoothing == 0.0:
+        return nll_loss(log_probs, target, weight, ignore_index, reduction)
+    return _smoothed(log_probs, target, weight, ignore_index, reduction, label_smoothing, class_dim)
+
+
+def log_softmax_of_logits(input, class_dim):
+    """The log-probabilities of logits."""
+    return tensors.log_softmax_of(input, class_dim)
+
+
+def _smoothed(log_probs, target, weight, ignore_index, reduction, smoothing, class_dim):
+    """A part `smoothing` of the target spread evenly over the classes (Szegedy et al., 2015)."""
+    classes = log_probs._array.shape[class_dim]
+    plain = nll_loss(log_probs, target, weight, ignore_index, reduction)
+    shape = [1] * log_probs._array.ndim
+    shape[class_dim] = classes
+    weighted = log_probs if weight is None else log_probs * weight.reshape(tuple(shape))
+    even = -weighted.sum(class_dim)
+    ignored = target == ignore_index
+    even = even.masked_fill(ignored, 0.0)
+    if reduction == "sum":
+        even = even.sum()
+    elif reduction == "mean":
+        if weight is None:
+            even = even.sum() / (~ignored).sum()
+        else:
+            chosen = weight.gather(0, target.masked_fill(ignored, 0).flatten()).reshape(target._array.shape)
+            even = even.sum() / chosen.masked_fill(ignored, 0.0).sum()
+    return plain * (1 - smoothing) + even * (smoothing / classes)
+
+
+def _with_probabilities(input, target, weight, ignore_index, reduction, smoothing, class_dim):
+    if ignore_index >= 0:
+        raise RuntimeError(
+            f"ignore_index is not supported for floating point target"
+        )
+    classes = input._array.shape[class_dim]
+    log_probs = log_softmax_of_logits(input, class_dim)
+    if smoothing > 0.0:
+        target = target * (1 - smoothing) + smoothing / classes
+    products = log_probs * target
+    if weight is not None:
+        shape = [1] * input._array.ndim
+        shape[class_dim] = classes
+        products = products * weight.reshape(tuple(shape))
+    if reduction == "mean":
+        count = _size(input._array.shape) // classes if classes else 0
+        return -products.sum() / count
+    return -products.sum() if reduction == "sum" else -products.sum(class_dim)
+
+
+@operator(kernel=kernels.binary_cross_entropy, namespace=None, method=False, out=False)
+class binary_cross_entropy:
+    """The cross entropy of probabilities."""
+
+    def forward(self: Array, target: Array, weight: "Array | None" = None, reduction="mean"): ...
+
+    def grad_self(grad, self, target, weight, reduction, xp):
+        slope = (self - target) / xp.clamp(self * (1 - self), 1e-12, None)
+        return _weigh(slope * _scaled(grad, reduction, _size(self.shape)), weight)
+
+    def grad_target(grad, self, target, weight, reduction, xp):
+        slope = xp.clamp(xp.log1p(-self), -100, None) - xp.clamp(xp.log(self), -100, None)
+        return _weigh(slope * _scaled(grad, reduction, _size(self.shape)), weight)
+
+
+def _weigh(value, weight):
+    return value if weight is None else value * weight
+
+
+@operator(
+    kernel=kernels.binary_cross_entropy_with_logits, promote="common", namespace="torch", method=False, out=False,
+    name="binary_cross_entropy_with_logits", node="BinaryCrossEntropyWithLogitsBackward0",
+)
+class bce_with_logits:
+    """The cross entropy of the sigmoid of logits."""
+
+    def forward(self: Array, target: Array, weight: "Array | None" = None, pos_weight: "Array | None" = None, reduction="mean"): ...
+
+    def grad_self(grad, self, target, weight, pos_weight, reduction, xp):
+        share = _scaled(grad, reduction, _size(self.shape))
+        if pos_weight is None:
+            return _weigh((xp.sigmoid(self) - target) * share, weight)
+        positive = pos_weight * target
+        return _weigh(((positive + 1 - target) * xp.sigmoid(self) - positive) * share, weight)
+
+    def grad_target(grad, self, target, weight, pos_weight, reduction, xp):
+        share = _scaled(grad, reduction, _size(self.shape))
+        if pos_weight is None:
+            return _weigh(-self * share, weight)
+        return _weigh((xp.log_sigmoid(-self) - pos_weight * xp.log_sigmoid(self)) * share, weight)
+
+
+@public(namespace=None)
+def kl_div(input, target, reduction="mean", log_target=False):
+    """The Kullback-Leibler divergence of `target` from log-probabilities, pointwise."""
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        loss = tensors.xlogy(target, target) - target * input
+    return _reduced(loss, reduction)
+
+
+@public(namespace="functional")
+def one_hot(tensor, num_classes=-1):
+    """Zeros with a 1 at each element's class, in a new last dimension.
+
+    >>> import adjoint as torch
+    >>> torch.nn.functional.one_hot(torch.tensor([0, 2]), 3)
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    array = tensor._array
+    if array.dtype.kind != "i" or array.dtype.itemsize != 8:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor.")
+    if array.size == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return tensors.zeros((*array.shape, num_classes), dtype=tensor.dtype)
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = int(array.max()) + 1
+    elif num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    elif num_classes <= array.max():
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    result = tensors.zeros((*array.shape, num_classes), dtype=tensor.dtype)
+    return result.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+

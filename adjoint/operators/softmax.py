@@ -1,0 +1,87 @@
+"""Softmax and its relatives along a dimension."""
+
+from __future__ import annotations
+
+from ..kernels import softmax as kernels
+from .build import operator, public
+
+# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
+
+
+@operator(kernel=kernels.softmax, namespace=None, method=False, name="softmax_of", node="SoftmaxBackward0", out=False)
+class softmax_of:
+    """`exp(input)` divided by its sum along `dim`."""
+
+    def forward(self: Array, dim): ...
+
+    def grad_self(grad, result, dim, xp):
+        return xp.softmax_backward(grad, result, dim)
+
+
+@operator(kernel=kernels.softmax_backward, namespace=None, method=False, node="SoftmaxBackwardDataBackward0")
+class softmax_backward:
+    """The gradient of the input of softmax."""
+
+    def forward(self: Array, output: Array, dim): ...
+
+    def grad_self(grad, output, dim, xp):
+        return xp.softmax_backward(grad, output, dim)
+
+    def grad_output(grad, self, output, dim, xp):
+        return self * grad - grad * xp.sum(self * output, dim, True) - self * xp.sum(grad * output, dim, True)
+
+
+@operator(kernel=kernels.log_softmax, namespace=None, method=False, name="log_softmax_of", node="LogSoftmaxBackward0", out=False)
+class log_softmax_of:
+    """The logarithm of softmax along `dim`."""
+
+    def forward(self: Array, dim): ...
+
+    def grad_self(grad, result, dim, xp):
+        return xp.log_softmax_backward(grad, result, dim)
+
+
+@operator(kernel=kernels.log_softmax_backward, namespace=None, method=False, node="LogSoftmaxBackwardDataBackward0")
+class log_softmax_backward:
+    """The gradient of the input of the logarithm of softmax."""
+
+    def forward(self: Array, output: Array, dim): ...
+
+    def grad_self(grad, output, dim, xp):
+        return grad - xp.sum(grad * xp.exp(output), dim, True)
+
+    def grad_output(grad, self, output, dim, xp):
+        return -grad * xp.exp(output) * xp.sum(self, dim, True)
+
+
+@public(method=True)
+def softmax(input, dim, dtype=None, *, out=None):
+    """`exp(input)` divided by its sum along `dim`; the input is cast to `dtype` first if that is given.
+
+    >>> import adjoint as torch
+    >>> torch.softmax(torch.zeros(4), 0)
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+    result = softmax_of(input if dtype is None else input.to(dtype), dim)
+    return result if out is None else out.copy_(result)
+
+
+@public(method=True)
+def log_softmax(input, dim, dtype=None, *, out=None):
+    """The logarithm of `softmax`, computed without overflow or underflow."""
+    result = log_softmax_of(input if dtype is None else input.to(dtype), dim)
+    return result if out is None else out.copy_(result)
+
+
+@operator()
+class logsumexp:
+    """The logarithm of the sum of exponentials over `dim` (one or several), computed without overflow."""
+
+    def forward(self: Array, dim, keepdim=False):
+        return kernels.logsumexp(self, dim, keepdim)
+
+    def grad_self(grad, self, result, dim, keepdim, xp):
+        shape = tuple(self.shape)
+        norm = xp.kept(result, shape, dim, keepdim)
+        norm = xp.where(xp.isfinite(norm), norm, norm * 0)
+        return xp.kept(grad, shape, dim, keepdim) * xp.exp(self - norm).conj()
