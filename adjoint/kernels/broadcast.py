@@ -26,6 +26,23 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return result
 
 
+def common_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that all broadcast to; RuntimeError, in the words of `torch.broadcast_shapes`, names the first that does not."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = [1] * rank
+    for index, shape in enumerate(shapes):
+        for dim in range(-1, -1 - len(shape), -1):
+            if shape[dim] in (1, result[dim]):
+                continue
+            if result[dim] != 1 or shape[dim] < 0:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[dim]} at {dim}! Mismatching argument at index {index} "
+                    f"had {shape}; but expected shape should be broadcastable to {result}"
+                )
+            result[dim] = shape[dim]
+    return tuple(result)
+
+
 def can_expand(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether an array of `shape` broadcasts to `target`."""
     if len(shape) > len(target):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from ..device import channels_last, channels_last_3d, contiguous_format, preserve_format
+from .precision import HALVES
 
 Array = numpy.ndarray[Any, Any]
 
@@ -72,6 +73,17 @@ def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | N
     return inner.transpose(back)
 
 
+def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) -> Array:
+    """An uninitialised array with the given strides in elements, the owner of just the memory that it spans."""
+    if len(shape) != len(steps):
+        raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})")
+    if any(step < 0 for step in steps):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
+    span = 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))
+    memory = numpy.empty(span, dtype)
+    return numpy.lib.stride_tricks.as_strided(memory, shape, tuple(step * memory.itemsize for step in steps))
+
+
 def clone(array: Array, memory_format: Any = None) -> Array:
     """A copy in memory of its own."""
     if memory_format is None and array.flags.c_contiguous:
@@ -86,14 +98,15 @@ def contiguous(array: Array, memory_format: Any = None) -> Array:
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
-def cast(array: Array, dtype: Any, memory_format: Any = None) -> Array:
+def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     array = real_part(array, dtype)
-    if memory_format is None and array.flags.c_contiguous:
-        with numpy.errstate(all="ignore"):
-            return array.astype(dtype)
-    result = empty_like(array, dtype, memory_format)
+    if dtype.itemsize == 2 and array.dtype.itemsize > 4 and dtype in HALVES:
+        array = array.astype(numpy.float32)  # PyTorch rounds twice, too
     with numpy.errstate(all="ignore"):
+        if memory_format is None and array.flags.c_contiguous:
+            return array.astype(dtype)
+        result = empty_like(array, dtype, memory_format)
         numpy.copyto(result, array, casting="unsafe")
     return result
 

@@ -1,152 +1,368 @@
-"""Making arrays: from Python data, filled, and with regular spacing."""
+"""Arrays made from Python data, and the regular ones: ranges, the identity, triangles of indices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import operator
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from .. import dtypes
 from ..dtypes import dtype
+from . import storage
+from .copying import convert
+from .scalar import scalar_array
 
 Array = numpy.ndarray[Any, Any]
-
-
-def array_from_data(data: Any, kind: dtype | None = None, unwrap: Callable[[Any], Any] = lambda value: value) -> Array:
-    """A new array holding `data`: a number, nested sequences of numbers, or anything NumPy reads as an array.
-
-    `kind` is the type of the elements, inferred from the data if None: Python floats and complex numbers give the
-    default types, integers int64, NumPy's own scalars and arrays keep theirs. `unwrap` turns tensors within the
-    sequences into arrays.
-
-    Raises ValueError for ragged sequences, TypeError or RuntimeError for what is not a number.
-    """
-    data = unwrap(data)
-    if isinstance(data, numpy.ndarray):
-        if kind is None:
-            kind = dtypes.from_numpy(data.dtype)
-        return cast_copy(data, kind)
-    if not isinstance(data, (int, float, complex)):
-        data = _nested(data, unwrap)
-    target = kind if kind is not None else _infer(data)
-    try:
-        array = numpy.array(data)
-        if array.dtype.kind in "biufcV" and not (target.is_floating_point and array.dtype.kind in "iu" and array.dtype.itemsize == 8):
-            return cast_copy(array, target)
-        return numpy.array(data, dtype=target.numpy)
-    except OverflowError:
-        raise RuntimeError(f"value cannot be converted to type {target.numpy.name} without overflow") from None
-    except ValueError:
-        _check_lengths(data, 0)
-        raise
-
-
-def cast_copy(array: Array, kind: dtype) -> Array:
-    """A row-major copy of `array` with elements of `kind`; the imaginary part is dropped where `kind` is real."""
-    if array.dtype.kind == "c" and not kind.is_complex and kind is not dtypes.bool:
-        array = array.real
-    with numpy.errstate(all="ignore"):
-        return array.astype(kind.numpy, order="C")
-
-
-def _nested(data: Any, unwrap: Callable[[Any], Any]) -> Any:
-    """`data` as nested lists with tensors and NumPy scalars replaced by what NumPy reads."""
-    data = unwrap(data)
-    if isinstance(data, str):
-        raise TypeError("new(): invalid data type 'str'")
-    if isinstance(data, (list, tuple)):
-        return [
-            item if type(item) in (int, float, bool, complex) else _nested(item, unwrap) for item in data
-        ]
-    if isinstance(data, (int, float, complex, numpy.generic, numpy.ndarray)):
-        return data
-    if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
-        return numpy.asarray(data)
-    if isinstance(data, Sequence):
-        return [_nested(item, unwrap) for item in data]
-    if hasattr(data, "__index__"):
-        return int(data)
-    if hasattr(data, "__float__"):
-        return float(data)
-    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-
-
-def _infer(data: Any) -> dtype:
-    """The type for `data`: the highest category of its elements, the widest of that category."""
-    found: set[Any] = set()
-    _collect_types(data, found)
-    result: dtype | None = None
-    for kind in found:
-        result = kind if result is None else dtypes.promote_types(result, kind)
-    return result or dtypes.get_default_dtype()
-
-
-def _collect_types(data: Any, found: set[Any]) -> None:
-    if isinstance(data, list):
-        leaf_types = {type(item) for item in data}
-        for leaf in leaf_types:
-            if leaf in _PYTHON_NUMBERS:
-                found.add(dtypes.scalar_dtype(leaf(0)))
-            else:
-                for item in data:
-                    if type(item) is leaf:
-                        _collect_types(item, found)
-    elif isinstance(data, (numpy.ndarray, numpy.generic)):
-        found.add(dtypes.from_numpy(data.dtype))
-    else:
-        found.add(dtypes.scalar_dtype(data))
-
+Unwrap = Callable[[Any], Any]
 
 _PYTHON_NUMBERS = frozenset((bool, int, float, complex))
+_PLAIN_INTEGERS = frozenset((bool, int))
 
 
-def _check_lengths(data: Any, dim: int) -> None:
-    """Raise PyTorch's error for ragged nested lists."""
-    if not isinstance(data, list) or not data:
-        return
-    expected = len(data[0]) if isinstance(data[0], list) else None
-    for item in data:
-        length = len(item) if isinstance(item, list) else None
-        if expected is None and length is not None:
-            raise TypeError(f"only scalars expected at dim {dim + 1} (got a list)")
-        if expected is not None and length is None:
-            raise TypeError("not a sequence")
-        if length != expected:
-            raise ValueError(f"expected sequence of length {expected} at dim {dim + 1} (got {length})")
-    for item in data:
-        _check_lengths(item, dim + 1)
+# --- from data ------------------------------------------------------------------------------------------------
+
+
+def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambda value: value) -> Array:
+    """A new array holding `data`: a number, nested sequences of numbers, or an array.
+
+    `kind` is the type of the elements, inferred from the data if None: Python floats and complex numbers give the
+    default types, integers int64, NumPy's own scalars and arrays keep theirs; the types of several elements are
+    promoted. `unwrap` turns tensors, wherever they are, into arrays.
+
+    Raises:
+        ValueError: for ragged sequences and integers out of the range of int64.
+        TypeError, RuntimeError: for what is not a number, and numbers out of the range of `kind`.
+    """
+    kind_of_data = type(data)
+    if kind_of_data not in _PYTHON_NUMBERS and kind_of_data not in (list, tuple):
+        data = unwrap(data)
+        if isinstance(data, numpy.ndarray):
+            check_array(data)
+            return convert(data, (kind or dtypes.from_numpy(data.dtype)).numpy)
+    shape = _shape_of(data)
+    elements = _Elements(unwrap)
+    if elements.collect(data, shape):
+        return elements.array(shape, kind)
+    error = _ragged(data, shape, kind or _inferred(data, unwrap))
+    assert error is not None
+    raise error
+
+
+def check_array(array: Array) -> None:
+    """Raise for an array that cannot be a tensor's: one of strings, of another byte order, running backwards."""
+    dtypes.from_numpy(array.dtype)
+    if any(step < 0 for step in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+            "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+        )
+
+
+def _is_sequence(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return True
+    if isinstance(value, (str, bytes)):
+        return True
+    if isinstance(value, numpy.ndarray):
+        return value.ndim > 0
+    return hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, (dict, numpy.generic)) and (
+        not hasattr(value, "_array")
+    )
+
+
+def _shape_of(data: Any) -> tuple[int, ...]:
+    """The shape that the first element of each level suggests."""
+    shape = []
+    while _is_sequence(data):
+        if isinstance(data, (str, bytes)):
+            if not shape:
+                raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+        shape.append(len(data))
+        if not shape[-1]:
+            break
+        data = data[0]
+    return tuple(shape)
+
+
+class _Elements:
+    """The numbers in nested sequences, in order, and the types they have."""
+
+    def __init__(self, unwrap: Unwrap) -> None:
+        self.unwrap = unwrap
+        self.values: list[Any] = []
+        self.kinds: set[dtype] = set()
+
+    def collect(self, data: Any, shape: tuple[int, ...]) -> bool:
+        """Add the numbers of `data`; False if it is not of `shape`."""
+        if not shape:
+            return self._add(data)
+        if isinstance(data, numpy.ndarray):
+            return self._add_array(data, shape)
+        if not _is_sequence(data) or len(data) != shape[0]:
+            return shape[0] == 0 and _is_sequence(data)
+        if len(shape) > 1:
+            return all(self.collect(item, shape[1:]) for item in data)
+        types = set(map(type, data))
+        if types <= _PYTHON_NUMBERS:
+            self.kinds.update(dtypes.scalar_dtype(kind()) for kind in types)
+            self.values.extend(data)
+            return True
+        return all(self._add(item) for item in data)
+
+    def _add(self, item: Any) -> bool:
+        if _is_sequence(item):
+            if isinstance(item, (str, bytes)):
+                raise TypeError(f"new(): invalid data type '{type(item).__name__}'")
+            return False
+        kind, value = _number(item, self.unwrap)
+        if kind is not None:
+            self.kinds.add(kind)
+        self.values.append(value)
+        return True
+
+    def _add_array(self, array: Array, shape: tuple[int, ...]) -> bool:
+        if array.shape != shape:
+            return False
+        if not self.kinds:
+            warnings.warn(
+                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
+                "single numpy.ndarray with numpy.array() before converting to a tensor.",
+                UserWarning,
+                stacklevel=6,
+            )
+        self.kinds.add(dtypes.from_numpy(array.dtype))
+        self.values.extend(storage.to_python(array.reshape(-1)))
+        return True
+
+    def array(self, shape: tuple[int, ...], kind: dtype | None) -> Array:
+        """The numbers as an array of `kind`, or of the type that all of theirs promote to."""
+        return _array_of(self.values, kind or self.kind(), self.kinds).reshape(shape)
+
+    def kind(self) -> dtype:
+        """The type that those of all numbers promote to."""
+        kinds = list(self.kinds)
+        result = kinds[0] if kinds else dtypes.get_default_dtype()
+        for found in kinds[1:]:
+            result = dtypes.promote_types(result, found)
+        return result
+
+
+def _number(item: Any, unwrap: Unwrap) -> tuple[dtype | None, Any]:
+    """The type that an element counts as and its value as a Python number."""
+    array = unwrap(item)
+    if isinstance(array, (numpy.ndarray, numpy.generic)):
+        if array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return dtypes.from_numpy(array.dtype), storage.to_python(numpy.asarray(array).reshape(-1))[0]
+    if isinstance(item, (int, float, complex)):
+        return dtypes.scalar_dtype(item), item
+    if hasattr(item, "__index__"):
+        return dtypes.int64, operator.index(item)
+    raise RuntimeError(f"Could not infer dtype of {type(item).__name__}")
+
+
+def _array_of(values: list[Any], kind: dtype, kinds: set[dtype]) -> Array:
+    if kind is dtypes.bool:
+        return numpy.array([bool(value) for value in values], numpy.bool_)
+    if not kind.is_complex and any(found.is_complex for found in kinds):
+        raise TypeError(
+            "must be real number, not complex" if kind.is_floating_point else "'complex' object cannot be interpreted as an integer"
+        )
+    with numpy.errstate(all="ignore"):
+        if kind.itemsize == 2 and kind.is_floating_point:
+            return numpy.array(values, numpy.float32).astype(kind.numpy)
+        if kind.is_floating_point or kind.is_complex:
+            return numpy.array(values, kind.numpy)
+    return _integers(values, kind)
+
+
+def _integers(values: list[Any], kind: dtype) -> Array:
+    if kind is dtypes.uint64:
+        return numpy.array([_unsigned64(value) for value in values], numpy.uint64)
+    limits = numpy.iinfo(kind.numpy)
+    lowest = int(limits.min) or -int(limits.max)
+    for value in values if set(map(type, values)) - _PLAIN_INTEGERS else ():
+        if isinstance(value, float) and not int(limits.min) <= value <= int(limits.max):
+            raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
+    try:
+        array = numpy.array([int(value) for value in values], numpy.int64)
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+    if kind is dtypes.int64:
+        return array
+    if array.size and not (lowest <= array.min() and array.max() <= limits.max):
+        raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
+    return array.astype(kind.numpy)
+
+
+def _unsigned64(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError("an integer is required")
+    if value < 0:
+        raise OverflowError("can't convert negative int to unsigned")
+    if value >= 1 << 64:
+        raise OverflowError("int too big to convert")
+    return value
+
+
+def _inferred(data: Any, unwrap: Unwrap) -> dtype:
+    """The type of ragged data, which decides the words of its error."""
+    elements = _Elements(unwrap)
+    pending = [data]
+    while pending:
+        item = pending.pop()
+        if _is_sequence(item) and not isinstance(item, (str, bytes)):
+            pending.extend(item)
+        else:
+            elements._add(item)
+    return elements.kind()
+
+
+def _ragged(data: Any, shape: tuple[int, ...], kind: dtype, dim: int = 0) -> Exception | None:
+    """PyTorch's error for nested sequences of different lengths, None if `data` has no part in it."""
+    if not shape:
+        if not _is_sequence(data):
+            return None
+        if kind.is_floating_point or kind.is_complex:
+            return TypeError(f"must be real number, not {type(data).__name__}")
+        return TypeError(f"'{type(data).__name__}' object cannot be interpreted as an integer")
+    if not _is_sequence(data):
+        return TypeError("not a sequence")
+    if len(data) != shape[0]:
+        return ValueError(f"expected sequence of length {shape[0]} at dim {dim} (got {len(data)})")
+    errors = (_ragged(item, shape[1:], kind, dim + 1) for item in data)
+    return next((error for error in errors if error is not None), None)
+
+
+# --- regular --------------------------------------------------------------------------------------------------
 
 
 def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
-    """The numbers `start + i * step` before `end`, computed in float64 (integers exactly) and rounded to `kind`."""
-    if kind.is_floating_point:
-        size = max(0, int(numpy.ceil((end - start) / step)))
-        return (start + numpy.arange(size, dtype=numpy.float64) * step).astype(kind.numpy)
-    size = max(0, -((start - end) // step) if isinstance(step, int) and isinstance(start, int) and isinstance(end, int) else int(numpy.ceil((end - start) / step)))
-    return (int(start) + numpy.arange(size, dtype=numpy.int64) * int(step)).astype(kind.numpy)
+    """The numbers `start + i * step` before `end`.
+
+    Integers are exact; others are computed in float64 and rounded to `kind`.
+
+    Raises:
+        RuntimeError: if `step` is zero or leads away from `end`, or a bound is not finite.
+        ValueError: if `step` is zero once cut to an integer.
+        NotImplementedError: if `kind` is bool or complex.
+    """
+    if kind is dtypes.bool or kind.is_complex:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind.scalar_type}'")
+    for value in (start, end, step):
+        if isinstance(value, complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
+    if (end - start) * (1 if step > 0 else -1) < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if not kind.is_floating_point:
+        start, end, step = int(start), math.ceil(end) if step > 0 else math.floor(end), int(step)
+        if step == 0:
+            raise ValueError("step must be nonzero")
+        size = -((start - end) // step)
+        with numpy.errstate(all="ignore"):
+            return numpy.arange(start, start + size * step, step, dtype=numpy.int64).astype(kind.numpy, copy=False)
+    size = math.ceil((end - start) / step)
+    result = numpy.arange(size, dtype=numpy.float64)
+    result *= step
+    result += start
+    return convert(result, kind.numpy)
+
+
+def inclusive_range(start: float, end: float, step: float, kind: dtype) -> Array:
+    """The numbers `start + i * step` up to `end`, which is included."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * (1 if step > 0 else -1) < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    size = int((end - start) / step) + 1
+    return convert(start + numpy.arange(size, dtype=numpy.float64) * step, kind.numpy)
 
 
 def linspace(start: Any, end: Any, steps: int, kind: dtype) -> Array:
-    """`steps` numbers from `start` to `end`, both included, counted from the nearer end as PyTorch does."""
+    """`steps` numbers from `start` to `end`, both included, counted from the nearer end as PyTorch does.
+
+    Raises:
+        RuntimeError: if `steps` is negative.
+        NotImplementedError: if `kind` is bool.
+    """
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if kind is dtypes.bool:
+        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+    return _spaced(start, end, steps, kind).astype(kind.numpy, copy=False)
+
+
+def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
+    work = _work_type(kind)
     if steps == 0:
-        return numpy.empty(0, kind.numpy)
+        return numpy.empty(0, work)
+    first, last = (scalar_array(value, kind).astype(work) for value in (start, end))
     if steps == 1:
-        return numpy.array([start]).astype(kind.numpy)
-    work = kind.numpy if kind.numpy in _LINSPACE_TYPES else numpy.dtype(numpy.float32)
-    if not (kind.is_floating_point or kind.is_complex):
-        work = numpy.dtype(numpy.float64)
-    first, last = work.type(start), work.type(end)
+        return first.reshape(1)
     step = (last - first) / work.type(steps - 1)
     index = numpy.arange(steps)
     low = first + step * index.astype(work)
     high = last - step * (steps - 1 - index).astype(work)
-    return numpy.where(index < steps // 2, low, high).astype(kind.numpy)
+    return numpy.where(index < steps // 2, low, high)
 
 
-_LINSPACE_TYPES = {numpy.dtype(name) for name in ("float32", "float64", "complex64", "complex128")}
+def _work_type(kind: dtype) -> Any:
+    if kind.is_complex or kind is dtypes.float64:
+        return kind.numpy
+    return numpy.dtype(numpy.float32)
+
+
+def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Array:
+    """`base` to the powers `linspace(start, end, steps)`."""
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    powers = _spaced(start, end, steps, kind)
+    with numpy.errstate(all="ignore"):
+        return numpy.power(powers.dtype.type(base), powers).astype(kind.numpy, copy=False)
 
 
 def eye(n: int, m: int, kind: dtype) -> Array:
     """Ones on the diagonal of an n by m matrix, zeros elsewhere."""
+    for name, size in (("n", n), ("m", m)):
+        if size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     return numpy.eye(n, m, dtype=kind.numpy)
+
+
+def tril_indices(row: int, col: int, offset: int) -> Array:
+    """Rows and columns of the elements on and below a diagonal, row by row."""
+    return _indices(numpy.tri(row, col, offset, dtype=numpy.bool_))
+
+
+def triu_indices(row: int, col: int, offset: int) -> Array:
+    """Rows and columns of the elements on and above a diagonal, row by row."""
+    return _indices(~numpy.tri(row, col, offset - 1, dtype=numpy.bool_))
+
+
+def _indices(mask: Array) -> Array:
+    return numpy.stack(numpy.nonzero(mask)).astype(numpy.int64, copy=False)
+
+
+# --- complex numbers ------------------------------------------------------------------------------------------
+
+
+def complex_from_parts(real: Array, imag: Array) -> Array:
+    """Complex numbers of the given real and imaginary parts, broadcast together."""
+    kind = numpy.complex128 if real.dtype == numpy.float64 else numpy.complex64
+    result = numpy.empty(numpy.broadcast_shapes(real.shape, imag.shape), kind)
+    result.real, result.imag = real, imag
+    return result
+
+
+def polar(abs: Array, angle: Array) -> Array:
+    """Complex numbers of the given absolute values and angles, broadcast together."""
+    return complex_from_parts(abs * numpy.cos(angle), abs * numpy.sin(angle))

@@ -47,7 +47,7 @@ class to_dtype:
     """A copy with elements of another dtype."""
 
     def forward(self: Array, dtype, memory_format=None):
-        return copying.cast(self, dtype.numpy, memory_format)
+        return copying.convert(self, dtype.numpy, memory_format)
 
     def grad_self(grad, self_dtype, xp):
         if grad.dtype == self_dtype or (self_dtype.kind != "c" and numpy.dtype(getattr(grad.dtype, "numpy", grad.dtype)).kind == "c"):

@@ -1,4 +1,4 @@
-"""New tensors: from data, filled with a number, spaced between two numbers."""
+"""New tensors: from data, from memory, filled with a number; and like those that there are."""
 
 from __future__ import annotations
 
@@ -8,24 +8,40 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from ..device import strided
 from ..kernels import copying, storage
 from ..kernels import creation as kernels
+from ..kernels.scalar import scalar_array
 from ..tape import modes
+from ..tape.saved import bump
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
-from .build import arrays, public, tensors
+from .build import public
 from .copying import check_device
 from .dispatch import store
-from ..tape.saved import bump
+
+_BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
 
 
-def leaf(array: Any, requires_grad: bool = False, device: Any = None) -> Tensor:
+# --- what every constructor takes -----------------------------------------------------------------------------
+
+
+def leaf(
+    array: Any, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, layout: Any = None
+) -> Tensor:
     """A new leaf on `array` itself.
 
     Raises:
-        RuntimeError: if it is to require grad and cannot.
+        RuntimeError: if it is to require grad and cannot, or to be where tensors cannot be.
     """
     if device is not None:
         check_device(device)
+    if pin_memory:
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this "
+            "system."
+        )
+    if layout is not None and layout is not strided:
+        raise RuntimeError(f"unsupported layout {layout}: tensors are strided")
     tensor = wrap(array)
     if requires_grad:
         if not can_require_grad(array):
@@ -36,14 +52,125 @@ def leaf(array: Any, requires_grad: bool = False, device: Any = None) -> Tensor:
     return tensor
 
 
+def checked_dtype(dtype: Any, function: str) -> Any:
+    """`dtype`, which may be given as one of Python's number types; None stays None."""
+    if dtype is None or type(dtype) is dtypes.dtype:
+        return dtype
+    try:
+        return _BUILTIN_TYPES[dtype]
+    except (KeyError, TypeError):
+        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}") from None
+
+
+def shape_of(sizes: tuple[Any, ...], size: Any, function: str) -> tuple[int, ...]:
+    """Sizes given one by one or as one sequence, or as the keyword `size`."""
+    if size is not None:
+        if not isinstance(size, (tuple, list)):
+            raise TypeError(f"{function}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+        sizes = size
+    elif len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = sizes[0]
+    elif not sizes:
+        raise TypeError(f'{function}() missing 1 required positional arguments: "size"')
+    return checked_shape(sizes, function)
+
+
+def checked_shape(size: Any, function: str) -> tuple[int, ...]:
+    """A sequence of sizes as a tuple of ints."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    for position, length in enumerate(size):
+        if type(length) is not int:
+            return tuple(_whole(item, position, size, function) for position, item in enumerate(size))
+        if length < 0:
+            _refuse_negative(function, length, size)
+    return tuple(size)
+
+
+def _whole(item: Any, position: int, size: Any, function: str) -> int:
+    if isinstance(item, (tuple, list)) or (isinstance(size[0], (tuple, list)) and position):
+        raise TypeError(f"{function}() takes 1 positional argument but {len(size)} were given")
+    try:
+        if isinstance(item, bool):
+            raise TypeError
+        length = int(item.__index__())
+    except (AttributeError, TypeError):
+        if position == 0:
+            raise TypeError(
+                f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(item).__name__}"
+            ) from None
+        raise TypeError(
+            f"{function}(): argument 'size' failed to unpack the object at pos {position + 1} with error "
+            f'"type must be tuple of ints,but got {type(item).__name__}"'
+        ) from None
+    if length < 0:
+        _refuse_negative(function, length, size)
+    return length
+
+
+def _refuse_negative(function: str, length: int, size: Any) -> None:
+    if function == "zeros":
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {[int(item) for item in size]}")
+
+
+def result_dtype(function: str, dtype: Any, out: Any) -> Any:
+    """The dtype of a new tensor: as given, that of `out`, or None for the default."""
+    dtype = checked_dtype(dtype, function)
+    if out is None:
+        return dtype
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if dtype is not None and dtype is not out.dtype:
+        raise RuntimeError(f"dtype {dtype.scalar_type} does not match dtype of out parameter ({out.dtype.scalar_type})")
+    return out.dtype
+
+
+def finished(function: str, array: Any, out: Any, requires_grad: bool, device: Any, pin_memory: bool, layout: Any) -> Tensor:
+    """`array` as a new leaf, or written to `out`."""
+    if out is None:
+        return leaf(array, requires_grad, device, pin_memory, layout)
+    write_out(function, array, out)
+    if requires_grad:
+        out.requires_grad_(True)
+    return out  # type: ignore[no-any-return]
+
+
+def write_out(function: str, array: Any, out: Tensor) -> None:
+    """Write `array` to the tensor given as `out=`."""
+    if modes.is_grad_enabled() and out.requires_grad:
+        raise RuntimeError(
+            f"aten::{function}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    if array.shape != out._array.shape:
+        out._array = copying.convert(array, out._array.dtype)
+    else:
+        store(array, out)
+    bump(out, function, depth=4)
+
+
 # --- from data ------------------------------------------------------------------------------------------------
+
+
+def _warn_of_copy(name: str) -> None:
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+        f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor).",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 @public()
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor holding a copy of `data`: a number, nested sequences of numbers, a NumPy array or a tensor.
 
-    Integers give int64, floats the default dtype, NumPy arrays keep theirs.
+    Integers give int64, floats the default dtype; NumPy arrays, NumPy scalars and tensors keep their dtype.
+
+    Raises:
+        ValueError: for ragged sequences.
+        TypeError, RuntimeError: for what is not a number or does not fit `dtype`.
 
     >>> import adjoint as torch
     >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -51,23 +178,80 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             [3., 4.]])
     """
     if isinstance(data, Tensor):
-        warnings.warn(
-            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=2,
-        )
-    return leaf(kernels.array_from_data(data, dtype, tensor_array), requires_grad, device)
+        _warn_of_copy("torch.tensor")
+    dtype = checked_dtype(dtype, "tensor")
+    return leaf(kernels.array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)
 
 
 @public()
-def as_tensor(data, dtype=None, device=None):
+def as_tensor(data, *, dtype=None, device=None):
     """`data` as a tensor, without a copy where it is a tensor or a NumPy array of the dtype asked for."""
+    dtype = checked_dtype(dtype, "as_tensor")
     if isinstance(data, Tensor):
+        if device is not None:
+            check_device(device)
         return data if dtype is None else data.to(dtype)
     if isinstance(data, numpy.ndarray) and (dtype is None or dtype.numpy == data.dtype):
-        return from_numpy(data)
+        kernels.check_array(data)
+        return leaf(storage.adopt(data), False, device)
     return leaf(kernels.array_from_data(data, dtype, tensor_array), False, device)
+
+
+@public()
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """`obj`, anything a tensor can be made from, as a tensor: without a copy where that is possible or `copy` is False.
+
+    Raises:
+        ValueError: if `copy` is False and a copy is needed.
+    """
+    dtype = checked_dtype(dtype, "asarray")
+    result = _shared(obj, dtype)
+    if result is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return leaf(kernels.array_from_data(obj, dtype, tensor_array), bool(requires_grad), device)
+    if isinstance(obj, Tensor) and requires_grad is None and obj.requires_grad:
+        warnings.warn(
+            "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+            "requires_grad=False explicitly to get the old behavior and silence this warning.",
+            UserWarning,
+            stacklevel=2,
+        )
+        requires_grad = True
+    converted = dtype is not None and dtype is not result.dtype
+    if converted and copy is False:
+        raise ValueError(
+            f"can't alias tensor with dtype '{result.dtype.scalar_type}' into dtype '{dtype.scalar_type}'."
+        )
+    if not requires_grad and result.requires_grad:
+        result = result.detach()
+    if converted:
+        result = result.to(dtype)
+    elif copy:
+        result = result.clone()
+    if requires_grad and not result.requires_grad:
+        result = leaf(result._array, True, device)
+    return result
+
+
+def _shared(obj, dtype):
+    """A tensor on the memory of `obj`, None if it has none."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, numpy.ndarray):
+        return from_numpy(obj)
+    if isinstance(obj, (int, float, complex, list, tuple, numpy.generic)):
+        return None
+    if hasattr(obj, "__dlpack__"):
+        return from_dlpack(obj)
+    try:
+        memoryview(obj)
+    except TypeError:
+        return None
+    return frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
+
+
+# --- from memory ----------------------------------------------------------------------------------------------
 
 
 @public()
@@ -76,100 +260,188 @@ def from_numpy(ndarray, /):
 
     >>> import adjoint as torch, numpy
     >>> array = numpy.zeros(2)
-    >>> torch.from_numpy(array)[0] = 7
+    >>> _ = torch.from_numpy(array).fill_(7)
     >>> array
-    array([7., 0.])
+    array([7., 7.])
     """
     if not isinstance(ndarray, numpy.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    dtypes.from_numpy(ndarray.dtype)
+        kind = type(ndarray)
+        name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+        raise TypeError(f"expected np.ndarray (got {name})")
+    kernels.check_array(ndarray)
     return leaf(storage.adopt(ndarray))
+
+
+@public()
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A one-dimensional tensor on the memory of an object that exposes it (`bytearray`, `array.array`, `mmap`).
+
+    `count` elements (-1: all) from `offset` bytes on.
+
+    Raises:
+        ValueError: if the buffer does not hold as many, or `buffer` is none.
+    """
+    try:
+        length = memoryview(buffer).nbytes
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    size = checked_dtype(dtype, "frombuffer").itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1")
+    if count < 0:
+        if (length - offset) % size:
+            raise ValueError(
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})"
+            )
+        count = (length - offset) // size
+    elif offset + count * size > length:
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than actual "
+            f"buffer length ({length} bytes)"
+        )
+    array = numpy.frombuffer(buffer, numpy.uint8, count * size, offset)
+    return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad)
+
+
+@public()
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor on the memory of any object that speaks DLPack (`__dlpack__`): NumPy, CuPy or JAX arrays, tensors."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have "
+            "already constructed a tensor from it once."
+        )
+    if isinstance(ext_tensor, Tensor) and ext_tensor.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    array = ext_tensor._array if isinstance(ext_tensor, Tensor) else numpy.from_dlpack(ext_tensor)
+    return leaf(array.copy() if copy else storage.adopt(array), False, device)
 
 
 # --- filled with a number -------------------------------------------------------------------------------------
 
 
-def shape_of(size: tuple[Any, ...], function: str) -> tuple[int, ...]:
-    """Sizes given one by one or as one sequence."""
-    if len(size) == 1 and isinstance(size[0], (tuple, list)):
-        size = tuple(size[0])
-    for position, length in enumerate(size):
-        if type(length) is not int:
-            if not hasattr(length, "__index__"):
-                raise TypeError(
-                    f"{function}(): argument 'size' (position {position + 1}) must be tuple of ints, not {type(length).__name__}"
-                )
-            size = tuple(length.__index__() for length in size)
-            break
-        if length < 0:
-            raise RuntimeError(f"{function}: Dimension size must be non-negative.")
-    return size
-
-
-def _numpy_dtype(dtype, out=None):
-    if out is not None and dtype is None:
-        return out._array.dtype
-    return (dtypes.get_default_dtype() if dtype is None else dtype).numpy
-
-
-def finished(function: str, array: Any, out: Any, requires_grad: bool, device: Any) -> Tensor:
-    """`array` as a new leaf, or written to `out`."""
-    if out is None:
-        return leaf(array, requires_grad, device)
-    store(array, out)
-    bump(out, function, depth=3)
-    return out
-
-
 def _filled(name, make, doc):
-    def create(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **names):
-        size = shape_of(size or (names["size"],), name)
-        return finished(name, make(size, _numpy_dtype(dtype, out)), out, requires_grad, device)
+    def create(
+        *sizes, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+    ):
+        kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
+        return finished(name, make(shape_of(sizes, size, name), kind.numpy), out, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
     return public()(create)
 
 
-zeros = _filled("zeros", numpy.zeros, "A tensor of zeros of the given size.")
-ones = _filled("ones", numpy.ones, "A tensor of ones of the given size.")
-empty = _filled("empty", numpy.empty, "An uninitialised tensor of the given size.")
+zeros = _filled(
+    "zeros",
+    numpy.zeros,
+    """A tensor of zeros; the size is given number by number or as a sequence.
+
+    >>> import adjoint as torch
+    >>> torch.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """,
+)
+ones = _filled("ones", numpy.ones, "A tensor of ones; the size is given number by number or as a sequence.")
+
+
+@public()
+def empty(
+    *sizes, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
+):
+    """A tensor of whatever its memory held before, of the given size."""
+    shape = shape_of(sizes, size, "empty")
+    kind = result_dtype("empty", dtype, out) or dtypes.get_default_dtype()
+    array = copying.ordered_empty(shape, kind.numpy, copying.order_of(memory_format, len(shape)))
+    return finished("empty", array, out, requires_grad, device, pin_memory, layout)
+
+
+@public()
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """An uninitialised tensor of the given size and strides in elements."""
+    size, stride = checked_shape(size, "empty_strided"), tuple(int(step) for step in stride)
+    kind = checked_dtype(dtype, "empty_strided") or dtypes.get_default_dtype()
+    return leaf(copying.strided_empty(size, stride, kind.numpy), requires_grad, device, pin_memory, layout)
+
+
+def _fill_number(value, function, position):
+    """`value` as a Python number; a zero-dimensional tensor stands for one."""
+    if isinstance(value, Tensor) and value._array.ndim == 0:
+        return value.item()
+    if not isinstance(value, (int, float, complex, numpy.number, numpy.bool_)):
+        raise TypeError(
+            f"{function}(): argument 'fill_value' (position {position}) must be Number, not {type(value).__name__}"
+        )
+    return value
+
+
+def _filled_with(array, value, kind):
+    array[...] = scalar_array(value, kind)
+    return array
 
 
 @public()
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A tensor of the given size of which every element is `fill_value`."""
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
-    if dtype is None and out is None:
-        dtype = dtypes.scalar_dtype(fill_value)
-    array = numpy.full(shape_of((size,), "full"), fill_value, _numpy_dtype(dtype, out))
-    return finished("full", array, out, requires_grad, device)
+    """A tensor of the given size of which every element is `fill_value`, whose type decides the dtype.
+
+    >>> import adjoint as torch
+    >>> torch.full((2,), 7)
+    tensor([7, 7])
+    """
+    kind = result_dtype("full", dtype, out)
+    shape = checked_shape(size, "full")
+    if kind is None and isinstance(fill_value, Tensor) and fill_value._array.ndim == 0:
+        kind = fill_value.dtype
+    number = _fill_number(fill_value, "full", 2)
+    kind = kind or dtypes.scalar_dtype(number)
+    array = _filled_with(numpy.empty(shape, kind.numpy), number, kind)
+    return finished("full", array, out, requires_grad, device, pin_memory, layout)
 
 
-def _array_like(input, fill, dtype, memory_format):
-    array = copying.empty_like(input._array, None if dtype is None else dtype.numpy, memory_format)
-    if fill is not None:
-        array.fill(fill)
-    return array
+@public()
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A zero-dimensional tensor of the default dtype, unless told otherwise."""
+    kind = checked_dtype(dtype, "scalar_tensor") or dtypes.get_default_dtype()
+    return leaf(scalar_array(s, kind), requires_grad, device, pin_memory, layout)
+
+
+# --- like another ---------------------------------------------------------------------------------------------
+
+
+def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any) -> Any:
+    """An uninitialised array like that of the tensor `input`."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    kind = checked_dtype(dtype, function)
+    return copying.empty_like(input._array, None if kind is None else kind.numpy, memory_format)
 
 
 @public(on_arrays=lambda array: numpy.zeros(array.shape, array.dtype))
 def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
     """Zeros of the shape and dtype of `input`."""
-    return leaf(_array_like(input, 0, dtype, memory_format), requires_grad, device)
+    if type(input) is Tensor and dtype is None and input._array.flags.c_contiguous and memory_format is None:
+        array = numpy.zeros(input._array.shape, input._array.dtype)
+    else:
+        array = empty_array_like(input, "zeros_like", dtype, memory_format)
+        array.fill(0)
+    return leaf(array, requires_grad, device, pin_memory, layout)
 
 
 @public(on_arrays=lambda array: numpy.ones(array.shape, array.dtype))
 def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
     """Ones of the shape and dtype of `input`."""
-    return leaf(_array_like(input, 1, dtype, memory_format), requires_grad, device)
+    array = empty_array_like(input, "ones_like", dtype, memory_format)
+    array.fill(1)
+    return leaf(array, requires_grad, device, pin_memory, layout)
 
 
 @public(on_arrays=lambda array: numpy.empty(array.shape, array.dtype))
 def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
     """An uninitialised tensor of the shape and dtype of `input`."""
-    return leaf(_array_like(input, None, dtype, memory_format), requires_grad, device)
+    return leaf(empty_array_like(input, "empty_like", dtype, memory_format), requires_grad, device, pin_memory, layout)
 
 
 @public(on_arrays=lambda array, value: numpy.full(array.shape, value, array.dtype))
@@ -177,44 +449,47 @@ def full_like(
     input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
 ):
     """A tensor of the shape and dtype of `input` of which every element is `fill_value`."""
-    fill_value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    return leaf(_array_like(input, fill_value, dtype, memory_format), requires_grad, device)
+    array = empty_array_like(input, "full_like", dtype, memory_format)
+    _filled_with(array, _fill_number(fill_value, "full_like", 2), dtypes.from_numpy(array.dtype))
+    return leaf(array, requires_grad, device, pin_memory, layout)
 
 
-@public(namespace=None, method=("new_zeros",))
-def new_zeros(input, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **names):
-    """Zeros of the given size, of this tensor's dtype unless told otherwise."""
-    size = shape_of(size or (names["size"],), "new_zeros")
-    return leaf(numpy.zeros(size, (dtype or input.dtype).numpy), requires_grad, device)
+def _new_filled(name, make, doc):
+    def create(
+        input, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+    ):
+        kind = checked_dtype(dtype, name) or input.dtype
+        return leaf(make(shape_of(sizes, size, name), kind.numpy), requires_grad, device, pin_memory, layout)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public(namespace=None, method=True)(create)
 
 
-@public(namespace=None, method=("new_ones",))
-def new_ones(input, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **names):
-    """Ones of the given size, of this tensor's dtype unless told otherwise."""
-    size = shape_of(size or (names["size"],), "new_ones")
-    return leaf(numpy.ones(size, (dtype or input.dtype).numpy), requires_grad, device)
+new_zeros = _new_filled("new_zeros", numpy.zeros, "Zeros of the given size, of this tensor's dtype unless told otherwise.")
+new_ones = _new_filled("new_ones", numpy.ones, "Ones of the given size, of this tensor's dtype unless told otherwise.")
+new_empty = _new_filled("new_empty", numpy.empty, "An uninitialised tensor of the given size and this tensor's dtype.")
 
 
-# --- spaced ---------------------------------------------------------------------------------------------------
+@public(namespace=None, method=True)
+def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor of the given size and this tensor's dtype of which every element is `fill_value`."""
+    kind = checked_dtype(dtype, "new_full") or input.dtype
+    array = numpy.empty(checked_shape(size, "new_full"), kind.numpy)
+    return leaf(_filled_with(array, _fill_number(fill_value, "new_full", 2), kind), requires_grad, device, pin_memory, layout)
 
 
-@public()
-def arange(*bounds, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **names):
-    """The numbers from `start` (0) to before `end` in steps of `step` (1).
+@public(namespace=None, method=True)
+def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """An uninitialised tensor of the given size and strides, of this tensor's dtype unless told otherwise."""
+    kind = checked_dtype(dtype, "new_empty_strided") or input.dtype
+    return empty_strided(size, stride, dtype=kind, device=device, requires_grad=requires_grad)
 
-    >>> import adjoint as torch
-    >>> torch.arange(1, 2.5, 0.5)
-    tensor([1.0000, 1.5000, 2.0000])
-    """
-    order = ("end",) if len(bounds) + len(names) == 1 else ("start", "end", "step")
-    given = {**dict(zip(order, bounds, strict=False)), **names}
-    start, end, step = (
-        value.item() if isinstance(value, Tensor) else value for value in (given.get("start", 0), given["end"], given.get("step", 1))
-    )
-    if dtype is None:
-        if out is not None:
-            dtype = out.dtype
-        else:
-            is_float = any(isinstance(value, (float, numpy.floating)) for value in (start, end, step))
-            dtype = dtypes.get_default_dtype() if is_float else dtypes.int64
-    return finished("arange", kernels.arange(start, end, step, dtype), out, requires_grad, device)
+
+@public(namespace=None, method=True)
+def new_tensor(input, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor holding a copy of `data`, of this tensor's dtype unless told otherwise."""
+    if isinstance(data, Tensor):
+        _warn_of_copy("tensor.new_tensor")
+    kind = checked_dtype(dtype, "new_tensor") or input.dtype
+    return leaf(kernels.array_from_data(data, kind, tensor_array), requires_grad, device, pin_memory, layout)

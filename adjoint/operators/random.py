@@ -11,12 +11,7 @@ from ..kernels import random as kernels
 from .build import public
 from .creation import finished, shape_of
 
-try:
-    from ..random import default_generator
-except ImportError:
-    from types import SimpleNamespace
-
-    default_generator: Any = SimpleNamespace(_stream=kernels.Stream())
+from ..random import default_generator
 
 
 def stream_of(generator: Any) -> kernels.Stream:
@@ -28,10 +23,10 @@ def _sampled(name, sample, doc):
     def create(
         *size, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **names
     ):
-        size = shape_of(size or (names["size"],), name)
+        size = shape_of(size, names.get("size"), name)
         if dtype is None:
             dtype = dtypes.get_default_dtype() if out is None else out.dtype
-        return finished(name, sample(stream_of(generator), size, dtype.numpy), out, requires_grad, device)
+        return finished(name, sample(stream_of(generator), size, dtype.numpy), out, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
