@@ -122,7 +122,7 @@ def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
     _require_real("geometric_cpu", out.dtype)
     with stream.lock:
         drawn = fractions53(stream, out.size)
-    base = math.log(1.0 - p)
+    base = math.log1p(-p)
     with numpy.errstate(divide="ignore"):
         quotients = numpy.log(drawn) / base
     nearest = numpy.rint(quotients)

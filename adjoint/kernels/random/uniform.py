@@ -81,7 +81,8 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
         RuntimeError: if the limits are in the wrong order, or they or their distance exceed what the type can hold.
     """
     if out.dtype.kind == "c":
-        uniform_(stream, as_real(out), from_, to)
+        if out.size:
+            uniform_(stream, as_real(out), from_, to)
         return out
     require_floating("check_uniform_bounds", out.dtype)
     if not (from_ == 0.0 and to == 1.0):
