@@ -28,6 +28,12 @@ _INT64 = numpy.dtype(numpy.int64)
 _add: Any = numpy.add.reduce
 _multiply: Any = numpy.multiply.reduce
 
+# A product with a vector of ones sums rows or columns of a small matrix in a third of the time of `add.reduce`. Larger
+# products would start threads.
+_DOT_SIZE = 8192
+_COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
+_ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
+
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Sums, means and products
@@ -36,6 +42,9 @@ _multiply: Any = numpy.multiply.reduce
 def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """The sum over `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
     if dtype is None and x.dtype.char in _NATIVE and x.size < LARGE and (dim or dim is None or dim == 0):
+        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:  # type: ignore[operator]
+            total = sum_kept(x, dim)  # type: ignore[arg-type]
+            return total if keepdim else total.reshape(-1)
         try:
             result = _add(x, dim, None, None, keepdim)
         except ValueError:
@@ -43,6 +52,16 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
             raise
         return result if type(result) is ndarray else asarray(result)
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
+
+
+def sum_kept(x: ndarray, dim: int) -> ndarray:
+    """The sum of a small floating-point array over one dimension, which is kept."""
+    if x.ndim == 2 and x.size <= _DOT_SIZE and (column := _COLUMN.get(x.dtype.char)) is not None:
+        if dim == 1 or dim == -1:
+            return x.dot(column[: x.shape[1]])
+        return _ROW[x.dtype.char][:, : len(x)].dot(x)
+    total: ndarray = _add(x, dim, None, None, True)
+    return total
 
 
 def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
@@ -80,6 +99,10 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     """
     size = x.size
     if dtype is None and x.dtype.char in _NATIVE and 0 < size < LARGE and (dim or dim is None or dim == 0):
+        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and size <= _DOT_SIZE:  # type: ignore[operator]
+            total = sum_kept(x, dim)  # type: ignore[arg-type]
+            total /= size // total.size
+            return total if keepdim else total.reshape(-1)
         try:
             result = _add(x, dim, None, None, keepdim)
         except ValueError:

@@ -16,92 +16,104 @@ from adjoint.kernels import reduction
 from adjoint.kernels.dimensions import Dims, normalize_dim, normalize_dims
 from adjoint.kernels.parallel import TILE_BYTES, parallel_rows
 from adjoint.kernels.precision import compute_dtype, is_floating, is_inexact, type_name, widen
+from adjoint.kernels.reduction import sum_kept
 
 __all__ = ["log_softmax", "log_softmax_backward", "logsumexp", "softmax", "softmax_backward"]
 
-_LARGE = 1 << 14  # elements; smaller arrays are computed whole
+_SMALL = 4096  # elements; larger arrays are worked through in tiles
 _NATIVE = "fd"
+_SHORT = 32  # rows up to this long are put side by side, for vector loops across rows
 
 _max: Any = numpy.maximum.reduce
-_sum: Any = numpy.add.reduce
 _exp, _log, _subtract, _multiply, _divide = numpy.exp, numpy.log, numpy.subtract, numpy.multiply, numpy.true_divide
 
 
 def softmax(x: ndarray, dim: int) -> ndarray:
-    """exp(x) divided by its sum along `dim`.
+    """The exponential of `x` divided by its sum along `dim`.
 
     Raises:
         IndexError: if `dim` is out of range.
         NotImplementedError: if `x` is not floating-point.
     """
-    if x.dtype.char in _NATIVE and 0 < x.size < _LARGE and -x.ndim <= dim < x.ndim:
-        result = _subtract(x, _max(x, dim, None, None, True))
+    if x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim:
+        result = _shifted(x, dim, 16)
         _exp(result, result)
-        return _divide(result, _sum(result, dim, None, None, True), result)
+        return _divide(result, sum_kept(result, dim), result)
     return _along("softmax", _softmax_tile, x, dim)
+
+
+def _shifted(x: ndarray, dim: int, close: float) -> ndarray:
+    """`x` less its maximum along `dim`, or less that of the whole array if all elements are `close`.
+
+    One number for all is cheaper to find and to subtract. It costs accuracy: the rounding of numbers up to `close`.
+    """
+    largest = x.item(x.argmax())
+    if largest - x.item(x.argmin()) < close:
+        return _subtract(x, largest)
+    return _subtract(x, _max(x, dim, None, None, True))
 
 
 def _softmax_tile(x: ndarray, out: ndarray) -> None:
     _subtract(x, _max(x, 1, None, None, True), out)
     _exp(out, out)
-    _divide(out, row_sums(out), out)
+    _divide(out, _tile_sums(out), out)
 
 
 def log_softmax(x: ndarray, dim: int) -> ndarray:
-    """The logarithm of softmax: x less the logarithm of the sum of exp(x) along `dim`.
+    """The logarithm of softmax: `x` less the logarithm of the sum of exp(x) along `dim`.
 
     Raises:
         IndexError: if `dim` is out of range.
         NotImplementedError: if `x` is not floating-point.
     """
-    if x.dtype.char in _NATIVE and 0 < x.size < _LARGE and -x.ndim <= dim < x.ndim:
-        result = _subtract(x, _max(x, dim, None, None, True))
-        total = _sum(_exp(result), dim, None, None, True)
+    if x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim:
+        result = _shifted(x, dim, 8)
+        total = sum_kept(_exp(result), dim)
         return _subtract(result, _log(total, total), result)
     return _along("log_softmax", _log_softmax_tile, x, dim)
 
 
 def _log_softmax_tile(x: ndarray, out: ndarray) -> None:
     _subtract(x, _max(x, 1, None, None, True), out)
-    total = row_sums(_exp(out))
+    total = _tile_sums(_exp(out))
     _subtract(out, _log(total, total), out)
 
 
 def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
     """The gradient of softmax's input: result * (grad - sum(grad * result))."""
-    if result.dtype.char in _NATIVE and result.size < _LARGE and result.ndim:
+    if result.dtype.char in _NATIVE and result.size <= _SMALL and result.ndim:
         product = _multiply(grad, result)
-        total = _sum(product, dim, None, None, True)
+        total = sum_kept(product, dim)
         return _subtract(product, _multiply(result, total), product)
     return _along("softmax_backward", _softmax_backward_tile, grad, dim, result)
 
 
 def _softmax_backward_tile(grad: ndarray, result: ndarray, out: ndarray) -> None:
     _multiply(grad, result, out)
-    _subtract(out, _multiply(result, row_sums(out)), out)
+    _subtract(out, _multiply(result, _tile_sums(out)), out)
 
 
 def log_softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
     """The gradient of log_softmax's input: grad - exp(result) * sum(grad)."""
-    if result.dtype.char in _NATIVE and result.size < _LARGE and result.ndim:
+    if result.dtype.char in _NATIVE and result.size <= _SMALL and result.ndim:
         probabilities = _exp(result)
-        _multiply(probabilities, _sum(grad, dim, None, None, True), probabilities)
+        _multiply(probabilities, sum_kept(grad, dim), probabilities)
         return _subtract(grad, probabilities, probabilities)
     return _along("log_softmax_backward", _log_softmax_backward_tile, grad, dim, result)
 
 
 def _log_softmax_backward_tile(grad: ndarray, result: ndarray, out: ndarray) -> None:
-    total = row_sums(grad)
+    total = _tile_sums(grad)
     _exp(result, out)
     _multiply(out, total, out)
     _subtract(grad, out, out)
 
 
-def row_sums(x: ndarray) -> ndarray:
+def _tile_sums(x: ndarray) -> ndarray:
     """The sum over dimension 1, kept, of a tile of two dimensions or three."""
-    if x.ndim == 2 and x.shape[1] <= 4096:
+    if x.ndim == 2 and _SHORT < x.shape[1] <= 4096:
         return numpy.einsum("ij->i", x)[:, None]
-    return asarray(_sum(x, 1, None, None, True))
+    return asarray(numpy.add.reduce(x, 1, None, None, True))
 
 
 def _along(name: str, tile: Callable[..., None], x: ndarray, dim: int, *others: ndarray) -> ndarray:
@@ -116,31 +128,31 @@ def _along(name: str, tile: Callable[..., None], x: ndarray, dim: int, *others: 
     length = x.shape[dim] if x.ndim else 1
     inner = math.prod(x.shape[dim + 1 :])
     shape = (-1, length) if inner == 1 else (-1, length, inner)
-    arrays = [array.reshape(shape) for array in (x, *others)]
-    out = result.reshape(shape)
+    arrays = [array.reshape(shape) for array in (x, *others, result)]
     half = compute_dtype(x.dtype) != x.dtype
+    across = inner == 1 and 1 < length <= _SHORT
 
     def work(where: Any) -> None:
-        parts = [array[where] for array in arrays]
-        if half:
-            rounded = numpy.empty(parts[0].shape, numpy.float32)
-            tile(*map(widen, parts), rounded)
-            out[where] = rounded
+        *parts, out = [array[where] for array in arrays]
+        if half or across:
+            if across:
+                parts = [part.T[None] for part in parts]
+            parts = [numpy.ascontiguousarray(widen(part)) for part in parts]
+            scratch = numpy.empty(parts[0].shape, parts[0].dtype)
+            tile(*parts, scratch)
+            out[...] = scratch[0].T if across else scratch
         else:
-            tile(*parts, out[where])
+            tile(*parts, out)
 
-    columns_bytes = length * 4 * x.itemsize
-    if inner == 1 or columns_bytes * inner <= 4 * TILE_BYTES:
-        parallel_rows(lambda start, stop: work(slice(start, stop)), len(out), columns_bytes * inner // 2)
-    else:
-        # Too much for the cache in one block: tiles of columns, at least a cache line wide.
-        for block in range(len(out)):
-            row = slice(block, block + 1)
-            parallel_rows(
-                lambda start, stop, row=row: work((row, slice(None), slice(16 * start, 16 * stop))),  # type: ignore[misc]
-                -(-inner // 16),
-                16 * columns_bytes // 2,
-            )
+    column_bytes = length * (4 if half else x.itemsize) * (1 + len(others))
+    if inner == 1 or column_bytes * inner <= TILE_BYTES:
+        parallel_rows(lambda start, stop: work(slice(start, stop)), len(arrays[0]), column_bytes * inner)
+        return result
+    # Too much for the cache in one block: tiles of columns, wide enough for vector loops.
+    width = min(inner, 256)
+    for block in range(len(arrays[0])):
+        columns = lambda start, stop, i=block: (slice(i, i + 1), slice(None), slice(start * width, stop * width))
+        parallel_rows(lambda start, stop, at=columns: work(at(start, stop)), -(-inner // width), width * column_bytes)
     return result
 
 
@@ -159,8 +171,8 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     wide = widen(x)
     largest = reduction.amax(wide.real, dims, True)
     largest = numpy.where(numpy.isinf(largest), 0, largest)
-    if wide.size < _LARGE:
-        total = asarray(_sum(_exp(wide - largest), dims, None, None, True))
+    if wide.size <= _SMALL:
+        total = asarray(numpy.add.reduce(_exp(wide - largest), dims, None, None, True))
     else:
         total = reduction.sum(_exp_shifted(wide, largest), dims, True)
     _log(total, out=total)
