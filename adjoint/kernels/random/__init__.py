@@ -6,8 +6,8 @@ they draw.
 
 >>> import numpy
 >>> stream = Stream(0)
->>> rand(stream, (3,), numpy.dtype(numpy.float32))
-array([0.49625659, 0.7682218 , 0.08847743], dtype=float32)
+>>> randint(stream, 0, 10, (8,), numpy.dtype(numpy.int64)).tolist()
+[4, 9, 3, 0, 3, 9, 7, 3]
 """
 
 from .continuous import cauchy_, exponential_, log_normal_
