@@ -1,7 +1,6 @@
 """Elementwise functions of one array that NumPy lacks, or whose rules for dtypes differ from NumPy's.
 
-Half types are computed in float32 and rounded once. Functions of several passes go over large arrays in tiles that stay
-in cache, on several threads.
+`fused` makes kernels of functions of several passes.
 """
 
 from __future__ import annotations
@@ -21,53 +20,62 @@ Array = numpy.ndarray[Any, Any]
 Kernel = Callable[..., Array]
 
 _TILED = 1 << 15
+_FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _PI = Number(math.pi)
 _DEGREE = Number(math.pi / 180)
 _RADIAN = Number(180 / math.pi)
 
 
-def rounded(function: Kernel) -> Kernel:
-    """`function`, with arrays of half types computed in float32 and the result rounded to their type."""
+def fused(name: str, kinds: str = "fc") -> Callable[[Kernel], Kernel]:
+    """Make a function of float32 or float64 arrays of one shape into a kernel for any size and any float.
 
-    def kernel(*arrays: Any, **options: Any) -> Array:
-        dtype = arrays[0].dtype
-        if dtype.itemsize == 2 and dtype in HALVES:
-            arrays = tuple(widen(array) if hasattr(array, "dtype") else array for array in arrays)
-            return numpy.asarray(function(*arrays, **options)).astype(dtype)
-        return function(*arrays, **options)
-
-    kernel.__name__ = kernel.__qualname__ = function.__name__
-    kernel.__doc__ = function.__doc__
-    return kernel
-
-
-def tiled(function: Kernel) -> Kernel:
-    """`function` of arrays of one shape, applied to large contiguous arrays tile by tile, on several threads.
-
-    Arguments that are not arrays are passed on; the result has the shape and dtype of the first.
+    Half types are computed in float32 and rounded once; large contiguous arrays go in tiles that stay in cache, on several
+    threads. Arguments that are not arrays of the first one's shape are passed on. Other dtypes than `kinds` of NumPy's are
+    refused in the name of PyTorch's kernel.
     """
 
-    def kernel(*arguments: Any, **options: Any) -> Array:
-        first = arguments[0]
-        if first.size < _TILED:
-            return function(*arguments, **options)
-        arrays = [a for a in arguments if isinstance(a, numpy.ndarray) and a.size == first.size]
-        if not all(a.flags.c_contiguous and a.shape == first.shape for a in arrays):
-            return function(*arguments, **options)
-        flat = [a.reshape(-1) if isinstance(a, numpy.ndarray) and a.size == first.size else a for a in arguments]
-        result = numpy.empty(first.shape, first.dtype)
-        target = result.reshape(-1)
+    def decorate(function: Kernel) -> Kernel:
+        def kernel(first: Array, *rest: Any, **options: Any) -> Array:
+            dtype = first.dtype
+            if (dtype is _FLOAT32 or dtype is _FLOAT64) and first.size < _TILED:
+                return function(first, *rest, **options)
+            return _general(function, name, kinds, (first, *rest), options)
 
-        def work(start: int, stop: int) -> None:
-            parts = [a[start:stop] if isinstance(a, numpy.ndarray) and a.size == first.size else a for a in flat]
-            target[start:stop] = function(*parts, **options)
+        kernel.__name__ = kernel.__qualname__ = function.__name__
+        kernel.__doc__ = function.__doc__
+        return kernel
 
-        parallel_rows(work, first.size, first.itemsize * (len(arrays) + 1))
-        return result
+    return decorate
 
-    kernel.__name__ = kernel.__qualname__ = function.__name__
-    kernel.__doc__ = function.__doc__
-    return kernel
+
+def _general(function: Kernel, name: str, kinds: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Array:
+    first = arguments[0]
+    dtype = first.dtype
+    if dtype.itemsize == 2 and dtype in HALVES:
+        widened = tuple(widen(item) if hasattr(item, "dtype") else item for item in arguments)
+        return numpy.asarray(_in_tiles(function, widened, options)).astype(dtype)
+    if dtype.kind not in kinds:
+        raise refuse(name, first)
+    return _in_tiles(function, arguments, options)
+
+
+def _in_tiles(function: Kernel, arguments: tuple[Any, ...], options: dict[str, Any]) -> Array:
+    first = arguments[0]
+    if first.size < _TILED:
+        return function(*arguments, **options)
+    cut = [isinstance(item, numpy.ndarray) and item.shape == first.shape for item in arguments]
+    if not all(item.flags.c_contiguous for item, is_cut in zip(arguments, cut, strict=True) if is_cut):
+        return function(*arguments, **options)
+    flat = [item.reshape(-1) if is_cut else item for item, is_cut in zip(arguments, cut, strict=True)]
+    result = numpy.empty(first.shape, first.dtype)
+    target = result.reshape(-1)
+
+    def work(start: int, stop: int) -> None:
+        parts = [item[start:stop] if is_cut else item for item, is_cut in zip(flat, cut, strict=True)]
+        target[start:stop] = function(*parts, **options)
+
+    parallel_rows(work, first.size, first.itemsize * (sum(cut) + 1))
+    return result
 
 
 def refuse(name: str, array: Array) -> NotImplementedError:
@@ -78,8 +86,7 @@ def refuse(name: str, array: Array) -> NotImplementedError:
 # --- exponentials ---------------------------------------------------------------------------------------------
 
 
-@tiled
-@rounded
+@fused("sigmoid_cpu")
 def sigmoid(self: Array) -> Array:
     """`1 / (1 + exp(-self))`."""
     result = numpy.exp(-self)
@@ -87,8 +94,7 @@ def sigmoid(self: Array) -> Array:
     return numpy.reciprocal(result)
 
 
-@tiled
-@rounded
+@fused("sigmoid_backward_cpu")
 def sigmoid_backward(grad: Array, result: Array) -> Array:
     """`grad * (1 - result) * result`."""
     product = ONE[result.dtype] - result
@@ -99,8 +105,7 @@ def sigmoid_backward(grad: Array, result: Array) -> Array:
     return product
 
 
-@tiled
-@rounded
+@fused("tanh_backward_cpu")
 def tanh_backward(grad: Array, result: Array) -> Array:
     """`grad * (1 - result ** 2)`."""
     product = result * result
@@ -111,17 +116,15 @@ def tanh_backward(grad: Array, result: Array) -> Array:
     return product
 
 
-@rounded
+@fused("rsqrt_cpu")
 def rsqrt(self: Array) -> Array:
     """`1 / sqrt(self)`."""
     return numpy.reciprocal(numpy.sqrt(self))
 
 
-@rounded
+@fused("logit_cpu", "f")
 def logit(self: Array, eps: float | None = None) -> Array:
     """`log(self / (1 - self))`, `self` first clamped to `[eps, 1 - eps]` if `eps` is given."""
-    if self.dtype.kind == "c":
-        raise refuse("logit_cpu", self)
     one = ONE[self.dtype]
     if eps is not None:
         low = numpy.asarray(eps, self.dtype)
@@ -129,7 +132,7 @@ def logit(self: Array, eps: float | None = None) -> Array:
     return numpy.log(self / (one - self))
 
 
-@rounded
+@fused("logit_backward_cpu", "f")
 def logit_backward(grad: Array, self: Array, eps: float | None = None) -> Array:
     """The derivative of `logit` times `grad`: 0 where `self` was clamped, nan outside [0, 1] if nothing is."""
     low = ZERO[self.dtype] if eps is None else numpy.asarray(eps, self.dtype)
@@ -138,7 +141,7 @@ def logit_backward(grad: Array, self: Array, eps: float | None = None) -> Array:
     return numpy.where(inside, grad / (self * (ONE[self.dtype] - self)), outside)
 
 
-@rounded
+@fused("sinc_cpu")
 def sinc(self: Array) -> Array:
     """`sin(pi * self) / (pi * self)`, 1 at 0."""
     angle = self * _PI[self.dtype]
@@ -149,7 +152,7 @@ def sinc(self: Array) -> Array:
 # --- angles ---------------------------------------------------------------------------------------------------
 
 
-@rounded
+@fused("deg2rad_cpu")
 def deg2rad(self: Array) -> Array:
     """Degrees as radians."""
     if self.dtype.kind == "c":
@@ -157,7 +160,7 @@ def deg2rad(self: Array) -> Array:
     return self * _DEGREE[self.dtype]
 
 
-@rounded
+@fused("rad2deg_cpu")
 def rad2deg(self: Array) -> Array:
     """Radians as degrees."""
     if self.dtype.kind == "c":
@@ -202,11 +205,9 @@ trunc = _rounding("trunc", numpy.trunc)
 rint = _rounding("round", numpy.rint)
 
 
-@rounded
+@fused("round_cpu", "f")
 def round_decimals(self: Array, decimals: int) -> Array:
     """`self` rounded to `decimals` decimal places (before the point, if negative), halves to even."""
-    if not is_floating(self.dtype):
-        raise refuse("round_cpu", self)
     scale = numpy.asarray(10.0 ** abs(decimals), self.dtype)
     return numpy.rint(self * scale) / scale if decimals >= 0 else numpy.rint(self / scale) * scale
 
