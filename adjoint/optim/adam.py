@@ -6,7 +6,17 @@ from typing import Any
 
 import adjoint as torch
 
-from .optimizer import Optimizer, Params, as_real, check_betas, check_eps, check_fused, check_lr, number
+from .optimizer import (
+    Optimizer,
+    Params,
+    as_real,
+    check_betas,
+    check_eps,
+    check_fused,
+    check_lr,
+    count_step,
+    number,
+)
 
 __all__ = ["Adam", "AdamW"]
 
@@ -103,8 +113,7 @@ class Adam(Optimizer):
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         if group["maximize"]:
             grad = -grad
-        state["step"].add_(1)
-        step = state["step"].item()
+        step = count_step(state)
         if group["weight_decay"] != 0:
             if group["decoupled_weight_decay"]:
                 param.mul_(1 - lr * group["weight_decay"])

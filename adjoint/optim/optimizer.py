@@ -368,7 +368,7 @@ def check_lr(lr: Any, foreach: bool | None = None, capturable: bool = True) -> N
 
 
 def check_not_negative(**values: Any) -> None:
-    """Refuse options below zero; `_` in a keyword stays as it is in the message."""
+    """Refuse options below zero."""
     for name, value in values.items():
         if not value >= 0.0:
             raise ValueError(f"Invalid {name} value: {value}")
@@ -393,6 +393,22 @@ def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) 
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def direction(param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
+    """The gradient to descend: negated if the group maximizes, with its weight decay."""
+    if group["maximize"]:
+        grad = -grad
+    if group["weight_decay"] != 0:
+        grad = grad.add(param, alpha=number(group["weight_decay"]))
+    return grad
+
+
+def count_step(state: dict[str, Any]) -> Any:
+    """Add one to the state's step count and return it as a number."""
+    step = state["step"]
+    step.add_(1)
+    return step.item()
 
 
 def as_real(*tensors: torch.Tensor) -> list[torch.Tensor]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .optimizer import Optimizer, Params, check_fused, check_lr, check_not_negative, number
+from .optimizer import Optimizer, Params, check_fused, check_lr, check_not_negative, direction, number
 
 __all__ = ["SGD"]
 
@@ -73,10 +73,7 @@ class SGD(Optimizer):
 
     def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
         momentum = group["momentum"]
-        if group["maximize"]:
-            grad = -grad
-        if group["weight_decay"] != 0:
-            grad = grad.add(param, alpha=number(group["weight_decay"]))
+        grad = direction(param, grad, group)
         if momentum != 0:
             state = self.state[param]
             velocity = state.get("momentum_buffer")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 import weakref
 from collections import OrderedDict
@@ -106,7 +105,7 @@ class BackwardHook:
         self.input_count = -1
         self.output_positions: list[int] = []
         self.output_count = -1
-        self.grad_outputs: tuple[torch.Tensor | None, ...] | None = None
+        self.grad_outputs: Any = None
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return `args` with their tensors led through the inputs' node."""
@@ -143,7 +142,7 @@ class BackwardHook:
             result = hook(self.module, grad_outputs)
             if result is None:
                 continue
-            grad_outputs = _as_tuple(result)
+            grad_outputs = result
             if len(grad_outputs) != self.output_count:
                 raise RuntimeError(
                     f"Backward pre hook returned an invalid number of grad_output, got {len(grad_outputs)}, "
@@ -176,12 +175,8 @@ class BackwardHook:
     def _on_input_gradients(
         self, grads: tuple[torch.Tensor | None, ...], _: tuple[torch.Tensor | None, ...]
     ) -> tuple[torch.Tensor | None, ...] | None:
-        if self.grad_outputs is None:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one. This happens because the "
-                "gradient in your nn.Module flows to the Module's input without passing through the Module's output. "
-                "Make sure that the output depends on the input and that the loss is computed based on the output."
-            )
+        if self.grad_outputs is None:  # the gradient came here past the module's outputs
+            return None
         assert self.input_positions is not None
         grad_inputs = _spread(self.input_count, self.input_positions, grads)
         replaced = False
@@ -189,7 +184,7 @@ class BackwardHook:
             result = hook(self.module, grad_inputs, self.grad_outputs)
             if result is None:
                 continue
-            grad_inputs = _as_tuple(result)
+            grad_inputs = result
             if len(grad_inputs) != self.input_count:
                 raise RuntimeError(
                     f"Backward hook returned an invalid number of grad_input, got {len(grad_inputs)}, "
@@ -229,7 +224,3 @@ def _spread(count: int, positions: list[int], grads: Iterable[torch.Tensor | Non
     for i, grad in zip(positions, grads, strict=True):
         spread[i] = grad
     return tuple(spread)
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, torch.Tensor) else value

@@ -21,9 +21,12 @@ _SCALAR_TYPES = {
 }
 
 
-def _written(input: torch.Tensor, result: torch.Tensor, inplace: bool) -> torch.Tensor:
-    """`result`, or `input` after `result` has been written into it."""
-    return input.copy_(result) if inplace else result
+def _applied(function: Callable[[torch.Tensor], torch.Tensor], input: torch.Tensor, inplace: bool) -> torch.Tensor:
+    """`function(input)`, or `input` after that has been written into it."""
+    if not inplace:
+        return function(input)
+    # Computed from a copy: what the graph saves must not be overwritten.
+    return input.copy_(function(input.clone()))
 
 
 def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
@@ -33,7 +36,7 @@ def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 def threshold(input: torch.Tensor, threshold: float, value: float, inplace: bool = False) -> torch.Tensor:
     """`input` where it is greater than `threshold`, else `value`."""
-    return _written(input, torch.where(input > threshold, input, value), inplace)
+    return _applied(lambda x: torch.where(x > threshold, x, value), input, inplace)
 
 
 def hardtanh(
@@ -42,8 +45,9 @@ def hardtanh(
     """`input` limited to the interval from `min_val` to `max_val`; the derivative is 0 at both ends."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    result = torch.where(input <= min_val, min_val, torch.where(input >= max_val, max_val, input))
-    return _written(input, result, inplace)
+    return _applied(
+        lambda x: torch.where(x <= min_val, min_val, torch.where(x >= max_val, max_val, x)), input, inplace
+    )
 
 
 def relu6(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
@@ -53,12 +57,12 @@ def relu6(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 def elu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
     """`input` where positive, else `alpha * (exp(input) - 1)`."""
-    return _written(input, operators.elu(input, alpha), inplace)
+    return _applied(lambda x: operators.elu(x, alpha), input, inplace)
 
 
 def selu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """The scaled exponential linear unit of self-normalizing networks (Klambauer et al., 2017)."""
-    return _written(input, SELU_SCALE * operators.elu(input, SELU_ALPHA), inplace)
+    return _applied(lambda x: SELU_SCALE * operators.elu(x, SELU_ALPHA), input, inplace)
 
 
 def celu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
@@ -66,13 +70,14 @@ def celu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torc
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     # Limited first, so that the branch not taken cannot overflow and spoil the gradient.
-    negative = alpha * torch.expm1(input.clamp(max=0) / alpha)
-    return _written(input, torch.where(input > 0, input, negative), inplace)
+    return _applied(
+        lambda x: torch.where(x > 0, x, alpha * torch.expm1(x.clamp(max=0) / alpha)), input, inplace
+    )
 
 
 def leaky_relu(input: torch.Tensor, negative_slope: float = 0.01, inplace: bool = False) -> torch.Tensor:
     """`input` where positive, else `negative_slope * input`."""
-    return _written(input, operators.leaky_relu(input, negative_slope), inplace)
+    return _applied(lambda x: operators.leaky_relu(x, negative_slope), input, inplace)
 
 
 def prelu(input: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -110,7 +115,7 @@ def rrelu(
         slope = torch.ones_like(input)
         negative = input <= 0
         slope[negative] = torch.empty_like(input[negative]).uniform_(lower, upper)
-    return _written(input, input * slope, inplace)
+    return _applied(lambda x: x * slope, input, inplace)
 
 
 def glu(input: torch.Tensor, dim: int = -1) -> torch.Tensor:
@@ -176,22 +181,22 @@ def sigmoid(input: torch.Tensor) -> torch.Tensor:
 
 def silu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """`input * sigmoid(input)`."""
-    return _written(input, operators.silu(input), inplace)
+    return _applied(operators.silu, input, inplace)
 
 
 def mish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """`input * tanh(softplus(input))` (Misra, 2019)."""
-    return _written(input, input * torch.tanh(operators.softplus(input)), inplace)
+    return _applied(lambda x: x * torch.tanh(operators.softplus(x)), input, inplace)
 
 
 def hardsigmoid(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """`min(max(0, input + 3), 6) / 6`."""
-    return _written(input, hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+    return _applied(lambda x: hardtanh(x + 3, 0.0, 6.0) / 6, input, inplace)
 
 
 def hardswish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """`input * hardsigmoid(input)` (Howard et al., 2019)."""
-    return _written(input, input * hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+    return _applied(lambda x: x * hardtanh(x + 3, 0.0, 6.0) / 6, input, inplace)
 
 
 def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:

@@ -71,7 +71,8 @@ def _pad_dim(input: torch.Tensor, dim: int, before: int, after: int, mode: str) 
     if mode == "replicate":
         source = position.clamp(0, size - 1)
     elif mode == "circular":
-        source = position % size
+        first, last = max(0, -before), size - max(0, -after)  # what is left after cropping is repeated
+        source = first + (position - first) % (last - first)
     else:
         source = (size - 1) - ((size - 1) - position.abs()).abs()
     return input.index_select(dim, source)

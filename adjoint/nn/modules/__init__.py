@@ -15,4 +15,5 @@ from .normalization import *
 from .padding import *
 from .parameter_container import *
 from .pooling import *
+from .rnn import *
 from .sparse import *

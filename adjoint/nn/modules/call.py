@@ -112,32 +112,64 @@ def _register(
 
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call `module.forward` with everything that its own and the global hooks add."""
-    called: set[int] = set()
+    call = _Call(module, args, kwargs)
     try:
-        return _call(module, args, kwargs, called)
+        return call.run()
     except Exception:
-        _call_hooks_that_are_always_called(module, args, kwargs, called)
+        call.run_hooks_that_are_always_called()
         raise
 
 
-def _call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
-    full_hooks, other_hooks, backward_pre_hooks = _backward_hooks(module)
-    args, kwargs = _call_forward_pre_hooks(module, args, kwargs)
-    watch = BackwardHook(module, full_hooks, backward_pre_hooks) if full_hooks or backward_pre_hooks else None
-    if watch is not None:
-        args = watch.setup_input_hook(args)
-    result = module.forward(*args, **kwargs)
-    for id, hook, with_kwargs, always_called in _forward_hooks(module):
-        if always_called:
-            called.add(id)
-        replacement = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
-        if replacement is not None:
-            result = replacement
-    if watch is not None:
-        result = watch.setup_output_hook(result)
-    if other_hooks:
-        _watch_last_node(module, other_hooks, args, result)
-    return result
+class _Call:
+    """One call of a module with hooks, as far as it has come."""
+
+    def __init__(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.module = module
+        self.args = args
+        self.kwargs = kwargs
+        self.result: Any = None
+        self.called: set[int] = set()
+
+    def run(self) -> Any:
+        module = self.module
+        full_hooks, other_hooks, backward_pre_hooks = _backward_hooks(module)
+        self.args, self.kwargs = _call_forward_pre_hooks(module, self.args, self.kwargs)
+        watch = BackwardHook(module, full_hooks, backward_pre_hooks) if full_hooks or backward_pre_hooks else None
+        if watch is not None:
+            self.args = watch.setup_input_hook(self.args)
+        self.result = module.forward(*self.args, **self.kwargs)
+        for id, hook, with_kwargs, always_called in _forward_hooks(module):
+            if always_called:
+                self.called.add(id)
+            replacement = self._call_forward_hook(hook, with_kwargs)
+            if replacement is not None:
+                self.result = replacement
+        if watch is not None:
+            self.result = watch.setup_output_hook(self.result)
+        if other_hooks:
+            _watch_last_node(module, other_hooks, self.args, self.result)
+        return self.result
+
+    def _call_forward_hook(self, hook: Hook, with_kwargs: bool) -> Any:
+        if with_kwargs:
+            return hook(self.module, self.args, self.kwargs, self.result)
+        return hook(self.module, self.args, self.result)
+
+    def run_hooks_that_are_always_called(self) -> None:
+        """After an exception, call the hooks that asked for it; what they raise becomes a warning."""
+        for id, hook, with_kwargs, always_called in _forward_hooks(self.module):
+            if not always_called or id in self.called:
+                continue
+            try:
+                replacement = self._call_forward_hook(hook, with_kwargs)
+                self.result = self.result if replacement is None else replacement
+            except Exception as exception:  # noqa: BLE001  (whatever it is, the first error matters more)
+                where = "global module forward hook" if id in _global_forward_hooks else "module forward hook"
+                warnings.warn(
+                    f"{where} with ``always_call=True`` raised an exception that was silenced as another error was "
+                    f"raised in forward: {exception}",
+                    stacklevel=3,
+                )
 
 
 def _backward_hooks(module: Module) -> tuple[list[Hook], list[Hook], list[Hook]]:
@@ -183,27 +215,6 @@ def _call_forward_pre_hooks(
     return args, kwargs
 
 
-def _call_hooks_that_are_always_called(
-    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]
-) -> None:
-    """After an exception, call the hooks that asked for it; what they raise becomes a warning."""
-    for id, hook, with_kwargs, always_called in _forward_hooks(module):
-        if not always_called or id in called:
-            continue
-        try:
-            if with_kwargs:
-                hook(module, args, kwargs, None)
-            else:
-                hook(module, args, None)
-        except Exception as exception:
-            where = "global module forward hook" if id in _global_forward_hooks else "module forward hook"
-            warnings.warn(
-                f"{where} with ``always_call=True`` raised an exception that was silenced as another error was "
-                f"raised in forward: {exception}",
-                stacklevel=2,
-            )
-
-
 def _watch_last_node(module: Module, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
     """Put backward hooks of the old kind on the node that made the (first) output."""
     tensor = result
@@ -235,7 +246,7 @@ def _warn_of_missing_gradients(args: tuple[Any, ...], result: Any, node: Any) ->
             "Using non-full backward hooks on a Module that does not take as input a single Tensor or a tuple of "
             f"Tensors {deprecated} of the grad_input. {advice}"
         )
-    elif len(outputs) > 1 and any(output.grad_fn is not node for output in outputs):
+    elif any(output.grad_fn not in (node, None) for output in outputs):
         message = (
             f"Using a non-full backward hook when outputs are generated by different autograd Nodes {deprecated} "
             f"grad_output. {advice}"

@@ -1,6 +1,7 @@
-"""`Module`: the base of everything that owns parameters; registration, traversal, modes, conversion and printing.
+"""`Module`: the base of everything that owns parameters; traversal, modes, conversion and printing.
 
-What happens around a call lives in `call`, what happens around a state dict in `state_dict`.
+What happens when an attribute is set lives in `registration`, around a call in `call`, around a state dict in
+`state_dict`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 import adjoint as torch
 
 from ...utils.hooks import RemovableHandle
-from ..parameter import Buffer, Parameter
-from . import call, state_dict
+from ..parameter import Parameter
+from . import call, registration, state_dict
 from .call import (
     call_with_hooks,
     global_hooks,
@@ -25,6 +26,13 @@ from .call import (
     register_module_full_backward_pre_hook,
 )
 from .conversion import parse_to
+from .registration import (
+    add_hook,
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    type_name,
+)
 from .state_dict import _IncompatibleKeys
 
 __all__ = [
@@ -38,10 +46,6 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
-
-_global_parameter_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-_global_buffer_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-_global_module_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 _HOOK_TABLES = (
     "_call_hooks",
@@ -57,21 +61,6 @@ _HOOK_TABLES = (
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )
-
-
-def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, parameter)` whenever any module registers a parameter; its result replaces it."""
-    return _add_hook(_global_parameter_registration_hooks, hook)
-
-
-def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, buffer)` whenever any module registers a buffer; its result replaces it."""
-    return _add_hook(_global_buffer_registration_hooks, hook)
-
-
-def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, submodule)` whenever any module registers a submodule; its result replaces it."""
-    return _add_hook(_global_module_registration_hooks, hook)
 
 
 class Module:
@@ -192,22 +181,7 @@ class Module:
             TypeError: if `name` is no string or `param` no Parameter.
             KeyError: if the name is empty, contains a dot or is taken.
         """
-        if "_parameters" not in self.__dict__:
-            raise AttributeError("cannot assign parameter before Module.__init__() call")
-        self._require_free_name(name, "parameter", self._parameters)
-        if param is not None and not isinstance(param, Parameter):
-            raise TypeError(
-                f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
-                "(torch.nn.Parameter or None required)"
-            )
-        if param is not None and param.grad_fn is not None:
-            raise ValueError(
-                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
-                f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
-            )
-        if _global_parameter_registration_hooks:
-            param = _consult(_global_parameter_registration_hooks, self, name, param)
-        self._parameters[name] = param
+        registration.register_parameter(self, name, param)
 
     def register_buffer(self, name: str, tensor: torch.Tensor | None, persistent: bool = True) -> None:
         """Add the buffer `tensor` under `name`; it is part of `state_dict` if `persistent`.
@@ -216,20 +190,7 @@ class Module:
             TypeError: if `name` is no string or `tensor` no tensor.
             KeyError: if the name is empty, contains a dot or is taken.
         """
-        if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
-        self._require_free_name(name, "buffer", self._buffers)
-        if tensor is not None and not isinstance(tensor, torch.Tensor):
-            raise TypeError(
-                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
-            )
-        if _global_buffer_registration_hooks:
-            tensor = _consult(_global_buffer_registration_hooks, self, name, tensor)
-        self._buffers[name] = tensor
-        if persistent:
-            self._non_persistent_buffers_set.discard(name)
-        else:
-            self._non_persistent_buffers_set.add(name)
+        registration.register_buffer(self, name, tensor, persistent)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add the submodule `module` under `name`.
@@ -239,25 +200,12 @@ class Module:
             KeyError: if the name is empty, contains a dot or is taken.
         """
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{_type_name(module)} is not a Module subclass")
-        self._require_free_name(name, "module", self._modules)
-        if _global_module_registration_hooks:
-            module = _consult(_global_module_registration_hooks, self, name, module)
-        self._modules[name] = module
+            raise TypeError(f"{type_name(module)} is not a Module subclass")
+        registration.add_module(self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Alias of `add_module`."""
         self.add_module(name, module)
-
-    def _require_free_name(self, name: str, kind: str, registered: Mapping[str, Any]) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
-        if hasattr(self, name) and name not in registered:
-            raise KeyError(f"attribute '{name}' already exists")
-        if "." in name:
-            raise KeyError(f"{kind} name can't contain \".\"" + (f", got: {name}" if kind == "module" else ""))
-        if name == "":
-            raise KeyError(f'{kind} name can\'t be empty string ""')
 
     # Attributes
 
@@ -269,67 +217,10 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        own = self.__dict__
-        if isinstance(value, Parameter):
-            if "_parameters" not in own:
-                raise AttributeError("cannot assign parameters before Module.__init__() call")
-            self._forget(name, except_in="_parameters")
-            self.register_parameter(name, value)
-        elif name in own.get("_parameters", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
-                )
-            self.register_parameter(name, value)
-        elif isinstance(value, Module):
-            if "_modules" not in own:
-                raise AttributeError("cannot assign module before Module.__init__() call")
-            self._forget(name, except_in="_modules")
-            own["_modules"][name] = _consult(_global_module_registration_hooks, self, name, value)
-        elif name in own.get("_modules", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
-                )
-            own["_modules"][name] = _consult(_global_module_registration_hooks, self, name, value)
-        elif name in own.get("_buffers", ()) or (isinstance(value, torch.Tensor) and isinstance(value, Buffer)):
-            self._set_buffer(name, value)
-        else:
-            object.__setattr__(self, name, value)
-
-    def _set_buffer(self, name: str, value: Any) -> None:
-        if value is not None and not isinstance(value, torch.Tensor):
-            raise TypeError(
-                f"cannot assign '{_type_name(value)}' as buffer '{name}' "
-                "(torch.nn.Buffer, torch.Tensor or None expected)"
-            )
-        if isinstance(value, Buffer):
-            self._forget(name, except_in="_buffers")
-            persistent = value.persistent
-        else:
-            persistent = name not in self._non_persistent_buffers_set
-        self.register_buffer(name, value, persistent)
+        registration.set_attribute(self, name, value, isinstance(value, Module))
 
     def __delattr__(self, name: str) -> None:
-        for registered in (self._parameters, self._buffers, self._modules):
-            if name in registered:
-                del registered[name]
-                self._non_persistent_buffers_set.discard(name)
-                return
-        if name in self.__dict__ or hasattr(type(self), name):
-            object.__delattr__(self, name)
-            return
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    def _forget(self, name: str, except_in: str) -> None:
-        """Drop whatever `name` was, so that it can become something of another kind."""
-        own = self.__dict__
-        own.pop(name, None)
-        for kind in ("_parameters", "_buffers", "_modules"):
-            if kind != except_in:
-                own[kind].pop(name, None)
-        if except_in != "_buffers":
-            own["_non_persistent_buffers_set"].discard(name)
+        registration.delete_attribute(self, name)
 
     # Finding by name
 
@@ -650,12 +541,12 @@ class Module:
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before `state_dict` is made."""
-        return _add_hook(self._state_dict_pre_hooks, hook)
+        return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` is made; it returns None."""
         hook._from_public_api = True  # type: ignore[attr-defined]
-        return _add_hook(self._state_dict_hooks, hook)
+        return add_hook(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Like `register_state_dict_post_hook`; what the hook returns replaces the state dict."""
@@ -664,7 +555,7 @@ class Module:
                 "Cannot register the same function as the state dict post hook that was previously registered via "
                 "register_state_dict_post_hook"
             )
-        return _add_hook(self._state_dict_hooks, hook)
+        return add_hook(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
@@ -673,11 +564,11 @@ class Module:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
-        return _add_hook(self._load_state_dict_pre_hooks, state_dict.LoadPreHook(hook, self if with_module else None))
+        return add_hook(self._load_state_dict_pre_hooks, state_dict.LoadPreHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after loading; it may change the two lists in place."""
-        return _add_hook(self._load_state_dict_post_hooks, hook)
+        return add_hook(self._load_state_dict_post_hooks, hook)
 
     # Copying and printing
 
@@ -719,26 +610,6 @@ class Module:
 
 # `load_state_dict` has a parameter of the same name as the module of functions.
 _load, _load_own = state_dict.load, state_dict.load_own
-
-
-def _add_hook(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
-
-
-def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Module, name: str, value: Any) -> Any:
-    """Offer what is being registered to the registration hooks; each may replace it."""
-    for hook in hooks.values():
-        result = hook(module, name, value)
-        if result is not None:
-            value = result
-    return value
-
-
-def _type_name(value: Any) -> str:
-    """The name of a value's type as PyTorch's errors give it: `torch.FloatTensor` for a tensor."""
-    return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
 
 
 def _indent(text: str) -> str:

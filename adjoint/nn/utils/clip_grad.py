@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import adjoint as torch
@@ -16,9 +16,8 @@ def _as_list(tensors: Tensors) -> list[torch.Tensor]:
 
 
 def _gradients(parameters: Tensors) -> list[torch.Tensor]:
-    is_generator = hasattr(parameters, "__next__")
     listed = _as_list(parameters)
-    if is_generator and not listed:
+    if isinstance(parameters, Generator) and not listed:
         warnings.warn(
             "`parameters` is an empty generator, no gradient clipping will occur.",
             stacklevel=3,
@@ -62,7 +61,7 @@ def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: torch.Tensor, foreach: bool | None = None
 ) -> None:
     """Scale all gradients by `max_norm / total_norm` if that is below 1."""
-    _scale(_gradients(parameters), max_norm, total_norm)
+    _scale([parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None], max_norm, total_norm)
 
 
 def _scale(grads: list[torch.Tensor], max_norm: float, total_norm: torch.Tensor) -> None:

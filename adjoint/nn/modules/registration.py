@@ -1,0 +1,174 @@
+"""What happens when a module is given a parameter, a buffer or a submodule: where it goes, and what is refused."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import adjoint as torch
+
+from ...utils.hooks import RemovableHandle
+from ..parameter import Buffer, Parameter
+
+if TYPE_CHECKING:
+    from .module import Module
+
+_global_parameter_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_buffer_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_module_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` whenever any module registers a parameter; its result replaces it."""
+    return add_hook(_global_parameter_registration_hooks, hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` whenever any module registers a buffer; its result replaces it."""
+    return add_hook(_global_buffer_registration_hooks, hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` whenever any module registers a submodule; its result replaces it."""
+    return add_hook(_global_module_registration_hooks, hook)
+
+
+
+def register_parameter(module: Module, name: str, param: Parameter | None) -> None:
+    """Add a parameter to `module`; see `Module.register_parameter`."""
+    if "_parameters" not in module.__dict__:
+        raise AttributeError("cannot assign parameter before Module.__init__() call")
+    _require_free_name(module, name, "parameter", module._parameters)
+    if param is not None and not isinstance(param, Parameter):
+        raise TypeError(
+            f"cannot assign '{type_name(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+        )
+    if param is not None and param.grad_fn is not None:
+        raise ValueError(
+            f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
+            f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+        )
+    module._parameters[name] = _consult(_global_parameter_registration_hooks, module, name, param)
+
+
+def register_buffer(module: Module, name: str, tensor: torch.Tensor | None, persistent: bool) -> None:
+    """Add a buffer to `module`; see `Module.register_buffer`."""
+    if "_buffers" not in module.__dict__:
+        raise AttributeError("cannot assign buffer before Module.__init__() call")
+    _require_free_name(module, name, "buffer", module._buffers)
+    if tensor is not None and not isinstance(tensor, torch.Tensor):
+        raise TypeError(
+            f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+        )
+    module._buffers[name] = _consult(_global_buffer_registration_hooks, module, name, tensor)
+    if persistent:
+        module._non_persistent_buffers_set.discard(name)
+    else:
+        module._non_persistent_buffers_set.add(name)
+
+
+def add_module(module: Module, name: str, child: Module | None) -> None:
+    """Add a submodule to `module`; see `Module.add_module`."""
+    _require_free_name(module, name, "module", module._modules)
+    module._modules[name] = _consult(_global_module_registration_hooks, module, name, child)
+
+
+def _require_free_name(module: Module, name: str, kind: str, registered: Mapping[str, Any]) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{kind} name should be a string. Got {type_name(name)}")
+    if hasattr(module, name) and name not in registered:
+        raise KeyError(f"attribute '{name}' already exists")
+    if "." in name:
+        raise KeyError(f"{kind} name can't contain \".\"" + (f", got: {name}" if kind == "module" else ""))
+    if name == "":
+        raise KeyError(f'{kind} name can\'t be empty string ""')
+
+
+def set_attribute(module: Module, name: str, value: Any, is_module: bool) -> None:
+    """Assign an attribute: register what is to be registered, refuse what changes the kind of a registered one."""
+    own = module.__dict__
+    if isinstance(value, Parameter):
+        if "_parameters" not in own:
+            raise AttributeError("cannot assign parameters before Module.__init__() call")
+        _forget(module, name, except_in="_parameters")
+        module.register_parameter(name, value)
+    elif name in own.get("_parameters", ()):
+        if value is not None:
+            raise TypeError(
+                f"cannot assign '{type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+            )
+        module.register_parameter(name, value)
+    elif is_module:
+        if "_modules" not in own:
+            raise AttributeError("cannot assign module before Module.__init__() call")
+        _forget(module, name, except_in="_modules")
+        own["_modules"][name] = _consult(_global_module_registration_hooks, module, name, value)
+    elif name in own.get("_modules", ()):
+        if value is not None:
+            raise TypeError(
+                f"cannot assign '{type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+            )
+        own["_modules"][name] = _consult(_global_module_registration_hooks, module, name, value)
+    elif name in own.get("_buffers", ()) or isinstance(value, Buffer):
+        _set_buffer(module, name, value)
+    else:
+        object.__setattr__(module, name, value)
+
+
+def _set_buffer(module: Module, name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, torch.Tensor):
+        raise TypeError(
+            f"cannot assign '{type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+        )
+    if isinstance(value, Buffer):
+        if "_buffers" not in module.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        _forget(module, name, except_in="_buffers")
+        persistent = value.persistent
+    else:
+        persistent = name not in module._non_persistent_buffers_set
+    module.register_buffer(name, value, persistent)
+
+
+def delete_attribute(module: Module, name: str) -> None:
+    """Delete an attribute, registered or not."""
+    for registered in (module._parameters, module._buffers, module._modules):
+        if name in registered:
+            del registered[name]
+            module._non_persistent_buffers_set.discard(name)
+            return
+    if name not in module.__dict__ and not hasattr(type(module), name):
+        raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
+    object.__delattr__(module, name)
+
+
+def _forget(module: Module, name: str, except_in: str) -> None:
+    """Drop whatever `name` was, so that it can become something of another kind."""
+    own = module.__dict__
+    own.pop(name, None)
+    for kind in ("_parameters", "_buffers", "_modules"):
+        if kind != except_in:
+            own[kind].pop(name, None)
+    if except_in != "_buffers":
+        own["_non_persistent_buffers_set"].discard(name)
+
+
+def add_hook(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHandle:
+    """Add `hook` to a table of hooks."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Module, name: str, value: Any) -> Any:
+    """Offer what is being registered to the registration hooks; each may replace it."""
+    for hook in hooks.values():
+        result = hook(module, name, value)
+        if result is not None:
+            value = result
+    return value
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's type as PyTorch's errors give it: `torch.FloatTensor` for a tensor."""
+    return value.type() if isinstance(value, torch.Tensor) else type(value).__name__

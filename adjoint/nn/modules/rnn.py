@@ -1,0 +1,511 @@
+"""Recurrent networks, composed of operators: cells, and layers of them over sequences."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import adjoint as torch
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
+State = Any
+Weight = torch.Tensor | None
+
+_GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+
+
+# One step. `projected` is the input times its weights, plus its bias: it is computed for a whole sequence at once.
+
+
+def _tanh_step(projected: torch.Tensor, hidden: torch.Tensor, weight: torch.Tensor, bias: Weight) -> torch.Tensor:
+    return torch.tanh(projected + F.linear(hidden, weight, bias))
+
+
+def _relu_step(projected: torch.Tensor, hidden: torch.Tensor, weight: torch.Tensor, bias: Weight) -> torch.Tensor:
+    return F.relu(projected + F.linear(hidden, weight, bias))
+
+
+def _gru_step(projected: torch.Tensor, hidden: torch.Tensor, weight: torch.Tensor, bias: Weight) -> torch.Tensor:
+    """r = σ(i_r + h_r), z = σ(i_z + h_z), n = tanh(i_n + r h_n), h' = n + z (h - n) (Cho et al., 2014)."""
+    input_reset, input_update, input_new = projected.chunk(3, -1)
+    hidden_reset, hidden_update, hidden_new = F.linear(hidden, weight, bias).chunk(3, -1)
+    reset = torch.sigmoid(input_reset + hidden_reset)
+    update = torch.sigmoid(input_update + hidden_update)
+    new = torch.tanh(input_new + hidden_new * reset)
+    return (hidden - new) * update + new
+
+
+def _lstm_step(
+    projected: torch.Tensor,
+    state: tuple[torch.Tensor, torch.Tensor],
+    weight: torch.Tensor,
+    bias: Weight,
+    projection: Weight = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """c' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c') (Hochreiter and Schmidhuber, 1997; Gers et al., 2000)."""
+    hidden, cell = state
+    input_gate, forget_gate, new, output_gate = (projected + F.linear(hidden, weight, bias)).chunk(4, -1)
+    cell = torch.sigmoid(forget_gate) * cell + torch.sigmoid(input_gate) * torch.tanh(new)
+    hidden = torch.sigmoid(output_gate) * torch.tanh(cell)
+    return (hidden if projection is None else F.linear(hidden, projection)), cell
+
+
+_STEPS: dict[str, Callable[..., Any]] = {
+    "RNN_TANH": _tanh_step,
+    "RNN_RELU": _relu_step,
+    "LSTM": _lstm_step,
+    "GRU": _gru_step,
+}
+
+
+class RNNBase(Module):
+    """What `RNN`, `LSTM` and `GRU` share: the parameters of all layers and directions, and the walk through them.
+
+    Args:
+        mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
+        input_size: features of the input.
+        hidden_size: features of the hidden state.
+        num_layers: layers, each of which takes the outputs of the one before.
+        bias: whether there are biases.
+        batch_first: input and output are `(N, L, features)` instead of `(L, N, features)`.
+        dropout: the probability of dropping outputs of all layers but the last.
+        bidirectional: also run over the reversed sequence, and join the outputs.
+        proj_size: project the hidden state of an LSTM to so many features (Sak et al., 2014).
+    """
+
+    __constants__ = [
+        "mode",
+        "input_size",
+        "hidden_size",
+        "num_layers",
+        "bias",
+        "batch_first",
+        "dropout",
+        "bidirectional",
+        "proj_size",
+    ]
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        _check_sizes(mode, input_size, hidden_size, num_layers, dropout, proj_size)
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        output_size = proj_size if proj_size > 0 else hidden_size
+        gates = _GATES[mode] * hidden_size
+        for layer in range(num_layers):
+            features = input_size if layer == 0 else output_size * self._directions
+            shapes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, features), "weight_hh": (gates, output_size)}
+            if bias:
+                shapes.update(bias_ih=(gates,), bias_hh=(gates,))
+            if proj_size > 0:
+                shapes["weight_hr"] = (proj_size, hidden_size)
+            for suffix in self._suffixes(layer):
+                for name, shape in shapes.items():
+                    setattr(self, name + suffix, Parameter(torch.empty(shape, device=device, dtype=dtype)))
+        self.reset_parameters()
+
+    @property
+    def _directions(self) -> int:
+        return 2 if self.bidirectional else 1
+
+    def _suffixes(self, layer: int) -> list[str]:
+        return [f"_l{layer}", f"_l{layer}_reverse"][: self._directions]
+
+    def reset_parameters(self) -> None:
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Do nothing: it is a matter of GPUs."""
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        names = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if self.bias else [])]
+        names += ["weight_hr"] if self.proj_size > 0 else []
+        return [
+            [getattr(self, name + suffix) for name in names]
+            for layer in range(self.num_layers)
+            for suffix in self._suffixes(layer)
+        ]
+
+    def extra_repr(self) -> str:
+        parts = [
+            f"{self.input_size}, {self.hidden_size}",
+            f"proj_size={self.proj_size}" if self.proj_size != 0 else "",
+            f"num_layers={self.num_layers}" if self.num_layers != 1 else "",
+            f"bias={self.bias}" if self.bias is not True else "",
+            f"batch_first={self.batch_first}" if self.batch_first is not False else "",
+            f"dropout={self.dropout}" if self.dropout != 0 else "",
+            f"bidirectional={self.bidirectional}" if self.bidirectional is not False else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    # The walk
+
+    def _walk(self, input: torch.Tensor, states: list[State]) -> tuple[torch.Tensor, list[State]]:
+        """Run all layers over `input` of shape `(L, N, features)` from one state for each layer and direction."""
+        if input.size(0) == 0:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+        final = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for direction in range(self._directions):
+                i = layer * self._directions + direction
+                output, state = self._run(input, states[i], self._suffixes(layer)[direction], direction == 1)
+                outputs.append(output)
+                final.append(state)
+            input = torch.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
+            if self.dropout and layer < self.num_layers - 1:
+                input = F.dropout(input, self.dropout, self.training)
+        return input, final
+
+    def _run(
+        self, input: torch.Tensor, state: State, suffix: str, backwards: bool
+    ) -> tuple[torch.Tensor, State]:
+        """Run one layer in one direction over the sequence."""
+        bias_input = getattr(self, "bias_ih" + suffix) if self.bias else None
+        weights = [getattr(self, "weight_hh" + suffix), getattr(self, "bias_hh" + suffix) if self.bias else None]
+        if self.proj_size > 0:
+            weights.append(getattr(self, "weight_hr" + suffix))
+        projected = F.linear(input, getattr(self, "weight_ih" + suffix), bias_input).unbind(0)
+        step = _STEPS[self.mode]
+        outputs = []
+        for moment in reversed(projected) if backwards else projected:
+            state = step(moment, state, *weights)
+            outputs.append(state[0] if self.mode == "LSTM" else state)
+        return torch.stack(outputs[::-1] if backwards else outputs), state
+
+    def _prepare(self, input: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        """The input as `(L, N, features)`, and whether it came in batches."""
+        if input.dim() not in (2, 3):
+            tensor = "" if self.mode in ("LSTM", "GRU") else " tensor"
+            raise ValueError(
+                f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D{tensor} instead"
+            )
+        weight = self.weight_ih_l0
+        if input.dtype != weight.dtype:
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). "
+                f"Convert input: input.to({weight.dtype}), or convert model: model.to({input.dtype})"
+            )
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
+            )
+        if input.dim() == 2:
+            return input.unsqueeze(1), False
+        return (input.transpose(0, 1) if self.batch_first else input), True
+
+    def _check_state(self, state: torch.Tensor, batch: int, features: int, message: str) -> None:
+        expected = (self.num_layers * self._directions, batch, features)
+        if tuple(state.shape) != expected:
+            raise RuntimeError(message.format(expected, list(state.shape)))
+
+    def _finish(self, output: torch.Tensor, batched: bool) -> torch.Tensor:
+        if not batched:
+            return output.squeeze(1)
+        return output.transpose(0, 1) if self.batch_first else output
+
+    def _with_hidden(self, input: torch.Tensor, hx: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """The forward pass of a network whose state is one tensor."""
+        input, batched = self._prepare(input)
+        if hx is None:
+            hx = torch.zeros(
+                self.num_layers * self._directions, input.size(1), self.hidden_size, dtype=input.dtype
+            )
+        else:
+            expected = 3 if batched else 2
+            if hx.dim() != expected:
+                raise RuntimeError(
+                    f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx should also be {expected}-D "
+                    f"but got {hx.dim()}-D tensor"
+                )
+            hx = hx if batched else hx.unsqueeze(1)
+            self._check_state(hx, input.size(1), self.hidden_size, "Expected hidden size {}, got {}")
+        output, states = self._walk(input, list(hx.unbind(0)))
+        hidden = torch.stack(states)
+        return self._finish(output, batched), hidden if batched else hidden.squeeze(1)
+
+
+def _check_sizes(
+    mode: str, input_size: Any, hidden_size: Any, num_layers: int, dropout: Any, proj_size: int
+) -> None:
+    if not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+        raise ValueError(
+            "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+        )
+    if dropout > 0 and num_layers == 1:
+        warnings.warn(
+            "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
+            f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+            stacklevel=4,
+        )
+    for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+        if not isinstance(size, int):
+            raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
+    for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+        if size <= 0:
+            raise ValueError(f"{name} must be greater than zero")
+    if proj_size < 0:
+        raise ValueError("proj_size should be a positive integer or zero to disable projections")
+    if proj_size >= hidden_size:
+        raise ValueError("proj_size has to be smaller than hidden_size")
+    if mode not in _GATES:
+        raise ValueError("Unrecognized RNN mode: " + mode)
+
+
+def _refuse_projection(kwargs: dict[str, Any]) -> None:
+    if "proj_size" in kwargs:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+
+
+class RNN(RNNBase):
+    """An Elman network: `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)` in each layer.
+
+    Arguments as `RNNBase`, and `nonlinearity`: "tanh" or "relu".
+
+    Called as `rnn(input, h_0)`; returns the outputs of the last layer and the final hidden states.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _refuse_projection(kwargs)
+        if len(args) > 3:
+            nonlinearity = args[3]
+            args = args[:3] + args[4:]
+        else:
+            nonlinearity = kwargs.pop("nonlinearity", "tanh")
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+        super().__init__("RNN_" + nonlinearity.upper(), *args, **kwargs)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._with_hidden(input, hx)
+
+
+class GRU(RNNBase):
+    """A network of gated recurrent units (Cho et al., 2014). Arguments as `RNNBase`.
+
+    Called as `gru(input, h_0)`; returns the outputs of the last layer and the final hidden states.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _refuse_projection(kwargs)
+        super().__init__("GRU", *args, **kwargs)
+
+    def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._with_hidden(input, hx)
+
+
+class LSTM(RNNBase):
+    """A network of long short-term memory (Hochreiter and Schmidhuber, 1997). Arguments as `RNNBase`.
+
+    Called as `lstm(input, (h_0, c_0))`; returns the outputs of the last layer and the final `(h_n, c_n)`.
+
+    >>> import adjoint as torch
+    >>> output, (h_n, c_n) = torch.nn.LSTM(2, 3, num_layers=2)(torch.zeros(5, 4, 2))
+    >>> output.shape, h_n.shape
+    (torch.Size([5, 4, 3]), torch.Size([2, 4, 3]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("LSTM", *args, **kwargs)
+
+    def forward(
+        self, input: torch.Tensor, hx: tuple[torch.Tensor, torch.Tensor] | None = None
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+        input, batched = self._prepare(input)
+        batch = input.size(1)
+        output_size = self.proj_size or self.hidden_size
+        if hx is None:
+            layers = self.num_layers * self._directions
+            hidden = torch.zeros(layers, batch, output_size, dtype=input.dtype)
+            cell = torch.zeros(layers, batch, self.hidden_size, dtype=input.dtype)
+        else:
+            hidden, cell = self._states(hx, batched, batch, output_size)
+        output, states = self._walk(input, list(zip(hidden.unbind(0), cell.unbind(0), strict=True)))
+        final = [torch.stack(parts) for parts in zip(*states, strict=True)]
+        h_n, c_n = final if batched else [tensor.squeeze(1) for tensor in final]
+        return self._finish(output, batched), (h_n, c_n)
+
+    def _states(
+        self, hx: tuple[torch.Tensor, torch.Tensor], batched: bool, batch: int, output_size: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        expected = 3 if batched else 2
+        if hx[0].dim() != expected or hx[1].dim() != expected:
+            raise RuntimeError(
+                f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx and cx should also be {expected}-D "
+                f"but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+            )
+        hidden, cell = hx if batched else (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
+        self._check_state(hidden, batch, output_size, "Expected hidden[0] size {}, got {}")
+        self._check_state(cell, batch, self.hidden_size, "Expected hidden[1] size {}, got {}")
+        return hidden, cell
+
+
+class RNNCellBase(Module):
+    """What the cells share: the parameters of one step."""
+
+    __constants__ = ["input_size", "hidden_size", "bias"]
+    input_size: int
+    hidden_size: int
+    bias: bool
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        self.weight_ih = Parameter(torch.empty((rows, input_size), device=device, dtype=dtype))
+        self.weight_hh = Parameter(torch.empty((rows, hidden_size), device=device, dtype=dtype))
+        for name in ("bias_ih", "bias_hh"):
+            value = Parameter(torch.empty(rows, device=device, dtype=dtype)) if bias else None
+            self.register_parameter(name, value)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if getattr(self, "nonlinearity", "tanh") != "tanh":
+            text += f", nonlinearity={self.nonlinearity}"
+        return text
+
+    def _check(self, tensor: torch.Tensor, what: str) -> None:
+        if tensor.dim() not in (1, 2):
+            raise ValueError(
+                f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead"
+            )
+
+    def _check_sizes(self, input: torch.Tensor, hiddens: tuple[torch.Tensor, ...]) -> None:
+        if input.size(1) != self.input_size:
+            raise RuntimeError(
+                f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}"
+            )
+        for i, hidden in enumerate(hiddens):
+            if hidden.size(0) != input.size(0):
+                raise RuntimeError(
+                    f"Input batch size {input.size(0)} doesn't match hidden{i} batch size {hidden.size(0)}"
+                )
+            if hidden.size(1) != self.hidden_size:
+                raise RuntimeError(
+                    f"hidden{i} has inconsistent hidden_size: got {hidden.size(1)}, expected {self.hidden_size}"
+                )
+
+    def _step(self, step: Callable[..., Any], input: torch.Tensor, hx: torch.Tensor | None) -> torch.Tensor:
+        """One step of a cell whose state is one tensor."""
+        self._check(input, "input")
+        if hx is not None:
+            self._check(hx, "hidden")
+        batched = input.dim() == 2
+        rows = input if batched else input.unsqueeze(0)
+        if hx is None:
+            hidden = torch.zeros(rows.size(0), self.hidden_size, dtype=input.dtype)
+        else:
+            hidden = hx if batched else hx.unsqueeze(0)
+        self._check_sizes(rows, (hidden,))
+        result = step(F.linear(rows, self.weight_ih, self.bias_ih), hidden, self.weight_hh, self.bias_hh)
+        return result if batched else result.squeeze(0)
+
+
+class RNNCell(RNNCellBase):
+    """`h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`, or with relu."""
+
+    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
+    nonlinearity: str
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> torch.Tensor:
+        mode = "RNN_" + self.nonlinearity.upper()
+        if mode not in ("RNN_TANH", "RNN_RELU"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return self._step(_STEPS[mode], input, hx)
+
+
+class GRUCell(RNNCellBase):
+    """A gated recurrent unit: r = σ(i_r + h_r), z = σ(i_z + h_z), n = tanh(i_n + r h_n), h' = (1 - z) n + z h."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> torch.Tensor:
+        return self._step(_gru_step, input, hx)
+
+
+class LSTMCell(RNNCellBase):
+    """A cell of long short-term memory; takes and returns `(h, c)`."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(
+        self, input: torch.Tensor, hx: tuple[torch.Tensor, torch.Tensor] | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self._check(input, "input")
+        if hx is not None:
+            for i, state in enumerate(hx):
+                self._check(state, f"hx[{i}]")
+        batched = input.dim() == 2
+        rows = input if batched else input.unsqueeze(0)
+        if hx is None:
+            zeros = torch.zeros(rows.size(0), self.hidden_size, dtype=input.dtype)
+            hidden, cell = zeros, zeros
+        else:
+            hidden, cell = hx if batched else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
+        self._check_sizes(rows, (hidden, cell))
+        projected = F.linear(rows, self.weight_ih, self.bias_ih)
+        hidden, cell = _lstm_step(projected, (hidden, cell), self.weight_hh, self.bias_hh)
+        return (hidden, cell) if batched else (hidden.squeeze(0), cell.squeeze(0))
