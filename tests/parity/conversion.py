@@ -20,9 +20,12 @@ class Recipe:
     def build(self, module: Any, *, requires_grad: bool | None = None) -> Any:
         """A fresh leaf of `module` on its own copy of the storage."""
         storage = self.storage.copy()
-        strides = tuple(stride * storage.itemsize for stride in self.strides)
-        array = numpy.lib.stride_tricks.as_strided(storage, self.shape, strides)
-        tensor = from_array(module, array)
+        if module is torch:
+            owned = from_array(torch, storage).clone()
+            tensor = torch.empty(0, dtype=owned.dtype).set_(owned.untyped_storage(), 0, self.shape, self.strides)
+        else:
+            strides = tuple(stride * storage.itemsize for stride in self.strides)
+            tensor = module.from_numpy(numpy.lib.stride_tricks.as_strided(storage, self.shape, strides))
         return tensor.requires_grad_() if (self.requires_grad if requires_grad is None else requires_grad) else tensor
 
 

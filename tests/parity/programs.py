@@ -1,0 +1,188 @@
+"""Small programs that run once with PyTorch and once with the candidate, and must show the same."""
+
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from textwrap import dedent
+from typing import Any
+
+import numpy
+import pytest
+import torch
+
+from .candidate import candidate, lookup
+from .comparison import arrays_differ, dtype_name, graph, is_tensor
+from .conversion import to_array
+
+
+@dataclass
+class TensorRecord:
+    """What a program can tell of a tensor."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    requires_grad: bool
+    grad_fn: str
+    values: numpy.ndarray
+
+    def differs(self, expected: "TensorRecord") -> str | None:
+        for name in ("dtype", "shape", "requires_grad", "grad_fn"):
+            if getattr(self, name) != getattr(expected, name):
+                return f"{name} {getattr(self, name)}, expected {getattr(expected, name)}"
+        return arrays_differ(self.values, expected.values)
+
+
+@dataclass
+class ErrorRecord:
+    """An exception: its type, and the first sentence of its message."""
+
+    kind: str
+    message: str
+    whole: str
+
+    def differs(self, expected: "ErrorRecord") -> str | None:
+        if self.kind != expected.kind:
+            return f"raised {self.kind}: {self.whole}\n    expected {expected.kind}: {expected.whole}"
+        if " ".join(self.whole.split()).startswith(expected.message):
+            return None
+        return f"{self.kind} says {self.whole!r}\n    expected {expected.whole!r}"
+
+
+def record(value: Any) -> Any:
+    """The value as plain data that does not depend on the library."""
+    if is_tensor(value):
+        # A clone: PyTorch does not resize a tensor whose memory an array shares.
+        values = to_array(value.detach().clone())
+        return TensorRecord(
+            dtype_name(value.dtype), tuple(value.shape), value.requires_grad, type(value.grad_fn).__name__, values
+        )
+    if isinstance(value, BaseException):
+        message = str(value)
+        first = message.strip().split("\n", 1)[0].split(". ", 1)[0]
+        return ErrorRecord(type(value).__name__, " ".join(first.split()), message)
+    if isinstance(value, dict):
+        return {str(key): record(item) for key, item in value.items()}
+    if type(value).__name__ == "Size":
+        return ["Size", *value]
+    if isinstance(value, list | tuple):
+        return [record(item) for item in value]
+    if isinstance(value, bool | int | float | complex | str | bytes | None):
+        return value
+    if isinstance(value, numpy.ndarray | numpy.generic):
+        return [type(value).__name__, str(value.dtype), list(value.shape), value.tolist()]
+    if isinstance(value, slice | range):
+        return repr(value)
+    if isinstance(value, type):
+        return value.__name__
+    if hasattr(value, "next_functions"):
+        return type(value).__name__
+    return str(value)
+
+
+def records_differ(actual: Any, expected: Any) -> str | None:
+    if isinstance(expected, TensorRecord | ErrorRecord):
+        if type(actual) is not type(expected):
+            return f"{actual!r}, expected {expected!r}"
+        return actual.differs(expected)
+    if type(actual) is not type(expected):
+        return f"{actual!r}, expected {expected!r}"
+    if isinstance(expected, list):
+        if len(actual) != len(expected):
+            return f"{actual!r}, expected {expected!r}"
+        pairs = zip(actual, expected, strict=True)
+        return next((difference for one, two in pairs if (difference := records_differ(one, two))), None)
+    if isinstance(expected, dict):
+        if list(actual) != list(expected):
+            return f"names {list(actual)}, expected {list(expected)}"
+        return next((f"{name}: {d}" for name, item in expected.items() if (d := records_differ(actual[name], item))), None)
+    if isinstance(expected, float | complex):
+        return None if numpy.isclose(actual, expected, 1e-6, 1e-9, equal_nan=True) else f"{actual!r}, expected {expected!r}"
+    return None if actual == expected else f"{actual!r}, expected {expected!r}"
+
+
+class Session:
+    """Runs a program's source with `torch` bound to one library, and keeps what it shows."""
+
+    def __init__(self, module: Any) -> None:
+        self.shown: list[tuple[int, Any]] = []
+        self.names = {
+            "torch": module,
+            "F": lookup(module, "nn.functional"),
+            "numpy": numpy,
+            "show": self.show,
+            "raises": self.raises,
+            "warns": self.warns,
+            "graph": graph,
+            "saved": saved,
+        }
+
+    def run(self, source: str) -> list[tuple[int, Any]]:
+        """What the program shows, each with its line; an exception that it lets through ends the list."""
+        getattr(self.names["torch"], "manual_seed", id)(0)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                exec(compile(source, "<program>", "exec"), self.names)  # noqa: S102 - the programs are our own
+        except Exception as error:  # noqa: BLE001 - compared like everything else
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<program>"]
+            self.shown.append(((lines or [0])[0] or 0, record(error)))
+        return self.shown
+
+    def show(self, *values: Any) -> None:
+        self._add(record(list(values)))
+
+    def raises(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        """Shows the exception that a call raises, or that there is none."""
+        try:
+            function(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - compared like everything else
+            self._add(record(error))
+        else:
+            self._add("raised nothing")
+
+    def warns(self, function: Callable[..., Any]) -> None:
+        """Shows category and first sentence of the warnings of a call, and what it returns."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = function()
+        said = [(type(w.message).__name__, str(w.message).strip().split("\n")[0].split(". ")[0]) for w in caught]
+        self._add(record([said, result]))
+
+    def _add(self, item: Any) -> None:
+        line = next(f.lineno for f in reversed(traceback.extract_stack()) if f.filename == "<program>")
+        self.shown.append((line or 0, item))
+
+
+def saved(node: Any) -> dict[str, Any]:
+    """The `_saved_*` attributes of a node."""
+    return {name: getattr(node, name) for name in sorted(dir(node)) if name.startswith("_saved_")}
+
+
+def compare(source: str) -> list[str]:
+    """Runs a program with both libraries and says where they show something else."""
+    source = dedent(source).strip("\n")
+    lines = source.split("\n")
+    actual, expected = Session(candidate).run(source), Session(torch).run(source)
+    differences = []
+    for (line, one), (expected_line, two) in zip(actual, expected, strict=False):
+        difference = records_differ(one, two) if line == expected_line else f"shown {one!r}, expected {two!r} (line {expected_line})"
+        if difference:
+            differences.append(f"line {line}: {lines[line - 1].strip()}\n    {difference}")
+        if line != expected_line:
+            return differences
+    if len(actual) != len(expected):
+        differences.append(f"shows {len(actual)} things, expected {len(expected)}; the first missing or extra: {(actual + expected)[-1]}")
+    return differences
+
+
+def program_test(programs: dict[str, str]) -> Callable[[str], None]:
+    """A test function that compares every one of the programs."""
+
+    @pytest.mark.parametrize("name", programs)
+    def test(name: str) -> None:
+        source = dedent(programs[name]).strip("\n")
+        differences = compare(source)
+        assert not differences, "\n".join([*differences, "", "The program:", source])
+
+    return test

@@ -1,0 +1,478 @@
+"""`torch.autograd.Function`: what user-defined operators may do, and what is refused."""
+# ruff: noqa: E402
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from .programs import program_test
+
+PROGRAMS = {
+    "basic": """
+        class Cube(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x ** 3
+            @staticmethod
+            def backward(ctx, grad):
+                x, = ctx.saved_tensors
+                return grad * 3 * x ** 2
+        x = torch.tensor([1., 2.], requires_grad=True, dtype=torch.float64)
+        y = Cube.apply(x)
+        show(y, graph(y), type(y.grad_fn), y.grad_fn.name(), y.is_leaf)
+        show(y.grad_fn.saved_tensors[0] is x, y.grad_fn.saved_tensors)
+        y.sum().backward()
+        show(x.grad)
+        raises(lambda: y.sum().backward())
+        raises(lambda: y.grad_fn.saved_tensors)
+        g, = torch.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
+        show(g, torch.autograd.grad(g.sum(), x))
+        show(Cube.apply(torch.ones(2)).requires_grad, Cube.apply(torch.ones(2)).grad_fn)
+        with torch.no_grad():
+            show(Cube.apply(x).requires_grad)
+    """,
+    "setup_context": """
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(x, factor):
+                return x * factor
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                x, factor = inputs
+                ctx.factor = factor
+                ctx.save_for_backward(x, output)
+            @staticmethod
+            def backward(ctx, grad):
+                x, output = ctx.saved_tensors
+                show(x, output, ctx.needs_input_grad)
+                return grad * ctx.factor, None
+        x = torch.tensor([1., 2.], requires_grad=True)
+        y = Scale.apply(x, 3.0)
+        show(y, graph(y))
+        y.sum().backward()
+        show(x.grad)
+    """,
+    "several_inputs_and_outputs": """
+        class Both(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, b, c=None):
+                show(ctx.needs_input_grad)
+                return a + b, a * b, 5, None
+            @staticmethod
+            def backward(ctx, *grads):
+                show(grads)
+                return grads[0], grads[1], None
+        a = torch.tensor([1., 2.], requires_grad=True)
+        b = torch.tensor([1., 2.])
+        r = Both.apply(a, b, 'text')
+        show(r, [t.output_nr for t in r[:2]], r[0].grad_fn is r[1].grad_fn, r[1].requires_grad)
+        r[1].sum().backward()
+        show(a.grad)
+    """,
+    "materialize": """
+        def make(on):
+            class Two(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    ctx.set_materialize_grads(on)
+                    return x * 1, x * 2
+                @staticmethod
+                def backward(ctx, a, b):
+                    show(a, b)
+                    return b
+            return Two
+        x = torch.tensor([1., 2.], requires_grad=True)
+        for on in (True, False):
+            a, b = make(on).apply(x)
+            b.sum().backward()
+        show(x.grad)
+    """,
+    "mark_dirty": """
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                x.mul_(2)
+                ctx.mark_dirty(x)
+                return x
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2
+        x = torch.tensor([1., 2.], requires_grad=True)
+        y = x * 1
+        z = Double.apply(y)
+        show(z is y, y, graph(y), y._version)
+        y.sum().backward()
+        show(x.grad)
+        raises(lambda: Double.apply(x))
+        v = (x * 1)[1:]
+        w = Double.apply(v)
+        show(w is v, graph(v), graph(v._base), v._base)
+        plain = torch.ones(2)
+        show(Double.apply(plain) is plain, plain, plain._version)
+    """,
+    "mark_dirty_not_returned": """
+        class Bad(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.mark_dirty(x)
+                return x * 2
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+        x = torch.tensor([1., 2.], requires_grad=True)
+        raises(lambda: Bad.apply(x * 1))
+    """,
+    "returns_input": """
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 7
+        x = torch.tensor([1., 2.], requires_grad=True)
+        y = Same.apply(x)
+        show(y is x, y, graph(y), y._is_view(), y.data_ptr() == x.data_ptr())
+        y.sum().backward()
+        show(x.grad)
+        plain = torch.ones(2)
+        show(Same.apply(plain) is plain)
+    """,
+    "returns_view": """
+        class View(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.view(-1)
+            @staticmethod
+            def backward(ctx, grad):
+                return grad.view(2, 2)
+        x = torch.ones(2, 2, requires_grad=True)
+        y = View.apply(x * 1)
+        show(y, graph(y), y._is_view())
+        raises(lambda: y.add_(1))
+    """,
+    "non_differentiable": """
+        class Sort(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                values, indices = x.sort()
+                ctx.mark_non_differentiable(indices)
+                ctx.save_for_backward(indices)
+                return values, indices
+            @staticmethod
+            def backward(ctx, grad, unused):
+                show(grad, unused)
+                return torch.zeros_like(grad).scatter(0, ctx.saved_tensors[0], grad)
+        x = torch.tensor([3., 1., 2.], requires_grad=True)
+        v, i = Sort.apply(x)
+        show(v, i, i.requires_grad, v.grad_fn.name(), i.grad_fn, i.is_leaf)
+        (v * torch.arange(3.)).sum().backward()
+        show(x.grad)
+    """,
+    "non_differentiable_float": """
+        class Split(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                a, b = x * 1, x * 2
+                ctx.mark_non_differentiable(b)
+                return a, b
+            @staticmethod
+            def backward(ctx, a, b):
+                show(a, b)
+                return a
+        x = torch.tensor([3., 1.], requires_grad=True)
+        a, b = Split.apply(x)
+        show(a.requires_grad, b.requires_grad)
+        (a + b).sum().backward()
+        show(x.grad)
+    """,
+    "wrong_number_of_gradients": """
+        def make(result):
+            class Bad(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, a, b):
+                    return a + b
+                @staticmethod
+                def backward(ctx, grad):
+                    return result(grad)
+            return Bad
+        a = torch.ones(2, requires_grad=True)
+        b = torch.ones(2, requires_grad=True)
+        def run(result):
+            make(result).apply(a, b).sum().backward()
+        raises(run, lambda g: g)
+        raises(run, lambda g: (g, g, g))
+        raises(run, lambda g: (g, g, None))
+        raises(run, lambda g: (g, None))
+        raises(run, lambda g: (g, torch.ones(3)))
+        raises(run, lambda g: (g, torch.ones(1)))
+        raises(run, lambda g: (g, 5))
+        raises(run, lambda g: None)
+        raises(run, lambda g: (g, g.double()))
+        raises(run, lambda g: (g.expand(3, 2), g))
+        show(a.grad, b.grad)
+    """,
+    "gradient_for_unneeded": """
+        class Bad(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, b):
+                return a + b
+            @staticmethod
+            def backward(ctx, grad):
+                return grad, grad
+        a = torch.ones(2, requires_grad=True)
+        Bad.apply(a, torch.ones(2)).sum().backward()
+        show(a.grad)
+        raises(lambda: Bad.apply(a, 5.0).sum().backward())
+    """,
+    "misuse": """
+        class Old(torch.autograd.Function):
+            def forward(self, x): return x * 1
+            def backward(self, g): return g
+        x = torch.ones(2, requires_grad=True)
+        raises(lambda: Old()(x))
+        raises(lambda: Old.apply(x))
+        class Nothing(torch.autograd.Function):
+            pass
+        raises(lambda: Nothing.apply(x))
+        class NoBackward(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x * 1
+        y = NoBackward.apply(x)
+        raises(lambda: y.sum().backward())
+        class ReturnsText(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return 'a'
+            @staticmethod
+            def backward(ctx, g): return g
+        raises(lambda: ReturnsText.apply(x))
+        class Saves(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(5)
+                return x * 1
+            @staticmethod
+            def backward(ctx, g): return g
+        raises(lambda: Saves.apply(x))
+        class Both(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x * 1
+            @staticmethod
+            def backward(ctx, g): return g
+            @staticmethod
+            def vjp(ctx, g): return g
+        raises(lambda: Both.apply(x))
+    """,
+    "saved_none_and_intermediate": """
+        class Half(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                mask = (x > 1)
+                ctx.save_for_backward(x, None, mask)
+                ctx.extra = 'anything'
+                return x / 2
+            @staticmethod
+            def backward(ctx, g):
+                show(ctx.saved_tensors, ctx.extra)
+                return g / 2
+        x = torch.tensor([1., 2.], requires_grad=True)
+        Half.apply(x).sum().backward()
+        show(x.grad)
+    """,
+    "saved_then_changed": """
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x ** 2
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2 * ctx.saved_tensors[0]
+        x = torch.tensor([1., 2.], requires_grad=True)
+        a = x * 1
+        y = Square.apply(a)
+        a.add_(1)
+        raises(lambda: y.sum().backward())
+        class Out(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0]
+        y = Out.apply(x)
+        show(y.grad_fn.saved_tensors[0] is y, y.grad_fn.saved_tensors[0].grad_fn is y.grad_fn)
+        y.sum().backward()
+        y = Out.apply(x)
+        y.add_(1)
+        raises(lambda: y.sum().backward())
+    """,
+    "once_differentiable": """
+        from importlib import import_module
+        once = torch.autograd.function.once_differentiable
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x ** 2
+            @staticmethod
+            @once
+            def backward(ctx, g):
+                show(torch.is_grad_enabled())
+                return g * 2 * ctx.saved_tensors[0]
+        x = torch.tensor([1., 2.], requires_grad=True)
+        g, = torch.autograd.grad(Square.apply(x).sum(), x, create_graph=True)
+        show(g.requires_grad)
+        raises(lambda: g.sum().backward())
+    """,
+    "grad_mode_inside": """
+        class Probe(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                show(torch.is_grad_enabled(), (x * 2).requires_grad, x.requires_grad)
+                return x * 2
+            @staticmethod
+            def backward(ctx, g):
+                show(torch.is_grad_enabled(), g.requires_grad)
+                return g * 2
+        x = torch.tensor([1., 2.], requires_grad=True)
+        Probe.apply(x).sum().backward()
+        torch.autograd.grad(Probe.apply(x).sum(), x, create_graph=True)
+    """,
+    "keyword_arguments_and_structures": """
+        class Many(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, options, flag):
+                show(options, flag)
+                return [x * 1, x * 2]
+            @staticmethod
+            def backward(ctx, a, b):
+                return a + b, None, None
+        x = torch.tensor([1., 2.], requires_grad=True)
+        r = Many.apply(x, {'a': x}, True)
+        show(type(r), r)
+        raises(lambda: r[0].sum().backward())
+        raises(lambda: Many.apply(x, flag=True))
+    """,
+    "saved_tensors_hooks_with_function": """
+        log = []
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x ** 2
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2 * ctx.saved_tensors[0]
+        x = torch.tensor([1., 2.], requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: (log.append('pack'), t)[1], lambda t: (log.append('unpack'), t)[1]):
+            y = Square.apply(x)
+        y.sum().backward()
+        show(log, x.grad)
+    """,
+    "hooks_on_function": """
+        log = []
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x ** 2
+            @staticmethod
+            def backward(ctx, g):
+                log.append('backward')
+                return g * 2 * ctx.saved_tensors[0]
+        x = torch.tensor([1., 2.], requires_grad=True)
+        y = Square.apply(x)
+        y.grad_fn.register_hook(lambda gi, go: log.append(('post', gi, go)))
+        y.grad_fn.register_prehook(lambda go: log.append(('pre', go)))
+        y.register_hook(lambda g: log.append('tensor'))
+        y.sum().backward()
+        show(log, x.grad, y.grad_fn.needs_input_grad, y.grad_fn.metadata, y.grad_fn.next_functions)
+    """,
+    "error_in_backward": """
+        class Bad(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x * 1
+            @staticmethod
+            def backward(ctx, g): raise KeyError('mine')
+        x = torch.tensor([1., 2.], requires_grad=True)
+        raises(lambda: Bad.apply(x).sum().backward())
+        class Worse(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): raise KeyError('early')
+            @staticmethod
+            def backward(ctx, g): return g
+        raises(lambda: Worse.apply(x))
+        show((x * 2).requires_grad)
+    """,
+    "names": """
+        class lower(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x * 1
+            @staticmethod
+            def backward(ctx, g): return g
+        x = torch.tensor([1., 2.], requires_grad=True)
+        y = lower.apply(x)
+        show(y.grad_fn.name(), type(y.grad_fn).__name__, str(y).split('grad_fn')[1])
+        show(isinstance(y.grad_fn, torch.autograd.function.BackwardCFunction), isinstance(y.grad_fn, torch.autograd.graph.Node))
+    """,
+    "nested_functions": """
+        class Inner(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x * 2
+            @staticmethod
+            def backward(ctx, g): return g * 2
+        class Outer(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                with torch.enable_grad():
+                    z = x.detach().requires_grad_()
+                    y = Inner.apply(z) ** 2
+                ctx.pair = z, y
+                return y.detach()
+            @staticmethod
+            def backward(ctx, g):
+                z, y = ctx.pair
+                return torch.autograd.grad(y, z, g)[0]
+        x = torch.tensor([1., 2.], requires_grad=True)
+        Outer.apply(x).sum().backward()
+        show(x.grad)
+    """,
+    "no_tensor_inputs": """
+        class Make(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, n): return torch.ones(n)
+            @staticmethod
+            def backward(ctx, g): return None
+        y = Make.apply(3)
+        show(y, y.requires_grad)
+    """,
+    "integer_output": """
+        class Count(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return (x > 1).long()
+            @staticmethod
+            def backward(ctx, g): return None
+        x = torch.tensor([1., 2.], requires_grad=True)
+        y = Count.apply(x)
+        show(y, y.requires_grad, y.grad_fn)
+    """,
+    "inplace_on_output": """
+        class Two(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x * 1, x * 2
+            @staticmethod
+            def backward(ctx, a, b): return a + 2 * b
+        x = torch.tensor([1., 2.], requires_grad=True)
+        a, b = Two.apply(x)
+        a.mul_(3)
+        show(a, graph(a))
+        (a + b).sum().backward()
+        show(x.grad)
+    """,
+}
+
+test_program_shows_the_same = program_test(PROGRAMS)
