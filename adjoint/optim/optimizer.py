@@ -134,12 +134,15 @@ class Optimizer:
 
     # Stepping
 
+    @_with_hooks
     def step(self, closure: Closure | None = None) -> Any:
         """Update all parameters that have a gradient.
 
         Args:
             closure: reevaluates the model and returns the loss, which is returned.
         """
+        if type(self)._update is Optimizer._update:
+            raise NotImplementedError
         loss = None
         if closure is not None:
             with torch.enable_grad():
