@@ -192,9 +192,23 @@ def edge_of_input(item: Any, index: int) -> Any:
     return edge
 
 
+def _read_only_one(kind: Any) -> Any:
+    one = numpy.ones((), kind)
+    one.flags.writeable = False
+    return one
+
+
+_ONES = {numpy.dtype(kind): _read_only_one(kind) for kind in (numpy.float32, numpy.float64)}
+
+
 def first_grad(root: Tensor, create_graph: bool) -> Any:
     """The gradient 1 for a root of one element."""
-    ones = numpy.ones_like(root._array)
+    array = root._array
+    if array.ndim == 0 and not create_graph:
+        one = _ONES.get(array.dtype)
+        if one is not None:
+            return one
+    ones = numpy.ones_like(array)
     return wrap(ones) if create_graph else ones
 
 

@@ -64,27 +64,20 @@ def run(roots: list[Any], grads: list[Any], keep: bool, create_graph: bool, capt
                 uses[edge] -= 1
                 if not uses[edge]:
                     finish_leaf(edge, buffers.pop(edge), create_graph, capture, accumulating)
+    arrived = buffers.pop
     for node in order:
-        grad = buffers.pop(node, None)
-        if grad is None:
-            if not node.runs_undefined or (needed is not None and node not in needed):
-                continue_undefined(node, uses, buffers, create_graph, capture, accumulating, needed)
-                continue
-            grad = [None] * len(node.shape)
-        hooked = capture is not None and node in capture.outputs
-        if hooked:
-            grad = capture_outputs(node, grad, capture, create_graph)
-        if needed is not None and node not in needed:
-            continue
-        if node.hooks is None:
+        grad = arrived(node, None)
+        if grad is None or capture is not None or node.hooks is not None:
+            results = visit(node, grad, keep, create_graph, capture, needed)
+            if results is None:
+                results = (None,) * len(node.edges)
+        else:
             try:
                 results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
             except Exception as error:
                 explain(error, node)
                 raise
-        else:
-            results = run_with_hooks(node, grad, keep, create_graph, hooked)
-        for edge, result in zip(node.edges, results, strict=True):
+        for edge, result in zip(node.edges, results):  # noqa: B905  (of one length, and this is the inner loop)
             if edge is None:
                 continue
             if type(edge) is tuple:
@@ -96,21 +89,37 @@ def run(roots: list[Any], grads: list[Any], keep: bool, create_graph: bool, capt
                         deliver(edge, result, buffers, node)
                         continue
                     result = conform(result, target.shape, target.dtype, node)
-                held = buffers.get(target)
-                buffers[target] = result if held is None else held + result
-            else:
-                if result is not None:
-                    array = edge._array
-                    if result.shape != array.shape or result.dtype is not array.dtype:
-                        result = conform(result, array.shape, array.dtype, node)
-                    held = buffers.get(edge)
-                    buffers[edge] = result if held is None else held + result
-                left = uses[edge] - 1
-                uses[edge] = left
-                if not left and edge in buffers:
-                    result = None
-                    results = None
-                    finish_leaf(edge, buffers.pop(edge), create_graph, capture, accumulating)
+                buffers[target] = buffers[target] + result if target in buffers else result
+                continue
+            if result is not None:
+                array = edge._array
+                if result.shape != array.shape or result.dtype is not array.dtype:
+                    result = conform(result, array.shape, array.dtype, node)
+                buffers[edge] = buffers[edge] + result if edge in buffers else result
+            left = uses[edge] = uses[edge] - 1
+            if not left and edge in buffers:
+                result = results = None  # so that accumulation sees whether anybody else has this gradient
+                finish_leaf(edge, arrived(edge), create_graph, capture, accumulating)
+
+
+def visit(node: Node, grad: Any, keep: bool, create_graph: bool, capture: Capture | None, needed: Any) -> Any:
+    """Run a node of which something is out of the ordinary; None if it does not run."""
+    if grad is None:
+        if not node.runs_undefined:
+            return None
+        grad = [None] * len(node.shape)
+    hooked = capture is not None and node in capture.outputs
+    if hooked:
+        grad = capture_outputs(node, grad, capture, create_graph)
+    if needed is not None and node not in needed:
+        return None
+    if node.hooks is not None:
+        return run_with_hooks(node, grad, keep, create_graph, hooked)
+    try:
+        return node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+    except Exception as error:
+        explain(error, node)
+        raise
 
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
@@ -158,15 +167,6 @@ def find_needed(order: list[Node], capture: Capture) -> set[Node]:
                 needed.add(node)
                 break
     return needed
-
-
-def continue_undefined(node: Node, uses: Any, buffers: Any, create_graph: bool, capture: Any, accumulating: bool, needed: Any) -> None:
-    """No gradient arrived at `node`, so none leaves it; leaves waiting for one of its need not wait."""
-    for edge in node.edges:
-        if edge is not None and type(edge) is not tuple:
-            uses[edge] -= 1
-            if not uses[edge] and edge in buffers:
-                finish_leaf(edge, buffers.pop(edge), create_graph, capture, accumulating)
 
 
 def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None = None) -> None:

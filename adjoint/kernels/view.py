@@ -16,6 +16,10 @@ def expand(self: Array, sizes: tuple[int, ...]) -> Array:
 
     The result may not be written to where elements share memory.
     """
+    if self.ndim == 0 and sizes and min(sizes) > 0:
+        result = restrided(self, tuple(sizes), (0,) * len(sizes))
+        result.flags.writeable = False
+        return result
     lead = len(sizes) - self.ndim
     if lead < 0:
         raise RuntimeError(
@@ -56,7 +60,7 @@ def _kind(array: Array) -> str:
 
 def restrided(self: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...]) -> Array:
     """A view from the first element of `self` on, with another shape and other strides in bytes."""
-    if self.flags.c_contiguous and self.dtype.kind != "V" and self.flags.writeable and self.size:
+    if self.flags.c_contiguous and self.dtype.kind != "V" and self.size:
         return numpy.ndarray(shape, self.dtype, self, 0, byte_steps)
     return numpy.lib.stride_tricks.as_strided(self, shape, byte_steps)
 

@@ -49,7 +49,7 @@ _BASE: dict[str, Any] = {
     "NO_GRAD": NO_GRAD,
     "Geometry": Geometry,
     "RELEASED": RELEASED,
-    "INTERNAL": origin.INTERNAL,
+    "nearest_user_frame": origin.nearest_user_frame,
     "FLOAT32": numpy.dtype(numpy.float32),
     "FLOAT64": numpy.dtype(numpy.float64),
     "ndarray": numpy.ndarray,

@@ -61,6 +61,7 @@ class Operator:
         self.out_dtype: str | None = options.get("out_dtype")
         self.check: Callable[..., Any] | None = options.get("check")
         self.number_first: bool = options.get("number_first", False)
+        self.numbers: bool = options.get("numbers", self.promote is not None)
         self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
         self.kernel: Callable[..., Any] = options.get("kernel") or self.forward
         self.simple: Callable[..., Any] | None = options.get("simple")

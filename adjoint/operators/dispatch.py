@@ -75,6 +75,12 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     return call(op, args, None)
 
 
+def invalid_arguments(name: str, *args: Any) -> TypeError:
+    """The error for arguments that no overload of function `name` takes."""
+    got = ", ".join("Tensor" if isinstance(value, Tensor) else type(value).__name__ for value in args)
+    return TypeError(f"{name}() received an invalid combination of arguments - got ({got})")
+
+
 # --- operands -------------------------------------------------------------------------------------------------
 
 
@@ -89,7 +95,7 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
             tensors[name] = checked_sequence(op, name, position, value)
         elif isinstance(value, Tensor) or (value is None and kind == OPTIONAL_ARRAY):
             tensors[name] = value
-        elif op.promote and isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) and (
+        elif op.numbers and isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) and (
             position > 0 or op.number_first
         ):
             tensors[name] = value
@@ -405,7 +411,7 @@ def inplace_result(op: Operator, arrays: list[Any], target: Tensor) -> Any:
 def check_overlap(target: Tensor) -> None:
     """Raise if several elements of `target` are one place in memory, as in an expanded tensor."""
     array = target._array
-    if 0 in array.strides and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)):
+    if 0 in array.strides and array.size and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
             "clone() the tensor before performing the operation."

@@ -171,16 +171,16 @@ def inplace_body(op: Operator) -> list[str]:
         compute = ["try:", *("    " + line for line in call), f"    if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:"]
         compute += [f"        return {door(op, 'inplace')}", f"    {array}[...] = changed", "except Exception:", f"    return {door(op, 'inplace')}"]
     compute += [f"counter = {target}._counter", "if counter is None:", f"    counter = {target}._counter = [0]"]
-    compute += ["frame = getframe(1)", "while frame.f_globals.get('__package__') in INTERNAL and frame.f_back is not None:", "    frame = frame.f_back"]
+    compute += ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
     compute += [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.name}_')", "counter[0] += 1", f"return {target}"]
     return lines + ["    " + line for line in compute]
 
 
 def scalar_lines(op: Operator) -> list[str]:
     """A Python number as second operand becomes a constant of the first one's dtype, where that is the rule."""
-    if op.promote is None or len(op.tensors) != 2 or op.tensors[1] != "other":
+    if not op.numbers or len(op.tensors) != 2 or op.tensors[1] != "other":
         return []
-    return ["    if type(other) in NUMBERS:", "        other = constant(other, input)"]
+    return ["    if type(other) is not Tensor and type(other) in NUMBERS:", "        other = constant(other, input)"]
 
 
 def dtype_guard(op: Operator) -> str:
@@ -216,7 +216,7 @@ def body(op: Operator, way_out: str) -> list[str]:
     lines.append(f"if {needed} and (GATE.grad or STATE.grad_enabled):")
     record = ["node = new(NodeClass)", f"node.edges = ({', '.join(edges)},)", "node.hooks = None"]
     record += ["node.sequence = next_sequence()", "node.shape = array.shape", "node.dtype = array.dtype"]
-    record += ["frame = getframe(1)", "while frame.f_globals.get('__package__') in INTERNAL and frame.f_back is not None:", "    frame = frame.f_back"]
+    record += ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
     record += ["node.code = frame.f_code", "node.lasti = frame.f_lasti"]
     record += save_lines(op)
     record += ["result._edge = (node, 0)"]

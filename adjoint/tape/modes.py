@@ -12,13 +12,17 @@ from typing import Any
 
 
 class _Gate:
-    """`grad`: no thread has disabled gradients. `special`: some thread is in a mode that needs the general path."""
+    """`grad`: no thread has disabled gradients. `special`: some thread is in a mode that needs the general path.
 
-    __slots__ = ("grad", "special")
+    `user`: the globals of the module last seen to be the user's own, so that its frames are recognised at once.
+    """
+
+    __slots__ = ("grad", "special", "user")
 
     def __init__(self) -> None:
         self.grad = True
         self.special = False
+        self.user: dict[str, Any] | None = None
 
 
 class _ThreadState(threading.local):

@@ -6,23 +6,30 @@ import linecache
 import sys
 from types import CodeType, FrameType
 
+from .modes import GATE
+
 getframe = sys._getframe
 
-INTERNAL = {"adjoint"}
-"""Packages whose frames are not the user's; `adjoint` registers its own while it is imported."""
+_PACKAGE = __name__.partition(".")[0]
+_INSIDE = _PACKAGE + "."
 
 
-def register_internal_packages() -> None:
-    """Note every package of adjoint that has been imported, so that its frames are skipped."""
-    INTERNAL.update(name for name in sys.modules if name.split(".")[0] == "adjoint")
+def nearest_user_frame(frame: FrameType) -> FrameType:
+    """The nearest frame outside adjoint, from `frame` outwards; its module is remembered in `GATE.user`."""
+    while is_internal(frame.f_globals.get("__package__")) and frame.f_back is not None:
+        frame = frame.f_back
+    GATE.user = frame.f_globals
+    return frame
+
+
+def is_internal(package: str | None) -> bool:
+    """Whether `package`, the `__package__` of a module, is one of ours."""
+    return package is not None and (package == _PACKAGE or package.startswith(_INSIDE))
 
 
 def user_frame(depth: int) -> FrameType:
     """The nearest frame outside adjoint, starting `depth` frames above the caller."""
-    frame: FrameType = getframe(depth + 1)
-    while frame.f_globals.get("__package__") in INTERNAL and frame.f_back is not None:
-        frame = frame.f_back
-    return frame
+    return nearest_user_frame(getframe(depth + 1))
 
 
 def line_of(code: CodeType, lasti: int) -> int | None:
