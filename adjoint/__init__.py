@@ -26,6 +26,7 @@ from .dtypes import *  # noqa: F403
 from .dtypes import bool, can_cast, dtype, finfo, float, get_default_dtype, iinfo, int, promote_types, set_default_dtype
 from .kernels.parallel import get_num_threads, set_num_threads
 from .printing import set_printoptions
+from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .tensor import Tensor
 
 globals().update(operators.PUBLIC["torch"])

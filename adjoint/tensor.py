@@ -15,6 +15,7 @@ import numpy
 
 from . import dtypes, printing
 from .device import Size, cpu, device, layout, strided
+from .device import device as device_class
 from .dtypes import dtype
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
@@ -85,7 +86,7 @@ class Tensor:
     __hash__ = object.__hash__
 
     def __new__(cls, *args: Any, dtype: dtype | None = None, device: Any = None, **unused: Any) -> Tensor:
-        return make_subclass(cls, legacy_array(args, dtype or dtypes.get_default_dtype()))
+        return make_subclass(cls, legacy_array(args, dtype or dtypes.get_default_dtype(), device))
 
     def __init_subclass__(cls, plain: bool = False, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -103,6 +104,8 @@ class Tensor:
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self.requires_grad and not can_require_grad(value._array):
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._array = value._array
 
     @property
@@ -508,21 +511,54 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         )
 
 
-def legacy_array(args: tuple[Any, ...], kind: dtype) -> numpy.ndarray[Any, Any]:
-    """The array of `Tensor(3, 5)` (uninitialised), `Tensor(data)` or `Tensor()`, with elements of `kind`."""
-    if len(args) == 1 and not isinstance(args[0], int):
-        data = args[0]
-        if isinstance(data, Tensor):
-            if data.dtype is not kind:
-                raise TypeError(f"expected {kind} (got {data.dtype})")
-            return data._array
-        if isinstance(data, Size):
-            return numpy.zeros(data, kind.numpy)
+def legacy_array(args: tuple[Any, ...], kind: dtype, device: Any = None, exact: bool = False) -> numpy.ndarray[Any, Any]:
+    """The array of `Tensor(3, 5)` (uninitialised), `Tensor(data)` or `Tensor()`, with elements of `kind`.
+
+    A tensor is taken as it is; with `exact`, one of another dtype is refused.
+    """
+    if device is not None and device_class(device).type != "cpu":
+        raise RuntimeError(
+            f"legacy constructor expects device type: cpu but device type: {device_class(device).type} was passed"
+        )
+    data = args[0] if len(args) == 1 else None
+    if isinstance(data, Tensor):
+        if exact and data.dtype is not kind:
+            raise TypeError(f"expected {_options(kind)} (got {_options(data.dtype)})")
+        return data._array
+    is_size = isinstance(data, Size) or (hasattr(data, "__index__") and type(data) is not bool and not isinstance(data, ndarray))
+    if len(args) == 1 and not is_size:
+        if not hasattr(data, "__len__"):
+            raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
         return array_from_data(data, kind, unwrap=tensor_array)
-    for size in args:
-        if not isinstance(size, int):
-            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
-    return numpy.zeros(args or (0,), kind.numpy)
+    sizes = data if isinstance(data, Size) else args
+    for position, size in enumerate(sizes):
+        if not hasattr(size, "__index__") or type(size) is bool:
+            raise TypeError(
+                f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error "
+                f'"type must be tuple of ints,but got {type(size).__name__}"'
+            )
+        if size < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}")
+    return numpy.zeros([int(size) for size in sizes] if sizes or isinstance(data, Size) else 0, kind.numpy)
+
+
+def _options(kind: dtype) -> str:
+    """A dtype as one error of PyTorch spells it."""
+    return (
+        f"TensorOptions(dtype={C_NAMES[kind]}, device=cpu, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
+    )
+
+
+C_NAMES = {
+    dtypes.float32: "float", dtypes.float64: "double", dtypes.float16: "c10::Half", dtypes.bfloat16: "c10::BFloat16",
+    dtypes.int64: "long int", dtypes.int32: "int", dtypes.int16: "short int", dtypes.int8: "signed char",
+    dtypes.uint8: "unsigned char", dtypes.uint16: "short unsigned int", dtypes.uint32: "unsigned int",
+    dtypes.uint64: "long unsigned int", dtypes.bool: "bool", dtypes.complex64: "c10::complex<float>",
+    dtypes.complex128: "c10::complex<double>",
+}  # fmt: skip
+"""The names of the C++ types, which some messages use."""
+
 
 
 def tensor_array(value: Any) -> Any:

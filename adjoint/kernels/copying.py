@@ -8,7 +8,10 @@ from typing import Any
 import numpy
 
 from ..device import channels_last, channels_last_3d, contiguous_format, preserve_format
+from ..dtypes import from_numpy
+from .broadcast import broadcast_shapes
 from .precision import HALVES
+from .scalar import scalar_array
 
 Array = numpy.ndarray[Any, Any]
 
@@ -59,7 +62,7 @@ def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
         if ndim != 5:
             raise RuntimeError("required rank 5 tensor to use channels_last_3d format")
         return (0, 2, 3, 4, 1)
-    raise RuntimeError("unsupported memory format option Preserve")
+    raise RuntimeError("unsupported memory format Preserve")
 
 
 def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Array:
@@ -119,8 +122,8 @@ def real_part(array: Array, dtype: Any) -> Array:
     return array
 
 
-def overwritten(array: Array, source: Array) -> Array:
-    """`source` as it may be written to `array`: broadcast to its shape.
+def expanded(source: Array, array: Array) -> Array:
+    """`source` as it may be written to `array`: its real part if need be, broadcast to the shape.
 
     Raises:
         RuntimeError: if the shapes do not fit.
@@ -128,15 +131,36 @@ def overwritten(array: Array, source: Array) -> Array:
     source = real_part(source, array.dtype)
     if source.shape == array.shape:
         return source
-    lead = source.ndim - array.ndim
-    if lead > 0 and all(size == 1 for size in source.shape[:lead]):
-        source = source.reshape(source.shape[lead:])
-    for position in range(1, min(source.ndim, array.ndim) + 1):
-        if source.shape[-position] not in (1, array.shape[-position]):
-            raise RuntimeError(
-                f"The size of tensor a ({array.shape[-position]}) must match the size of tensor b "
-                f"({source.shape[-position]}) at non-singleton dimension {array.ndim - position}"
-            )
-    if source.ndim > array.ndim:
-        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(source.shape)}")
+    shape = broadcast_shapes(array.shape, source.shape)
+    if shape != array.shape:
+        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(shape)}")
     return numpy.broadcast_to(source, array.shape)
+
+
+def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
+    """Write `other`, broadcast and converted, over `self`."""
+    source = expanded(other, self)
+    if self.dtype.itemsize == 2 and source.dtype.itemsize > 4 and self.dtype in HALVES:
+        source = source.astype(numpy.float32)
+    with numpy.errstate(all="ignore"):
+        numpy.copyto(self, source, casting="unsafe")
+
+
+def fill_(self: Array, value: Any) -> None:
+    """Write the number `value` to every element of `self`. Raises as `scalar_array` does."""
+    if self.dtype.kind == "f" and self.itemsize > 2 and isinstance(value, (int, float)) and -3e38 < value < 3e38:
+        self.fill(value)
+    else:
+        self[...] = scalar_array(value, from_numpy(self.dtype))
+
+
+def full_like(array: Array, value: Any) -> Array:
+    """An array like `array` of which every element is the number `value`. Raises as `scalar_array` does."""
+    result = empty_like(array)
+    result[...] = scalar_array(value, from_numpy(array.dtype))
+    return result
+
+
+def zero_(self: Array) -> None:
+    """Write zero to every element of `self`."""
+    self.fill(0)

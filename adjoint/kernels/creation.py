@@ -14,6 +14,8 @@ from .. import dtypes
 from ..dtypes import dtype
 from . import storage
 from .copying import convert
+from .precision import type_name
+from .random.fused import fma32, fma64
 from .scalar import scalar_array
 
 Array = numpy.ndarray[Any, Any]
@@ -156,6 +158,8 @@ def _number(item: Any, unwrap: Unwrap) -> tuple[dtype | None, Any]:
     """The type that an element counts as and its value as a Python number."""
     array = unwrap(item)
     if isinstance(array, (numpy.ndarray, numpy.generic)):
+        if array.size != 1 and array.dtype.kind in "iub":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
         if array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return dtypes.from_numpy(array.dtype), storage.to_python(numpy.asarray(array).reshape(-1))[0]
@@ -263,18 +267,34 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
     if (end - start) * (1 if step > 0 else -1) < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if not kind.is_floating_point:
-        start, end, step = int(start), math.ceil(end) if step > 0 else math.floor(end), int(step)
-        if step == 0:
-            raise ValueError("step must be nonzero")
-        size = -((start - end) // step)
-        with numpy.errstate(all="ignore"):
-            return numpy.arange(start, start + size * step, step, dtype=numpy.int64).astype(kind.numpy, copy=False)
-    size = math.ceil((end - start) / step)
-    result = numpy.arange(size, dtype=numpy.float64)
-    result *= step
-    result += start
-    return convert(result, kind.numpy)
+    if kind.is_floating_point:
+        return _float_range(float(start), float(step), math.ceil((end - start) / step), kind)
+    if kind is dtypes.int64:
+        start, end, step = int(start), int(end), int(step)
+    if int(step) == 0:
+        raise ValueError("step must be nonzero")
+    size = -((start - end) // step) if kind is dtypes.int64 else math.ceil((end - start) / step)
+    return (int(start) + int(step) * numpy.arange(size, dtype=numpy.int64)).astype(kind.numpy, copy=False)
+
+
+def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
+    """`start + i * step` with PyTorch's rounding.
+
+    It computes blocks of two 32-byte vectors, each from its first element, rounded to `kind`; what is left singly.
+    """
+    values = fma64(numpy.arange(size, dtype=numpy.float64), step, start)
+    lanes = 32 // kind.itemsize
+    whole = size - size % (2 * lanes)
+    first = convert(values[:whole:lanes], kind.numpy).astype(numpy.float64)[:, None]
+    lane = numpy.arange(lanes, dtype=numpy.float64)
+    offset = lane * step
+    sums = first + offset
+    if kind is dtypes.float64:  # one rounding for product and sum: the product's error is that of 3 * step alone
+        product_error = step - (offset - numpy.minimum(lane, 2) * step) * (lane == 3)
+        back = sums - first
+        sums += (first - (sums - back)) + (offset - back) + numpy.where(lane == 3, product_error, 0.0)
+    values[:whole] = sums.reshape(-1)
+    return convert(values, kind.numpy)
 
 
 def inclusive_range(start: float, end: float, step: float, kind: dtype) -> Array:
@@ -302,32 +322,44 @@ def linspace(start: Any, end: Any, steps: int, kind: dtype) -> Array:
 
 
 def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
-    work = _work_type(kind)
-    if steps == 0:
-        return numpy.empty(0, work)
-    first, last = (scalar_array(value, kind).astype(work) for value in (start, end))
-    if steps == 1:
-        return first.reshape(1)
-    step = (last - first) / work.type(steps - 1)
-    index = numpy.arange(steps)
-    low = first + step * index.astype(work)
-    high = last - step * (steps - 1 - index).astype(work)
-    return numpy.where(index < steps // 2, low, high)
-
-
-def _work_type(kind: dtype) -> Any:
-    if kind.is_complex or kind is dtypes.float64:
-        return kind.numpy
-    return numpy.dtype(numpy.float32)
+    """The numbers of `linspace` before they are rounded to `kind`, integers in float64."""
+    work = kind.numpy if kind.is_floating_point or kind.is_complex else numpy.dtype(numpy.float64)
+    first, last = (scalar_array(value, kind).astype(work)[()] for value in (start, end))
+    if steps < 2:
+        return numpy.full(steps, first, work)
+    half = steps // 2
+    up, down = numpy.arange(half, dtype=numpy.float64), numpy.arange(steps - half, dtype=numpy.float64)[::-1]
+    result = numpy.empty(steps, work)
+    if kind.is_complex:
+        step = (last - first) / (steps - 1)
+        result[:half], result[half:] = first + step * up, last - step * down
+    elif work.itemsize == 2:  # every operation is rounded
+        low, high = numpy.float32(first), numpy.float32(last)
+        step = ((high - low).astype(work).astype(numpy.float32) / numpy.float32(steps - 1)).astype(work).astype(numpy.float32)
+        up, down = (index.astype(work).astype(numpy.float32) for index in (up, down))
+        result[:half] = low + (up * step).astype(work).astype(numpy.float32)
+        result[half:] = high - (down * step).astype(work).astype(numpy.float32)
+    else:
+        fma = fma32 if work.itemsize == 4 else fma64
+        step = (last - first) / work.type(steps - 1)
+        result[:half], result[half:] = fma(up, float(step), float(first)), fma(down.copy(), -float(step), float(last))
+    return result
 
 
 def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Array:
     """`base` to the powers `linspace(start, end, steps)`."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    powers = _spaced(start, end, steps, kind)
+    if kind.is_complex:
+        return convert(numpy.power(base, _spaced(start, end, steps, kind)), kind.numpy)
+    first, last = (numpy.float32(start), numpy.float32(end)) if kind.itemsize <= 4 and kind.is_floating_point else (start, end)
+    step = float((last - first) / max(steps - 1, 1))
+    index = numpy.arange(steps, dtype=numpy.float64)
+    powers = numpy.where(index < steps // 2, float(first) + step * index, float(last) - step * (steps - 1 - index))
+    if steps == 1:
+        powers[:] = first
     with numpy.errstate(all="ignore"):
-        return numpy.power(powers.dtype.type(base), powers).astype(kind.numpy, copy=False)
+        return convert(numpy.power(float(base), powers), kind.numpy)
 
 
 def eye(n: int, m: int, kind: dtype) -> Array:
@@ -356,7 +388,22 @@ def _indices(mask: Array) -> Array:
 
 
 def complex_from_parts(real: Array, imag: Array) -> Array:
-    """Complex numbers of the given real and imaginary parts, broadcast together."""
+    """Complex numbers of the given real and imaginary parts, broadcast together.
+
+    Raises:
+        RuntimeError: if the parts are not of one real floating-point type.
+    """
+    for part in (real, imag):
+        if part.dtype.kind != "f":
+            raise RuntimeError(
+                f"Expected both inputs to be Half, Float or Double tensors but got {type_name(real.dtype)} and "
+                f"{type_name(imag.dtype)}"
+            )
+    if real.dtype != imag.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {type_name(real.dtype)} but got scalar type {type_name(imag.dtype)} for second "
+            "argument"
+        )
     kind = numpy.complex128 if real.dtype == numpy.float64 else numpy.complex64
     result = numpy.empty(numpy.broadcast_shapes(real.shape, imag.shape), kind)
     result.real, result.imag = real, imag
@@ -364,5 +411,6 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
 
 
 def polar(abs: Array, angle: Array) -> Array:
-    """Complex numbers of the given absolute values and angles, broadcast together."""
+    """Complex numbers of the given absolute values and angles, broadcast together. Raises as `complex_from_parts` does."""
+    complex_from_parts(abs[..., :0], angle[..., :0])
     return complex_from_parts(abs * numpy.cos(angle), abs * numpy.sin(angle))

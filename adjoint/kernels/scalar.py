@@ -12,12 +12,13 @@ from ..dtypes import dtype
 
 Array = numpy.ndarray[Any, Any]
 
-_C_NAMES = {
+C_NAMES = {
     dtypes.uint8: "uint8_t", dtypes.int8: "int8_t", dtypes.int16: "int16_t", dtypes.int32: "int", dtypes.int64: "int64_t",
     dtypes.uint16: "uint16_t", dtypes.uint32: "uint32_t", dtypes.uint64: "uint64_t", dtypes.float16: "c10::Half",
     dtypes.bfloat16: "c10::BFloat16", dtypes.float32: "float", dtypes.float64: "double",
     dtypes.complex64: "c10::complex<float>", dtypes.complex128: "c10::complex<double>", dtypes.bool: "bool",
 }  # fmt: skip
+"""The names of the C++ types, which some messages use."""
 
 _LARGEST = {dtypes.float16: 65504.0, dtypes.float32: float(numpy.finfo(numpy.float32).max)}
 
@@ -58,4 +59,4 @@ def _inexact(value: Any, kind: dtype) -> Array:
 
 
 def _overflow(kind: dtype) -> RuntimeError:
-    return RuntimeError(f"value cannot be converted to type {_C_NAMES[kind]} without overflow")
+    return RuntimeError(f"value cannot be converted to type {C_NAMES[kind]} without overflow")

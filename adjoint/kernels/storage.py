@@ -6,6 +6,7 @@ by `adopt`, so that the chain ends there and offsets count from the first elemen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,10 +55,7 @@ def storage_offset(array: Array) -> int:
 def element_strides(array: Array) -> tuple[int, ...]:
     """Strides in elements; empty arrays have those of a contiguous array in which 0 counts as 1."""
     if array.size == 0:
-        steps = [1]
-        for size in reversed(array.shape[1:]):
-            steps.append(steps[-1] * max(size, 1))
-        return tuple(reversed(steps)) if array.ndim else ()
+        return row_major_steps(array.shape)
     size = array.itemsize
     return tuple(step // size for step in array.strides)
 
@@ -85,11 +83,35 @@ def strided(array: Array, shape: tuple[int, ...], steps: tuple[int, ...], offset
                 f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset}, and itemsize {size} "
                 f"requiring a storage size of {(last + 1) * size} are out of bounds for storage of size {root.nbytes}"
             )
-    flat = root.reshape(-1) if root.flags.c_contiguous else numpy.lib.stride_tricks.as_strided(root, (root.size,), (root.itemsize,))
-    if flat.dtype != array.dtype:
-        flat = flat.view(array.dtype)
+    flat = storage_elements(root, array.dtype)
     byte_steps = tuple(step * size for step in steps)
     return numpy.lib.stride_tricks.as_strided(flat[offset:], shape, byte_steps)
+
+
+def row_major_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides, in elements, of a contiguous array."""
+    steps = [1]
+    for size in reversed(shape[1:]):
+        steps.append(steps[-1] * max(size, 1))
+    return tuple(reversed(steps)) if shape else ()
+
+
+def resized(array: Array, shape: tuple[int, ...]) -> Array:
+    """A contiguous array of `shape` on the memory of `array`, from its first element on, copied where that is too small."""
+    offset, root = storage_offset(array), owner(array)
+    needed = offset + math.prod(shape)
+    if needed * array.itemsize > root.nbytes:
+        held = storage_elements(root, array.dtype)
+        root = numpy.empty(needed, array.dtype)
+        root[: held.size] = held
+        return strided(root, shape, row_major_steps(shape), offset)
+    return strided(array, shape, row_major_steps(shape), offset)
+
+
+def storage_elements(root: Array, dtype: Any) -> Array:
+    """All elements of the memory of its owner `root`, in one dimension."""
+    flat = root.reshape(-1) if root.flags.c_contiguous else numpy.lib.stride_tricks.as_strided(root, (root.size,), (root.itemsize,))
+    return flat if flat.dtype == dtype else flat.view(dtype)
 
 
 def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:

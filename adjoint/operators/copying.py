@@ -1,15 +1,13 @@
-"""Copies and conversions: `clone`, `copy_`, `to` and the casts, `fill_`, and what only looks at a tensor."""
+"""Copies of tensors, and writing over them: `clone`, `copy_`, `fill_`; other memory: `set_`, `resize_`."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy
 
-from .. import dtypes
-from ..device import contiguous_format, device
-from ..kernels import broadcast, copying
-from ..tensor import Tensor
+from ..device import contiguous_format
+from ..kernels import broadcast, copying, storage
+from ..tape.saved import bump
+from ..tensor import C_NAMES, Tensor, can_require_grad, wrap
 from .build import operator, public
 
 # ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
@@ -42,34 +40,42 @@ def contiguous(input, memory_format=contiguous_format):
     return clone(input, memory_format=memory_format)
 
 
-@operator(namespace=None, method=False, node="ToCopyBackward0")
-class to_dtype:
-    """A copy with elements of another dtype."""
-
-    def forward(self: Array, dtype, memory_format=None):
-        return copying.convert(self, dtype.numpy, memory_format)
-
-    def grad_self(grad, self_dtype, xp):
-        if grad.dtype == self_dtype or (self_dtype.kind != "c" and numpy.dtype(getattr(grad.dtype, "numpy", grad.dtype)).kind == "c"):
-            return grad
-        return xp.to_dtype(grad, dtypes.from_numpy(self_dtype))
-
-
-@operator(namespace=None, method=False, inplace=True, node="CopyBackwards", out=False, casts=True)
+@operator(namespace=None, method=(), inplace=True, changing=copying.copy_, node="CopyBackwards", out=False)
 class copy:
-    """`src`, broadcast to the shape of `self`."""
+    """`other`, broadcast to the shape of `self`, in its place."""
 
-    def forward(self: Array, src: Array, non_blocking=False):
-        return copying.overwritten(self, src)
+    def forward(self: Array, other: Array, non_blocking=False):
+        return copying.expanded(other, self)
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
 
-    def grad_src(grad):
+    def grad_other(grad):
         return grad
 
 
-@operator(namespace=None, method=False, node="SumBackward1", out=False)
+@public(namespace=None, method=True)
+def copy_(input, other, non_blocking=False):
+    """Write the elements of `other`, broadcast and converted, over those of the tensor.
+
+    >>> import adjoint as torch
+    >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    if not isinstance(other, Tensor):
+        if not isinstance(other, (int, float, complex)):
+            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+        other = wrap(numpy.asarray(other))
+    if other._edge is not None and not can_require_grad(input._array):
+        other = other.detach()
+    return _copy_(input, other)
+
+
+_copy_ = copy.inplace
+
+
+@operator(namespace=None, method=(), node="SumBackward1", out=False)
 class sum_to_shape:
     """The sum over the dimensions along which `shape` was broadcast."""
 
@@ -91,124 +97,26 @@ def sum_to_size(input, *size):
     return sum_to_shape(input, shape)
 
 
-# --- conversion -----------------------------------------------------------------------------------------------
-
-
-def check_device(place: Any) -> None:
-    """Raise unless tensors can live at `place`: on the CPU."""
-    kind = place.type if type(place) is device else device(place).type
-    if kind == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
-    if kind != "cpu":
-        raise RuntimeError(f"PyTorch is not linked with support for {kind} devices")
-
-
-def _converted(input, dtype, copy, memory_format):
-    """`input` as `dtype`: itself where nothing changes."""
-    if (dtype is None or dtype is input.dtype) and not copy and (memory_format is None or input.is_contiguous(memory_format)):
-        return input
-    dtype = input.dtype if dtype is None else dtype
-    if not (dtype.is_floating_point or dtype.is_complex):
-        input = input.detach()
-    return to_dtype(input, dtype, memory_format)
-
-
-@public(namespace=None, method=("to",))
-def to(input, *args, **names):
-    """The tensor with another dtype (or that of another tensor); itself if it has that and no `copy` is asked for.
-
-    `to(dtype)`, `to(device, dtype)` or `to(other)`, each with `non_blocking`, `copy` and `memory_format`.
-
-    >>> import adjoint as torch
-    >>> torch.tensor([1, 2]).to(torch.float64)
-    tensor([1., 2.], dtype=torch.float64)
-    """
-    if len(args) == 1 and not names and type(args[0]) is dtypes.dtype:
-        return _converted(input, args[0], False, None)
-    kind, rest, flags = None, list(args), dict(names)
-    place = flags.pop("device", None)
-    other = flags.pop("other", flags.pop("tensor", None))
-    if rest and isinstance(rest[0], Tensor):
-        other = rest.pop(0)
-    elif rest and (rest[0] is None or isinstance(rest[0], (str, device, int)) and not isinstance(rest[0], bool)):
-        place = rest.pop(0)
-        if rest and (rest[0] is None or type(rest[0]) is dtypes.dtype):
-            kind = rest.pop(0)
-    elif rest and type(rest[0]) is dtypes.dtype:
-        kind = rest.pop(0)
-    if other is not None:
-        kind = other.dtype
-    kind = flags.pop("dtype", kind)
-    for name in ("non_blocking", "copy"):
-        if rest and name not in flags:
-            flags[name] = rest.pop(0)
-    memory_format = flags.pop("memory_format", None)
-    copied = flags.pop("copy", False)
-    flags.pop("non_blocking", None)
-    if rest or flags or not (kind is None or type(kind) is dtypes.dtype):
-        raise TypeError(_wrong_arguments(args, names))
-    if place is not None:
-        check_device(place)
-    return _converted(input, kind, copied, memory_format)
-
-
-def _wrong_arguments(args, names):
-    given = ", ".join([_type_name(value) for value in args] + [f"{name}={_type_name(value)}" for name, value in names.items()])
-    given += ", " if len(args) + len(names) == 1 and names else ""
-    return (
-        f"to() received an invalid combination of arguments - got ({given}), but expected one of:\n"
-        " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
-        "torch.memory_format memory_format = None)\n"
-        " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
-        " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
-    )
-
-
-def _type_name(value):
-    return {dtypes.dtype: "torch.dtype", device: "torch.device"}.get(type(value), type(value).__name__)
-
-
-def _cast_method(kind, name):
-    def cast(self, memory_format=None):
-        return self if self._array.dtype is held and memory_format is None else _converted(self, kind, False, memory_format)
-
-    held = kind.numpy
-    cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"The tensor as `{kind}`; itself if it is that already."
-    return cast
-
-
-for _name in ("float", "double", "half", "bfloat16", "long", "int", "short", "bool", "cfloat", "cdouble"):
-    setattr(Tensor, _name, _cast_method(getattr(dtypes, _name), _name))
-Tensor.char = _cast_method(dtypes.int8, "char")
-Tensor.byte = _cast_method(dtypes.uint8, "byte")
-
-
 # --- filling --------------------------------------------------------------------------------------------------
 
 
-def filled(array, value):
-    """`value` as it may be written to `array`."""
-    return numpy.broadcast_to(numpy.asarray(value).astype(array.dtype), array.shape)
-
-
-@operator(namespace=None, method=False, inplace=True, out=False, casts=True, node="FillBackward2")
+@operator(namespace=None, method=(), inplace=True, changing=copying.fill_, out=False, node="FillBackward2")
 class fill:
     """The number `value` in place of every element."""
 
     def forward(self: Array, value):
-        return filled(self, value)
+        return copying.full_like(self, value)
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
 
 
-@operator(namespace=None, method=False, inplace=True, out=False, casts=True, node="FillBackward3")
+@operator(namespace=None, method=(), inplace=True, changing=copying.copy_, out=False, node="FillBackward3")
 class fill_tensor:
     """The zero-dimensional tensor `value` in place of every element."""
 
     def forward(self: Array, value: Array):
-        return copying.overwritten(self, value)
+        return copying.expanded(value, self)
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
@@ -217,12 +125,19 @@ class fill_tensor:
         return xp.sum_to_size(grad, value_shape)
 
 
-_fill_scalar_, _fill_tensor_ = Tensor.fill_, Tensor.fill_tensor_
-del Tensor.fill_tensor_
+_fill_, _fill_tensor_ = fill.inplace, fill_tensor.inplace
 
 
-def _check_fill_value(value):
-    if value._array.ndim:
+def _check_fill_value(value, function):
+    if not isinstance(value, Tensor):
+        if not isinstance(value, (int, float, complex, numpy.number, numpy.bool_)):
+            name = type(value).__name__
+            wrong = f"      didn't match because some of the arguments have invalid types: (!{name}!)\n"
+            raise TypeError(
+                f"{function}() received an invalid combination of arguments - got ({name}), but expected one of:\n"
+                f" * (Tensor value)\n{wrong} * (Number value)\n{wrong}"
+            )
+    elif value._array.ndim:
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
         )
@@ -236,29 +151,29 @@ def fill_(input, value):
     >>> torch.zeros(3).fill_(7)
     tensor([7., 7., 7.])
     """
-    if isinstance(value, Tensor):
-        _check_fill_value(value)
-        return _fill_tensor_(input, value)
-    return _fill_scalar_(input, value)
+    if type(value) is float or type(value) is int:
+        return _fill_(input, value)
+    _check_fill_value(value, "fill_")
+    return _fill_tensor_(input, value) if isinstance(value, Tensor) else _fill_(input, value)
 
 
-@operator(namespace=None, method=False, out=False, node="FillBackward0")
+@operator(namespace=None, method=(), out=False, node="FillBackward0")
 class full_of_number:
     """A tensor like `self` of which every element is the number `value`."""
 
     def forward(self: Array, value):
-        return copying.clone(filled(self, value))
+        return copying.full_like(self, value)
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
 
 
-@operator(namespace=None, method=False, out=False, node="FillBackward1")
+@operator(namespace=None, method=(), out=False, node="FillBackward1")
 class full_of_tensor:
     """A tensor like `self` of which every element is the zero-dimensional tensor `value`."""
 
     def forward(self: Array, value: Array):
-        return copying.clone(copying.overwritten(self, value.astype(self.dtype)))
+        return copying.clone(copying.expanded(copying.convert(value, self.dtype), self))
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
@@ -270,18 +185,69 @@ class full_of_tensor:
 @public(name="fill")
 def fill_function(input, value):
     """A tensor like `input` of which every element is `value`, a number or a zero-dimensional tensor."""
-    if isinstance(value, Tensor):
-        _check_fill_value(value)
-        return full_of_tensor(input, value)
-    return full_of_number(input, value)
+    _check_fill_value(value, "fill")
+    return full_of_tensor(input, value) if isinstance(value, Tensor) else full_of_number(input, value)
 
 
-@operator(namespace=None, method=False, inplace=True, out=False)
+@operator(namespace=None, method=(), inplace=True, changing=copying.zero_, out=False)
 class zero:
     """Zero in place of every element."""
 
     def forward(self: Array):
-        return filled(self, 0)
+        return numpy.zeros_like(self)
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
+
+
+public(method=True, name="zero_")(zero.inplace)
+
+
+# --- other memory ---------------------------------------------------------------------------------------------
+
+
+@public(namespace=None, method=True)
+def set_(input, source=None, storage_offset=0, size=None, stride=None):
+    """Make the tensor a window on other memory: that of the tensor or storage `source`; on none at all without it."""
+    if source is None:
+        array = numpy.empty(0, input._array.dtype)
+    elif isinstance(source, Tensor):
+        if source.dtype is not input.dtype:
+            raise RuntimeError(
+                f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type {C_NAMES[input.dtype]}"
+            )
+        array = source._array if size is None else storage.strided(source._array, *_window(size, stride), storage_offset)
+    else:
+        whole = source.bytes().view(input._array.dtype)
+        array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
+    input._array = array
+    bump(input, "set_")
+    return input
+
+
+def _window(size, stride):
+    size = tuple(size)
+    return size, storage.row_major_steps(size) if stride is None else tuple(stride)
+
+
+@public(namespace=None, method=True)
+def resize_(input, *size, memory_format=contiguous_format):
+    """Give the tensor another size, in place, on the memory it has, or on more where that is too small.
+
+    Elements keep their order in memory; what was not there before is not initialised.
+    """
+    if input.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    if any(length < 0 for length in shape):
+        raise RuntimeError("numel: integer multiplication overflow")
+    if shape != input._array.shape:
+        input._array = storage.resized(input._array, shape)
+        bump(input, "resize_")
+    return input
+
+
+@public(namespace=None, method=True)
+def resize_as_(input, the_template, memory_format=contiguous_format):
+    """Give the tensor the size of another, in place; see `resize_`."""
+    return resize_(input, tuple(the_template._array.shape))

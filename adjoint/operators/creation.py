@@ -16,11 +16,8 @@ from ..tape import modes
 from ..tape.saved import bump
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from .build import public
-from .copying import check_device
+from .conversion import check_device, checked_dtype
 from .dispatch import store
-
-_BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
-
 
 # --- what every constructor takes -----------------------------------------------------------------------------
 
@@ -50,16 +47,6 @@ def leaf(
     if modes.GATE.special and modes.STATE.inference:
         tensor._own_extra().inference = True
     return tensor
-
-
-def checked_dtype(dtype: Any, function: str) -> Any:
-    """`dtype`, which may be given as one of Python's number types; None stays None."""
-    if dtype is None or type(dtype) is dtypes.dtype:
-        return dtype
-    try:
-        return _BUILTIN_TYPES[dtype]
-    except (KeyError, TypeError):
-        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}") from None
 
 
 def shape_of(sizes: tuple[Any, ...], size: Any, function: str) -> tuple[int, ...]:

@@ -1,4 +1,7 @@
-"""Random tensors, and dropout, which draws its mask."""
+"""Random tensors, and tensors filled in place with random numbers, bit for bit PyTorch's from the same seed.
+
+The gradient of what is drawn is zero.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,408 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from ..device import strided
 from ..kernels import random as kernels
-from .build import public
-from .creation import finished, shape_of
+from ..random import Generator, default_generator
+from ..tensor import Tensor
+from .build import operator, public
+from .conversion import checked_dtype
+from .creation import checked_shape, empty_array_like, finished, leaf, result_dtype, shape_of
 
-from ..random import default_generator
+# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
 
 
 def stream_of(generator: Any) -> kernels.Stream:
-    """The stream to draw from: the generator's, or the default one's."""
-    return (default_generator if generator is None else generator)._stream
+    """The stream to draw from: that of `generator`, or the default one's.
+
+    Raises:
+        TypeError: if `generator` is neither a generator nor None.
+    """
+    if generator is None:
+        return default_generator._stream
+    if not isinstance(generator, Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    return generator._stream
+
+
+def _zero(grad, xp):
+    return xp.zeros_like(grad)
+
+
+# --- new tensors ----------------------------------------------------------------------------------------------
 
 
 def _sampled(name, sample, doc):
     def create(
-        *size, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **names
+        *sizes, size=None, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
     ):
-        size = shape_of(size, names.get("size"), name)
-        if dtype is None:
-            dtype = dtypes.get_default_dtype() if out is None else out.dtype
-        return finished(name, sample(stream_of(generator), size, dtype.numpy), out, requires_grad, device, pin_memory, layout)
+        kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
+        array = sample(stream_of(generator), shape_of(sizes, size, name), kind.numpy)
+        return finished(name, array, out, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
     return public()(create)
 
 
-rand = _sampled("rand", kernels.rand, "Numbers uniformly distributed in [0, 1).")
-randn = _sampled("randn", kernels.randn, "Numbers normally distributed with mean 0 and variance 1.")
+def _sampled_like(name, sample, doc):
+    def create(
+        input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
+    ):
+        array = sample(stream_of(generator), empty_array_like(input, name, dtype, memory_format))
+        return leaf(array, requires_grad, device, pin_memory, layout)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public()(create)
+
+
+rand = _sampled(
+    "rand",
+    kernels.rand,
+    """Numbers evenly spread over [0, 1).
+
+    >>> import adjoint as torch
+    >>> torch.rand(2, generator=torch.Generator().manual_seed(0))
+    tensor([0.4963, 0.7682])
+    """,
+)
+randn = _sampled("randn", kernels.randn, "Normally distributed numbers of mean 0 and variance 1.")
+rand_like = _sampled_like("rand_like", kernels.uniform_, "Numbers evenly spread over [0, 1), in the shape of `input`.")
+randn_like = _sampled_like("randn_like", kernels.normal_, "Normally distributed numbers in the shape of `input`.")
+
+
+def _whole(value, function, name, position):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be int, not {type(value).__name__}")
+    return value.__index__()
+
+
+@public()
+def randint(
+    *arguments, low=0, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False,
+):  # fmt: skip
+    """Integers in [low, high): `randint(high, size)` or `randint(low, high, size)`.
+
+    >>> import adjoint as torch
+    >>> torch.randint(10, (3,), generator=torch.Generator().manual_seed(0))
+    tensor([4, 9, 3])
+    """
+    given = list(arguments)
+    if size is None:
+        if not given or (len(given) == 1 and high is None):
+            raise TypeError('randint() missing 1 required positional arguments: "size"')
+        size = given.pop()
+        if not isinstance(size, (tuple, list)):
+            raise TypeError(
+                f"randint(): argument 'size' (position {len(arguments)}) must be tuple of ints, not {type(size).__name__}"
+            )
+    if len(given) == 2:
+        low, high = given
+    elif given:
+        low, high = (low, given[0]) if high is None else (given[0], high)
+    low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
+    kind = result_dtype("randint", dtype, out) or dtypes.int64
+    array = kernels.randint(stream_of(generator), low, high, checked_shape(size, "randint"), kind.numpy)
+    return finished("randint", array, out, requires_grad, device, pin_memory, layout)
+
+
+@public()
+def randint_like(
+    input, *bounds, low=0, high=None, generator=None, dtype=None, layout=strided, device=None, pin_memory=False, requires_grad=False,
+    memory_format=None,
+):  # fmt: skip
+    """Integers in [low, high), in the shape and the dtype of `input`: `randint_like(input, high)`, `(input, low, high)`."""
+    if len(bounds) == 2:
+        low, high = bounds
+    elif bounds:
+        low, high = (low, bounds[0]) if high is None else (bounds[0], high)
+    array = empty_array_like(input, "randint_like", dtype, memory_format)
+    low, high = _whole(low, "randint_like", "low", 2), _whole(high, "randint_like", "high", 2)
+    return leaf(kernels.random_(stream_of(generator), array, low, high), requires_grad, device, pin_memory, layout)
+
+
+@public()
+def randperm(
+    n, *, generator=None, out=None, dtype=dtypes.int64, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """The integers from 0 to n - 1 in random order."""
+    n = _whole(n, "randperm", "n", 1)
+    kind = out.dtype if out is not None else checked_dtype(dtype, "randperm")
+    array = kernels.randperm(stream_of(generator), n, kind.numpy)
+    return finished("randperm", array, out, requires_grad, device, pin_memory, layout)
+
+
+# --- drawn with given parameters ------------------------------------------------------------------------------
+
+
+@operator(namespace=None, method=(), node="NormalBackward1")
+class normal_of_mean:
+    """Normally distributed numbers about the given means, of one standard deviation."""
+
+    def forward(mean: Array, std=1.0, *, generator=None):
+        return kernels.normal(stream_of(generator), mean, std)
+
+    grad_mean = _zero
+
+
+@operator(namespace=None, method=(), node="NormalBackward2")
+class normal_of_std:
+    """Normally distributed numbers about one mean, of the given standard deviations."""
+
+    def forward(mean, std: Array, *, generator=None):
+        return kernels.normal(stream_of(generator), mean, std)
+
+    grad_std = _zero
+
+
+@operator(namespace=None, method=(), node="NormalBackward3")
+class normal_of_both:
+    """Normally distributed numbers of the given means and standard deviations."""
+
+    def forward(mean: Array, std: Array, *, generator=None):
+        return kernels.normal(stream_of(generator), mean, std)
+
+    grad_mean = _zero
+    grad_std = _zero
+
+
+_NORMAL_SIGNATURES = (
+    " * (Tensor mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)\n"
+    " * (Tensor mean, float std = 1, *, torch.Generator generator = None, Tensor out = None)\n"
+    " * (float mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)\n"
+    " * (float mean, float std, tuple of ints size, *, torch.Generator generator = None, Tensor out = None, "
+    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, "
+    "bool requires_grad = False)\n"
+)
+
+
+@public(name="normal")
+def normal_function(
+    mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False,
+):  # fmt: skip
+    """Normally distributed numbers: one for each mean or standard deviation in a tensor, or `size` of one distribution.
+
+    >>> import adjoint as torch
+    >>> torch.normal(2.0, 3.0, (2,), generator=torch.Generator().manual_seed(0))
+    tensor([6.6230, 1.1197])
+    """
+    if isinstance(mean, Tensor):
+        draw = normal_of_both if isinstance(std, Tensor) else normal_of_mean
+        return draw(mean, std, generator=generator, out=out)
+    if isinstance(std, Tensor):
+        return normal_of_std(mean, std, generator=generator, out=out)
+    if size is None:
+        given = ", ".join(type(value).__name__ for value in (mean, std))
+        raise TypeError(f"normal() received an invalid combination of arguments - got ({given}), but expected one of:\n{_NORMAL_SIGNATURES}")
+    kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
+    array = kernels.normal_(stream_of(generator), numpy.empty(checked_shape(size, "normal"), kind.numpy), mean, std)
+    return finished("normal", array, out, requires_grad, device, pin_memory, layout)
+
+
+@operator(namespace=None, method=(), node="BernoulliBackward0")
+class bernoulli_of_each:
+    """1 with the probability that the element of `self` gives, otherwise 0."""
+
+    def forward(self: Array, *, generator=None):
+        return kernels.bernoulli(stream_of(generator), self)
+
+    grad_self = _zero
+
+
+@operator(namespace=None, method=(), node="BernoulliBackward0")
+class bernoulli_of_one:
+    """1 with probability `p`, otherwise 0, in the shape of `self`."""
+
+    def forward(self: Array, p, *, generator=None):
+        return kernels.bernoulli_(stream_of(generator), numpy.empty_like(self), p)
+
+    grad_self = _zero
+
+
+@public(name="bernoulli", method=True)
+def bernoulli_function(input, p=None, *, generator=None, out=None):
+    """1 with the probability that the element of `input` gives (or with probability `p` each), otherwise 0."""
+    if p is None:
+        return bernoulli_of_each(input, generator=generator, out=out)
+    return bernoulli_of_one(input, p, generator=generator, out=out)
+
+
+@operator(namespace="torch", method=True)
+class poisson:
+    """Numbers of events where the elements of `self` are expected, Poisson-distributed."""
+
+    def forward(self: Array, generator=None):
+        return kernels.poisson(stream_of(generator), self)
+
+    grad_self = _zero
+
+
+def _check_multinomial(input, num_samples, replacement=False, generator=None):
+    if not isinstance(num_samples, int):
+        raise TypeError(f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}")
+
+
+@operator(check=_check_multinomial)
+class multinomial:
+    """Indices drawn with the probabilities (not necessarily of sum 1) in each row of `input`."""
+
+    def forward(self: Array, num_samples, replacement=False, *, generator=None):
+        return kernels.multinomial(stream_of(generator), self, num_samples, replacement)
+
+
+# --- in place -------------------------------------------------------------------------------------------------
+
+
+def drawn(sampler: Any, node: str) -> Any:
+    """Declare an operator that fills its tensor with what `sampler(stream, array, ...)` draws."""
+
+    def declare(declaration: Any) -> Any:
+        def changing(array: Any, *parameters: Any, generator: Any = None) -> Any:
+            return sampler(stream_of(generator), array, *parameters)
+
+        def kernel(array: Any, *parameters: Any, generator: Any = None) -> Any:
+            return changing(numpy.empty_like(array), *parameters, generator=generator)
+
+        declaration.grad_self = _zero
+        return operator(
+            namespace=None, method=False, out=False, inplace=True, kernel=kernel, changing=changing, node=node
+        )(declaration).inplace
+
+    return declare
+
+
+@drawn(kernels.normal_, "NormalBackward0")
+class normal:
+    """Fill the tensor with normally distributed numbers."""
+
+    def forward(self: Array, mean=0.0, std=1.0, *, generator=None): ...
+
+
+@drawn(kernels.log_normal_, "LogNormalBackward0")
+class log_normal:
+    """Fill the tensor with numbers whose logarithms are normally distributed."""
+
+    def forward(self: Array, mean=1.0, std=2.0, *, generator=None): ...
+
+
+@drawn(kernels.cauchy_, "CauchyBackward0")
+class cauchy:
+    """Fill the tensor with numbers from the Cauchy distribution."""
+
+    def forward(self: Array, median=0.0, sigma=1.0, *, generator=None): ...
+
+
+@drawn(kernels.exponential_, "ExponentialBackward0")
+class exponential:
+    """Fill the tensor with numbers from the exponential distribution of rate `lambd`."""
+
+    def forward(self: Array, lambd=1.0, *, generator=None): ...
+
+
+@drawn(kernels.geometric_, "GeometricBackward0")
+class geometric:
+    """Fill the tensor with how many trials of success probability `p` the first success takes."""
+
+    def forward(self: Array, p, *, generator=None): ...
+
+
+@drawn(kernels.uniform_, "UniformBackward0")
+class uniform:
+    """Fill the tensor with numbers evenly spread over [low, high)."""
+
+    def forward(self: Array, low=0.0, high=1.0, *, generator=None): ...
+
+
+@drawn(kernels.random_, "RandomBackward2")
+class random:
+    """Fill the tensor with integers from 0 to the largest that its dtype holds all integers up to."""
+
+    def forward(self: Array, *, generator=None): ...
+
+
+@drawn(lambda stream, array, to: kernels.random_(stream, array, 0, to), "RandomBackward1")
+class random_to:
+    """Fill the tensor with integers in [0, to)."""
+
+    def forward(self: Array, to, *, generator=None): ...
+
+
+@drawn(kernels.random_, "RandomBackward0")
+class random_between:
+    """Fill the tensor with integers in [low, high)."""
+
+    def forward(self: Array, low, high, *, generator=None): ...
+
+
+@drawn(kernels.bernoulli_, "BernoulliBackward2")
+class bernoulli:
+    """Fill the tensor with 1 with probability `p`, otherwise 0."""
+
+    def forward(self: Array, p=0.5, *, generator=None): ...
+
+
+@operator(
+    namespace=None,
+    method=(),
+    out=False,
+    inplace=True,
+    changing=lambda array, p, generator=None: kernels.bernoulli_(stream_of(generator), array, p),
+    node="BernoulliBackward1",
+)
+class bernoulli_of_tensor:
+    """Fill the tensor with 1 with the probability that the element of `p` gives, otherwise 0."""
+
+    def forward(self: Array, p: Array, *, generator=None):
+        return kernels.bernoulli_(stream_of(generator), numpy.empty_like(self), p)
+
+    grad_self = _zero
+    grad_p = _zero
+
+
+def _interval(function, limits, names, defaults):
+    """The arguments `from` and `to`; the first is no name that Python allows."""
+    given = dict(zip(("from", "to"), limits, strict=False))
+    for name in names:
+        if name not in ("from", "to") or name in given:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+    return {**defaults, **given, **names}
+
+
+@public(namespace=None, method=True)
+def uniform_(input, *limits, generator=None, **names):
+    """Fill the tensor with numbers evenly spread over [from, to): `uniform_(from=0, to=1)`."""
+    interval = _interval("uniform_", limits, names, {"from": 0.0, "to": 1.0})
+    return uniform(input, interval["from"], interval["to"], generator=generator)
+
+
+@public(namespace=None, method=True)
+def random_(input, *limits, generator=None, **names):
+    """Fill the tensor with integers: `random_()`, `random_(to)` in [0, to), `random_(from, to)` in [from, to).
+
+    Without limits, up to the largest that the dtype holds all integers up to.
+    """
+    if len(limits) == 1 and not names:
+        return random_to(input, limits[0], generator=generator)
+    interval = _interval("random_", limits, names, {})
+    if not interval:
+        return random(input, generator=generator)
+    if "from" in interval:
+        return random_between(input, interval["from"], interval.get("to"), generator=generator)
+    return random_to(input, interval["to"], generator=generator)
+
+
+@public(namespace=None, method=True)
+def bernoulli_(input, p=0.5, *, generator=None):
+    """Fill the tensor with 1 with probability `p` (a number, or a tensor of them), otherwise 0."""
+    if isinstance(p, Tensor):
+        if p._array.ndim > input._array.ndim:
+            return bernoulli_of_tensor.inplace(input, p.expand(input._array.shape), generator=generator)
+        return bernoulli_of_tensor.inplace(input, p, generator=generator)
+    return bernoulli(input, p, generator=generator)
+
+
+for _name in ("random_to_", "random_between_"):
+    delattr(Tensor, _name)

@@ -14,7 +14,8 @@ from ..kernels import broadcast
 from ..kernels import creation as kernels
 from ..tensor import Tensor
 from .build import operator, public, tensors
-from .creation import checked_dtype, finished, leaf, result_dtype
+from .conversion import checked_dtype
+from .creation import finished, leaf, result_dtype
 
 # ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
 
@@ -251,13 +252,13 @@ def meshgrid(*tensors, indexing=None):
             [0, 1, 2]])
     """
     vectors = _sequence(tensors)
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", UserWarning, stacklevel=2
         )
         indexing = "ij"
-    if not vectors:
-        raise RuntimeError("meshgrid expects a non-empty TensorList")
     for vector in vectors:
         if vector.dtype is not vectors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
@@ -273,7 +274,6 @@ def meshgrid(*tensors, indexing=None):
         vector.view([-1 if dim == position else 1 for dim in range(len(shape))]).expand(shape) for position, vector in enumerate(vectors)
     ]
     if swapped:
-        grids = [grid.swapdims(0, 1) for grid in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
@@ -307,21 +307,7 @@ def combinations(input, r=2, with_replacement=False):
 # --- complex numbers ------------------------------------------------------------------------------------------
 
 
-def _check_parts(first, second):
-    kinds = (dtypes.float16, dtypes.float32, dtypes.float64)
-    if first.dtype not in kinds or second.dtype not in kinds:
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {first.dtype.scalar_type} and "
-            f"{second.dtype.scalar_type}"
-        )
-    if first.dtype is not second.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {first.dtype.scalar_type} but got scalar type {second.dtype.scalar_type} for second "
-            "argument"
-        )
-
-
-@operator(kernel=kernels.complex_from_parts, method=False, name="complex", check=_check_parts)
+@operator(kernel=kernels.complex_from_parts, method=False, name="complex")
 class complex_:
     """Complex numbers of the given real and imaginary parts."""
 
@@ -334,7 +320,7 @@ class complex_:
         return xp.real(grad * -1j)
 
 
-@operator(kernel=kernels.polar, method=False, check=_check_parts)
+@operator(kernel=kernels.polar, method=False)
 class polar:
     """Complex numbers of the given absolute values and angles in radians."""
 
