@@ -1,0 +1,124 @@
+"""Schedulers set PyTorch's learning rates, momenta and states."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from .behaviour import assert_same
+
+SETUP = """
+import pickle
+S = optim.lr_scheduler
+P = lambda: nn.Parameter(torch.ones(2))
+def O(lr=1.0, kind=None, **options):
+    return (kind or optim.SGD)([{'params': [P()]}, {'params': [P()], 'lr': lr / 2}], lr=lr, **options)
+def run(make, steps=12, **options):
+    o = O(**options)
+    s = make(o)
+    seen = []
+    for _ in range(steps):
+        seen.append([[g[k] for k in ('lr', 'momentum', 'betas') if k in g] for g in o.param_groups])
+        o.step()
+        s.step()
+    return seen, s.get_last_lr(), s.state_dict(), o.state_dict()
+def plateau(metrics, **options):
+    o = O()
+    s = S.ReduceLROnPlateau(o, **options)
+    seen = []
+    for m in metrics:
+        s.step(m)
+        seen.append([g['lr'] for g in o.param_groups])
+    return seen, s.state_dict(), s.get_last_lr()
+"""
+
+SCHEDULES = """
+S.LambdaLR(o, lambda e: 0.9**e)
+S.LambdaLR(o, [lambda e: 0.9**e, lambda e: 1 / (e + 1)])
+S.LambdaLR(o, [lambda e: 1])
+S.LambdaLR(o, 3)
+S.MultiplicativeLR(o, lambda e: 0.9)
+S.StepLR(o, 3)
+S.StepLR(o, 3, 0.5)
+S.StepLR(3, 3)
+S.MultiStepLR(o, [2, 2, 5])
+S.ConstantLR(o)
+S.ConstantLR(o, factor=2)
+S.LinearLR(o)
+S.LinearLR(o, 0)
+S.LinearLR(o, end_factor=2)
+S.LinearLR(o, 0.5, 0.1, 4)
+S.ExponentialLR(o, 0.9)
+S.ExponentialLR(o, 0.9, last_epoch=3)
+S.PolynomialLR(o)
+S.PolynomialLR(o, 7, 2.0)
+S.CosineAnnealingLR(o, 5)
+S.CosineAnnealingLR(o, 5, 0.1)
+S.CosineAnnealingWarmRestarts(o, 3)
+S.CosineAnnealingWarmRestarts(o, 2, 2, 0.1)
+S.CosineAnnealingWarmRestarts(o, 0)
+S.CosineAnnealingWarmRestarts(o, 2, 0)
+S.SequentialLR(o, [S.ConstantLR(o, 0.1, 2), S.ExponentialLR(o, 0.9)], [3])
+S.SequentialLR(o, [S.LinearLR(o, 0.1), S.CosineAnnealingLR(o, 5), S.StepLR(o, 2)], [3, 8])
+S.SequentialLR(o, [], [])
+S.SequentialLR(o, [S.ConstantLR(o, 0.1, 2), S.ExponentialLR(o, 0.9)], [3, 4])
+S.SequentialLR(o, [S.StepLR(o, 3), S.ReduceLROnPlateau(o)], [2])
+S.SequentialLR(o, [S.StepLR(o, 3), None], [2])
+S.SequentialLR(o, [S.StepLR(O(), 3), S.StepLR(o, 2)], [2])
+S.ChainedScheduler([S.ConstantLR(o, 0.1, 2), S.ExponentialLR(o, 0.9)])
+S.ChainedScheduler([])
+S.ChainedScheduler([S.StepLR(o, 3), S.StepLR(O(), 3)])
+S.OneCycleLR(o, 1.0, total_steps=12)
+S.OneCycleLR(o, [1.0, 0.5], epochs=3, steps_per_epoch=4)
+S.OneCycleLR(o, 1.0)
+S.OneCycleLR(o, 1.0, epochs=3)
+S.OneCycleLR(o, 1.0, total_steps=-1)
+S.OneCycleLR(o, 1.0, epochs=-1, steps_per_epoch=1)
+S.OneCycleLR(o, 1.0, epochs=1, steps_per_epoch=-1)
+S.OneCycleLR(o, 1.0, total_steps=12, pct_start=2)
+S.OneCycleLR(o, 1.0, total_steps=12, anneal_strategy='zz')
+S.OneCycleLR(o, [1.0], total_steps=12)
+S.OneCycleLR(o, 1.0, total_steps=13, cycle_momentum=False, anneal_strategy='linear', three_phase=True)
+S.OneCycleLR(o, 1.0, total_steps=13, three_phase=True)
+S.OneCycleLR(o, 1.0, total_steps=5, cycle_momentum=False)
+S.CyclicLR(o, 0.1, 1.0, 3, cycle_momentum=False)
+S.CyclicLR(o, [0.1, 0.2], [1.0, 2.0], 3, 4, mode='triangular2', cycle_momentum=False)
+S.CyclicLR(o, 0.1, 1.0, 3, mode='exp_range', gamma=0.9, cycle_momentum=False)
+S.CyclicLR(o, 0.1, 1.0, 3, scale_fn=lambda x: 0.5)
+S.CyclicLR(o, 0.1, 1.0, 3)
+S.CyclicLR(o, 0.1, 1.0, 3, mode='zz')
+S.LRScheduler(o)
+""".strip().split("\n")
+
+LINES = [
+    *(f"run(lambda o: {schedule})" for schedule in SCHEDULES),
+    *f"""
+run(lambda o: S.OneCycleLR(o, 1.0, total_steps=12), momentum=0.9)
+run(lambda o: S.OneCycleLR(o, 1.0, total_steps=12), kind=optim.Adam)
+run(lambda o: S.CyclicLR(o, 0.1, 1.0, 3), kind=optim.AdamW)
+run(lambda o: S.CyclicLR(o, 0.1, 1.0, 3), momentum=0.9)
+run(lambda o: S.CyclicLR(o, 0.1, 1.0, 3), kind=optim.Adagrad)
+S.ReduceLROnPlateau(O(), factor=2)
+S.ReduceLROnPlateau(O(), mode='zz')
+S.ReduceLROnPlateau(O(), threshold_mode='zz')
+S.ReduceLROnPlateau(O(), min_lr=[1])
+plateau({[3, 2, 2, 2, 2, 2, 1.9999999, 2, 2, 1, 1, 1, 1, 1, 1]} + [float('nan')], patience=1)
+plateau({[3, 2, 2, 2, 2, 2, 1, 2, 2, 1, 1, 1, 1]}, patience=1, cooldown=2, min_lr=0.05)
+plateau({[3, 2, 2, 2, 5, 2, 1, 2, 2, 1, 1, 1, 1]}, mode='max', threshold_mode='abs', patience=2, min_lr=[0.1, 0.2])
+plateau([torch.tensor(1.0)] * 4, patience=0, eps=0.6)
+s = S.StepLR(O(), 3)\\ns.step()
+o = O()\\ns = S.StepLR(o, 3)\\no.step()\\ns.step()\\ns.step(5)\\ns.get_last_lr(), s.state_dict()
+o = O()\\ns = S.StepLR(o, 3)\\ns.get_lr()
+o = O()\\ns = S.StepLR(o, 3)\\no.step = lambda: None\\ns.step()
+o = O()\\ns = S.StepLR(o, 3)\\no.step()\\ns.step()\\nt = S.StepLR(O(), 4)\\nt.load_state_dict(s.state_dict())\\nt.state_dict(), t.optimizer is o
+o = O()\\ns = S.StepLR(o, 3)\\npickle.loads(pickle.dumps(o))
+o = optim.SGD([P()], lr=torch.tensor(1.0))\\ns = S.ExponentialLR(o, 0.5)\\no.step()\\ns.step()\\no.param_groups[0]['lr'], s.get_last_lr(), s.base_lrs
+o = O()\\ns = S.CosineAnnealingWarmRestarts(o, 2, 2)\\n[(s.step(e), s.get_last_lr())[1] for e in (0.5, 1.5, 7.25, 3)]
+o = O()\\nS.CosineAnnealingWarmRestarts(o, 2).step(-1)
+class L:\\n    def __init__(s): s.a = 3\\n    def __call__(s, e): return 0.5\\nS.LambdaLR(O(), L()).state_dict()
+""".strip().split("\n"),
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_schedules(line):
+    assert_same(SETUP + line.replace("\\n", "\n"))
