@@ -22,7 +22,7 @@ class Recipe:
         storage = self.storage.copy()
         if module is torch:
             owned = from_array(torch, storage).clone()
-            tensor = torch.empty(0, dtype=owned.dtype).set_(owned.untyped_storage(), 0, self.shape, self.strides)
+            tensor = torch.empty(0, dtype=owned.dtype).set_(owned.untyped_storage(), 0, self.shape, self.strides).data
         else:
             strides = tuple(stride * storage.itemsize for stride in self.strides)
             tensor = module.from_numpy(numpy.lib.stride_tricks.as_strided(storage, self.shape, strides))
