@@ -109,14 +109,14 @@ class Adam(Optimizer):
             state.update(self._new_state(param, group["amsgrad"]))
         beta1, beta2 = group["betas"]
         beta1, beta2 = number(beta1), number(beta2)
-        lr = number(group["lr"])
+        lr = group["lr"]
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         if group["maximize"]:
             grad = -grad
         step = count_step(state)
         if group["weight_decay"] != 0:
             if group["decoupled_weight_decay"]:
-                param.mul_(1 - lr * group["weight_decay"])
+                param.mul_(number(1 - lr * group["weight_decay"]))
             else:
                 grad = grad.add(param, alpha=group["weight_decay"])
         largest = state["max_exp_avg_sq"] if group["amsgrad"] else None
@@ -130,7 +130,7 @@ class Adam(Optimizer):
             torch.maximum(largest, square, out=largest)
             square = largest
         denominator = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(group["eps"])
-        param.addcdiv_(mean, denominator, value=-lr / (1 - beta1**step))
+        param.addcdiv_(mean, denominator, value=-number(lr / (1 - beta1**step)))
 
 
 class AdamW(Adam):

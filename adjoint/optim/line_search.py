@@ -1,0 +1,128 @@
+"""A line search for the strong Wolfe conditions.
+
+Nocedal and Wright, "Numerical Optimization", 2006, algorithms 3.5 (bracketing) and 3.6 (zooming), with cubic
+interpolation (equation 3.59) and the safeguards of Schmidt's minFunc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import adjoint as torch
+
+SUFFICIENT_DECREASE = 1e-4
+CURVATURE = 0.9
+TOLERANCE_CHANGE = 1e-9
+MAX_EVALUATIONS = 25
+
+
+class Point(NamedTuple):
+    """A point on the line: its place, the loss, the gradient and the slope there."""
+
+    t: float
+    loss: float
+    grad: torch.Tensor
+    slope: Any
+
+
+def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
+    """The minimum of the cubic through two points with their slopes, limited to `bounds` (the points by default)."""
+    low, high = bounds if bounds is not None else (min(a.t, b.t), max(a.t, b.t))
+    d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
+    square = d1**2 - a.slope * b.slope
+    if square < 0:
+        return (low + high) / 2.0
+    d2 = math.sqrt(square)
+    if a.t <= b.t:
+        place = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
+    else:
+        place = a.t - (a.t - b.t) * ((a.slope + d2 - d1) / (a.slope - b.slope + 2 * d2))
+    return min(max(float(place), low), high)
+
+
+def strong_wolfe(
+    evaluate: Callable[[float], tuple[float, torch.Tensor]],
+    t: float,
+    direction: torch.Tensor,
+    loss: float,
+    grad: torch.Tensor,
+    slope: torch.Tensor,
+) -> tuple[float, torch.Tensor, float, int]:
+    """Find a step along `direction` that decreases the loss and flattens the slope enough.
+
+    Args:
+        evaluate: gives the loss and the gradient at a step.
+        t: the first step to try.
+        loss, grad, slope: at step 0.
+
+    Returns:
+        The loss and the gradient there, the step, and the number of evaluations.
+    """
+    largest = direction.abs().max()
+    start = Point(0, loss, grad, slope.item())
+
+    def look(t: float) -> Point:
+        value, gradient = evaluate(t)
+        return Point(t, value, gradient.clone(), gradient.dot(direction).item())
+
+    bracket, evaluations, done = _bracket(look, start, t)
+    if done:
+        return bracket[0].loss, bracket[0].grad, bracket[0].t, evaluations
+    best, evaluations = _zoom(look, start, bracket, evaluations, float(largest))
+    return best.loss, best.grad, best.t, evaluations
+
+
+def _bracket(look: Callable[[float], Point], start: Point, t: float) -> tuple[list[Point], int, bool]:
+    """Enlarge the step until an acceptable one lies between two points; or find one at once (`done`)."""
+    previous, point = start, look(t)
+    evaluations = 1
+    for iteration in range(MAX_EVALUATIONS):
+        too_high = point.loss > start.loss + SUFFICIENT_DECREASE * point.t * start.slope
+        if too_high or (iteration > 0 and point.loss >= previous.loss):
+            return [previous, point], evaluations, False
+        if abs(point.slope) <= -CURVATURE * start.slope:
+            return [point], evaluations, True
+        if point.slope >= 0:
+            return [previous, point], evaluations, False
+        least = point.t + 0.01 * (point.t - previous.t)
+        place = cubic_minimum(previous, point, bounds=(least, point.t * 10))
+        previous, point = point, look(place)
+        evaluations += 1
+    return [start, point], evaluations, False
+
+
+def _zoom(
+    look: Callable[[float], Point], start: Point, bracket: list[Point], evaluations: int, largest: float
+) -> tuple[Point, int]:
+    """Narrow the bracket until its lower end is acceptable."""
+    low, high = sorted(bracket, key=lambda point: point.loss)
+    insufficient_progress = False
+    while evaluations < MAX_EVALUATIONS:
+        width = abs(high.t - low.t)
+        if width * largest < TOLERANCE_CHANGE:
+            break
+        first, last = min(low.t, high.t), max(low.t, high.t)
+        place = cubic_minimum(low, high)
+        # A place very near an end, twice in a row or at the end itself, is moved away from it.
+        if min(last - place, place - first) / (last - first) < 0.1:
+            if insufficient_progress or place >= last or place <= first:
+                margin = 0.1 * (last - first)
+                place = last - margin if abs(place - last) < abs(place - first) else first + margin
+                insufficient_progress = False
+            else:
+                insufficient_progress = True
+        else:
+            insufficient_progress = False
+        point = look(place)
+        evaluations += 1
+        if point.loss > start.loss + SUFFICIENT_DECREASE * place * start.slope or point.loss >= low.loss:
+            low, high = (low, point) if low.loss <= point.loss else (point, low)
+            continue
+        if abs(point.slope) <= -CURVATURE * start.slope:
+            return point, evaluations
+        if point.slope * (high.t - low.t) >= 0:
+            high = low
+        low = point
+    return low, evaluations
