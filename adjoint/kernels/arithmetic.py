@@ -1,33 +1,88 @@
-"""Elementwise arithmetic whose rules differ from NumPy's."""
+"""Elementwise arithmetic whose rules differ from NumPy's: division of integers, powers, fused multiply-adds."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 
+from .. import dtypes
+from .constants import HALF, ONE, ZERO, typed
+from .masking import common_dtype
+from .pointwise import refuse
+from .precision import HALVES, type_name, widen
+from .scalar import scalar_array
+
 Array = numpy.ndarray[Any, Any]
+Kernel = Callable[..., Array]
+
+_FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
+def in_float32(function: Kernel) -> Kernel:
+    """`function` of arrays of one dtype, with half types computed in float32 and rounded once."""
+
+    def kernel(self: Array, *others: Any, **options: Any) -> Array:
+        dtype = self.dtype
+        if dtype.itemsize != 2 or dtype not in HALVES:
+            return function(self, *others, **options)
+        widened = [widen(other) if isinstance(other, numpy.ndarray) else other for other in others]
+        return numpy.asarray(function(widen(self), *widened, **options)).astype(dtype)
+
+    kernel.__name__ = kernel.__qualname__ = function.__name__
+    kernel.__doc__ = function.__doc__
+    return kernel
+
+
+# --- sums and differences -------------------------------------------------------------------------------------
+
+
+def scaled(other: Array, alpha: Any) -> Array:
+    """`alpha * other`, in the dtype of `other`.
+
+    Raises:
+        RuntimeError: if that dtype has no such numbers.
+    """
+    kind = other.dtype.kind
+    if isinstance(alpha, bool) and kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and kind in "iub":
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, complex) and kind != "c":
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    return other if alpha == 1 else other * typed(alpha, other.dtype)
+
+
+@in_float32
 def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self + alpha * other`."""
-    return self + (other if alpha == 1 else other * self.dtype.type(alpha))
+    return self + scaled(other, alpha)
 
 
+@in_float32
 def sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self - alpha * other`."""
-    return self - (other if alpha == 1 else other * self.dtype.type(alpha))
+    return self - scaled(other, alpha)
 
 
+@in_float32
 def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`other - alpha * self`."""
-    return other - (self if alpha == 1 else self * self.dtype.type(alpha))
+    return other - scaled(self, alpha)
 
 
-def div(self: Array, other: Array, *, rounding_mode: str | None = None) -> Array:
-    """The quotient: true, rounded towards zero (`"trunc"`), or rounded down (`"floor"`)."""
-    if rounding_mode is None:
-        return numpy.true_divide(self, other)
+# --- quotients and remainders ---------------------------------------------------------------------------------
+
+
+def check_divisor(other: Array) -> None:
+    """Raise for a division of integers by zero."""
+    if not numpy.all(other):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def div_rounded(self: Array, other: Array, rounding_mode: str) -> Array:
+    """The quotient rounded towards zero (`"trunc"`) or down (`"floor"`)."""
     if rounding_mode == "trunc":
         return trunc_divide(self, other)
     if rounding_mode == "floor":
@@ -37,52 +92,163 @@ def div(self: Array, other: Array, *, rounding_mode: str | None = None) -> Array
     )
 
 
+@in_float32
 def trunc_divide(self: Array, other: Array) -> Array:
-    """The quotient rounded towards zero, in the dtype of the operands."""
-    if self.dtype.kind in "iub":
-        check_divisor(other)
-        quotient = numpy.floor_divide(self, other)
-        if self.dtype.kind == "i":
-            inexact = (quotient * other != self) & ((self < 0) != (other < 0))
-            quotient = quotient + inexact.astype(quotient.dtype)
-        return quotient
-    return numpy.trunc(numpy.true_divide(self, other))
+    """The quotient rounded towards zero."""
+    if self.dtype.kind in "bc":
+        raise refuse("div_trunc_cpu", self)
+    if self.dtype.kind == "f":
+        return numpy.trunc(numpy.true_divide(self, other))
+    check_divisor(other)
+    quotient = numpy.floor_divide(self, other)
+    if self.dtype.kind == "i":
+        inexact = (quotient * other != self) & ((self < 0) != (other < 0))
+        quotient = quotient + inexact.astype(quotient.dtype)
+    return quotient
 
 
+@in_float32
 def floor_divide(self: Array, other: Array) -> Array:
-    """The quotient rounded down, in the dtype of the operands."""
-    if self.dtype.kind in "iub":
+    """The quotient rounded down."""
+    if self.dtype.kind in "bc":
+        raise refuse("div_floor_cpu", self)
+    if self.dtype.kind in "iu":
         check_divisor(other)
-        return numpy.floor_divide(self, other)
-    with numpy.errstate(all="ignore"):
-        quotient = numpy.floor_divide(self, other)
-        return numpy.where(other == 0, numpy.true_divide(self, other), quotient)
+    return numpy.floor_divide(self, other)
 
 
+@in_float32
 def remainder(self: Array, other: Array) -> Array:
     """What is left of the division rounded down; it has the sign of `other`."""
-    if self.dtype.kind in "iub":
+    if self.dtype.kind in "bc":
+        raise refuse("remainder_cpu", self)
+    if self.dtype.kind in "iu":
         check_divisor(other)
     return numpy.remainder(self, other)
 
 
+@in_float32
 def fmod(self: Array, other: Array) -> Array:
     """What is left of the division rounded towards zero; it has the sign of `self`."""
-    if self.dtype.kind in "iub":
+    if self.dtype.kind in "bc":
+        raise refuse("fmod_cpu", self)
+    if self.dtype.kind in "iu":
         check_divisor(other)
     return numpy.fmod(self, other)
 
 
-def check_divisor(other: Array) -> None:
-    """Raise for a division of integers by zero."""
-    if not numpy.all(other):
-        raise RuntimeError("ZeroDivisionError")
+# --- powers ---------------------------------------------------------------------------------------------------
 
 
-def pow(self: Array, exponent: Array) -> Array:  # noqa: A001  (PyTorch's name)
+@in_float32
+def power(self: Array, exponent: Array) -> Array:
     """`self` to the power `exponent`; integers to a negative power give what dividing 1 gives."""
-    if self.dtype.kind in "iu" and exponent.dtype.kind == "i" and (exponent < 0).any():
-        whole = numpy.power(self, numpy.maximum(exponent, 0))
-        inverse = numpy.where(numpy.abs(self) == 1, numpy.where(exponent % 2 == 0, 1, self), 0)
-        return numpy.where(exponent < 0, inverse, whole).astype(self.dtype)
+    if self.dtype.kind == "b":
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
+    if self.dtype.kind == "i" and (exponent < 0).any():
+        whole = numpy.power(self, numpy.maximum(exponent, ZERO[self.dtype]))
+        unit = numpy.where(numpy.abs(self) == 1, numpy.where(exponent % 2 == 0, ONE[self.dtype], self), ZERO[self.dtype])
+        return numpy.where(exponent < 0, unit, whole)
     return numpy.power(self, exponent)
+
+
+def power_of_numbers(self: Array, exponent: Any) -> Array:
+    """`self` to the power of a number.
+
+    Raises:
+        RuntimeError: for integers to a negative integer power.
+    """
+    dtype = self.dtype
+    if (dtype is _FLOAT32 or dtype is _FLOAT64) and type(exponent) is not complex:
+        return _real_power(self, exponent)
+    common = common_dtype(self, exponent)
+    if common.kind == "b":
+        return self | (not exponent)
+    if common.kind in "iu":
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        exponent = scalar_array(exponent, dtypes.from_numpy(common))
+        return numpy.power(self.astype(common), exponent)
+    self = self.astype(common, copy=False)
+    if common in HALVES:
+        return _real_power(widen(self), exponent).astype(common)
+    return _real_power(self, exponent)
+
+
+def _real_power(self: Array, exponent: Any) -> Array:
+    if exponent == 2:
+        return numpy.square(self)
+    if exponent == 0.5:
+        return numpy.sqrt(self)
+    if exponent == 3:
+        return self * self * self
+    if exponent == -1:
+        return numpy.reciprocal(self)
+    if exponent == -2:
+        return numpy.reciprocal(self * self)
+    if exponent == -0.5:
+        return numpy.reciprocal(numpy.sqrt(self))
+    return numpy.power(self, typed(exponent, self.dtype))
+
+
+def number_to_powers(self: Any, exponent: Array) -> Array:
+    """A number to the powers `exponent`."""
+    dtype = common_dtype(self, exponent)
+    if dtype.kind in "iub":
+        base = scalar_array(self, dtypes.from_numpy(dtype))
+    else:
+        base = typed(self, dtype)
+    return power(base, exponent.astype(dtype, copy=False))
+
+
+# --- fused ----------------------------------------------------------------------------------------------------
+
+
+@in_float32
+def addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    """`self + value * tensor1 * tensor2`."""
+    if self.dtype.kind == "b":
+        raise refuse("addcmul_cpu_out", self)
+    product = tensor1 * tensor2
+    return self + (product if value == 1 else product * typed(value, self.dtype))
+
+
+@in_float32
+def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    """`self + value * tensor1 / tensor2`."""
+    return self + (tensor1 if value == 1 else tensor1 * typed(value, self.dtype)) / tensor2
+
+
+_C_NAMES = {
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "int64": "long int",
+    "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def lerp(self: Array, end: Array, weight: Any) -> Array:
+    """`self + weight * (end - self)`, from whichever end is nearer; `weight` is an array or a number.
+
+    Raises:
+        RuntimeError: if the dtypes differ.
+    """
+    for name, other in (("end", end), ("weight", weight)):
+        if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
+            kinds = [_C_NAMES[dtypes.from_numpy(array.dtype).name] for array in (self, other)]
+            raise RuntimeError(f"expected dtype {kinds[0]} for `{name}` but got dtype {kinds[1]}")
+    if self.dtype.kind in "iub":
+        by = "tensor" if isinstance(weight, numpy.ndarray) else "scalar"
+        raise NotImplementedError(f"\"lerp_kernel_{by}\" not implemented for '{type_name(self.dtype)}'")
+    return _lerp(self, end, weight)
+
+
+@in_float32
+def _lerp(self: Array, end: Array, weight: Any) -> Array:
+    dtype = self.dtype
+    step = end - self
+    if not isinstance(weight, numpy.ndarray):
+        if abs(weight) < 0.5:
+            return self + typed(weight, dtype) * step
+        return end - step * typed(1 - weight, dtype)
+    nearer = numpy.abs(weight) < HALF[weight.real.dtype]
+    return numpy.where(nearer, self + weight * step, end - step * (ONE[dtype] - weight))

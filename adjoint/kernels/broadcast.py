@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy
 
+from .precision import compute_dtype
+
 Array = numpy.ndarray[Any, Any]
 
 
@@ -57,5 +59,6 @@ def sum_to_shape(array: Array, shape: tuple[int, ...]) -> Array:
         lead + dim for dim, size in enumerate(shape) if size == 1 and array.shape[lead + dim] != 1
     )
     if axes:
-        array = numpy.add.reduce(array, axis=axes, dtype=array.dtype, keepdims=True)
+        dtype = compute_dtype(array.dtype)
+        array = numpy.add.reduce(array, axis=axes, dtype=dtype, keepdims=True).astype(array.dtype, copy=False)
     return array.reshape(shape) if lead else array

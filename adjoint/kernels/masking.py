@@ -34,6 +34,12 @@ def common_dtype(*values: Any) -> numpy.dtype[Any]:
     return promote(tuple(operands)).numpy
 
 
+def promoted(*arrays: Array) -> list[Array]:
+    """The arrays in their common dtype."""
+    dtype = common_dtype(*arrays)
+    return [array.astype(dtype, copy=False) for array in arrays]
+
+
 # --- by a condition -------------------------------------------------------------------------------------------
 
 
@@ -51,8 +57,7 @@ def where(condition: Array, self: Array, other: Array) -> Array:
             )
         condition = condition.astype(bool)
     if self.dtype is not other.dtype:
-        dtype = common_dtype(self, other)
-        self, other = self.astype(dtype), other.astype(dtype)
+        self, other = promoted(self, other)
     return choose(condition, self, other)
 
 

@@ -64,7 +64,8 @@ def _in_tiles(function: Kernel, arguments: tuple[Any, ...], options: dict[str, A
     if first.size < _TILED:
         return function(*arguments, **options)
     cut = [isinstance(item, numpy.ndarray) and item.shape == first.shape for item in arguments]
-    if not all(item.flags.c_contiguous for item, is_cut in zip(arguments, cut, strict=True) if is_cut):
+    fits = [item.flags.c_contiguous if is_cut else getattr(item, "size", 1) == 1 for item, is_cut in zip(arguments, cut, strict=True)]
+    if not all(fits):
         return function(*arguments, **options)
     flat = [item.reshape(-1) if is_cut else item for item, is_cut in zip(arguments, cut, strict=True)]
     result = numpy.empty(first.shape, first.dtype)

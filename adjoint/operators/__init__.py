@@ -1,6 +1,38 @@
 """What can be done to tensors: one declaration for each operator, one module for each family."""
 
-from . import activation, arithmetic, einsum, indexing, joining, linalg, loss, softmax, comparison, copying, creation, masking, matmul, pointwise, random, ranges, reduction, sorting, view, view_gradients
+from . import (
+    activation,
+    arithmetic,
+    comparison,
+    conversion,
+    convolution,
+    copying,
+    creation,
+    dropout,
+    einsum,
+    indexing,
+    inspection,
+    joining,
+    legacy,
+    linalg,
+    loss,
+    masking,
+    matmul,
+    padding,
+    pairwise,
+    pointwise,
+    powers,
+    random,
+    ranges,
+    reduction,
+    softmax,
+    sorting,
+    view,
+    view_gradients,
+)
 from .build import PUBLIC
+from .build import tensors as _by_name
 from .declaration import OPERATORS
 from .generate import SOURCES
+
+globals().update(vars(_by_name))  # an operator goes before the module it is declared in, where both have one name

@@ -338,10 +338,10 @@ class silu_backward:
     def forward(grad_output: Array, self: Array): ...
 
     def grad_grad_output(grad, self, xp):
-        return xp.silu_backward(grad, self)
+        return xp.silu_backward(grad, self.conj())
 
     def grad_self(grad, grad_output, self, xp):
-        return xp.silu_double_backward(grad * grad_output.conj(), self)
+        return xp.silu_double_backward(grad.conj() * grad_output, self)
 
 
 @operator(kernel=kernels.silu_double_backward, namespace=None, method=())
@@ -351,13 +351,13 @@ class silu_double_backward:
     def forward(grad_output: Array, self: Array): ...
 
     def grad_grad_output(grad, self, xp):
-        return xp.silu_double_backward(grad, self)
+        return xp.silu_double_backward(grad, self.conj())
 
     def grad_self(grad, grad_output, self, xp):
         sigmoid = xp.sigmoid(self)
         slope = sigmoid * (1 - sigmoid)
         third = slope * ((1 - 2 * sigmoid) * (3 + self * (1 - 2 * sigmoid)) - 2 * self * slope)
-        return grad * grad_output.conj() * third.conj()
+        return grad.conj() * grad_output * third.conj()
 
 
 @operator(kernel=kernels.mish, namespace="functional", inplace=True, method=())

@@ -1,25 +1,55 @@
-"""Elementwise arithmetic of two tensors, or a tensor and a number, with Python's operators for it."""
+"""Elementwise arithmetic of two tensors, or a tensor and a number, with Python's operators for it.
+
+PyTorch has one function, and one node, for a number as operand and another for a tensor where the derivative by the
+number would cost something. Those are declared one by one, and a function of the public name chooses.
+"""
 
 from __future__ import annotations
 
 import numpy
 
-from ..kernels import arithmetic
-from .build import binary, operator, public, unary
+from .. import dtypes
+from ..kernels import arithmetic as kernels
+from ..tensor import Tensor
+from .build import binary, operator, public
+from .constants import NUMBERS
+from .dispatch import invalid_arguments
 
-# ruff: noqa: D101, N801  (declarations are named as the functions they become)
-
-
-def _no_bool(self, other, alpha=1):
-    kinds = [getattr(value, "dtype", None) for value in (self, other)]
-    if all(str(kind) == "torch.bool" or isinstance(value, bool) for kind, value in zip(kinds, (self, other), strict=True)):
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
-            "instead."
-        )
+# ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
 
 
-@operator(promote="common", simple=numpy.add, kernel=arithmetic.add, inplace=True, dunder="__add__", reflected="__radd__")
+def is_number(value):
+    """Whether `value` is what PyTorch takes as a number."""
+    return isinstance(value, (int, float, complex, numpy.number, numpy.bool_))
+
+
+def conjugate(number):
+    """The complex conjugate of a Python number."""
+    return number.conjugate() if isinstance(number, complex) else number
+
+
+def overloads(name, of_tensors, by_number, of_number=None):
+    """What chooses the operator of a function by its two operands, and raises for what none takes."""
+
+    def choose(input, other):
+        if isinstance(input, Tensor):
+            if isinstance(other, Tensor):
+                return of_tensors
+            if is_number(other):
+                return by_number
+        elif of_number is not None and isinstance(other, Tensor) and is_number(input):
+            return of_number
+        raise invalid_arguments(name, input, other)
+
+    return choose
+
+
+# --- sums and differences -------------------------------------------------------------------------------------
+
+
+@operator(
+    promote="common", simple=numpy.add, kernel=kernels.add, inplace=True, dunder="__add__", reflected="__radd__", number_first=True
+)
 class add:
     """`input + alpha * other`, elementwise, broadcast together.
 
@@ -34,11 +64,35 @@ class add:
         return grad
 
     def grad_other(grad, alpha):
-        return grad if alpha == 1 else grad * alpha
+        return grad if alpha == 1 else grad * conjugate(alpha)
+
+
+def _is_bool(value):
+    return value.dtype is dtypes.bool if isinstance(value, Tensor) else isinstance(value, bool)
+
+
+def _no_bool(self, other, alpha=1):
+    if _is_bool(self) and _is_bool(other):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+            "instead."
+        )
+    if _is_bool(self) or _is_bool(other):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
+            "or `logical_not()` operator instead."
+        )
 
 
 @operator(
-    promote="common", simple=numpy.subtract, kernel=arithmetic.sub, inplace=True, dunder="__sub__", alias=("subtract",), check=_no_bool
+    promote="common",
+    simple=numpy.subtract,
+    kernel=kernels.sub,
+    inplace=True,
+    dunder="__sub__",
+    alias=("subtract",),
+    check=_no_bool,
+    number_first=True,
 )
 class sub:
     """`input - alpha * other`, elementwise, broadcast together."""
@@ -49,23 +103,61 @@ class sub:
         return grad
 
     def grad_other(grad, alpha):
-        return -grad if alpha == 1 else grad * -alpha
+        return -grad if alpha == 1 else grad * -conjugate(alpha)
 
 
-@operator(promote="common", kernel=arithmetic.rsub, dunder="__rsub__", node="RsubBackward1", out=False, check=_no_bool)
-class rsub:
+@operator(promote="common", kernel=kernels.rsub, namespace=None, method=(), node="RsubBackward0", out=False, check=_no_bool)
+class rsub_tensor:
     """`other - alpha * input`, elementwise, broadcast together."""
 
     def forward(self: Array, other: Array, *, alpha=1): ...
 
     def grad_self(grad, alpha):
-        return -grad if alpha == 1 else grad * -alpha
+        return -grad if alpha == 1 else grad * -conjugate(alpha)
 
     def grad_other(grad):
         return grad
 
 
-@binary(numpy.multiply, dunder="__mul__", reflected="__rmul__", alias=("multiply",))
+@operator(
+    promote="common",
+    kernel=kernels.rsub,
+    namespace=None,
+    method=(),
+    node="RsubBackward1",
+    out=False,
+    check=_no_bool,
+)
+class rsub_number:
+    """`other - alpha * input`, elementwise, where `other` is a number."""
+
+    def forward(self: Array, other: Array, *, alpha=1): ...
+
+    def grad_self(grad, alpha):
+        return -grad if alpha == 1 else grad * -conjugate(alpha)
+
+
+_rsub = overloads("rsub", rsub_tensor, rsub_number)
+
+
+@public(numpy_names=True)
+def rsub(input, other, *, alpha=1):
+    """`other - alpha * input`, elementwise, broadcast together."""
+    return _rsub(input, other)(input, other, alpha=alpha)
+
+
+@public(namespace=None, method=("__rsub__",))
+def reflected_sub(input, other):
+    """`other - input`."""
+    if type(other) in NUMBERS:
+        return rsub_number(input, other)
+    return rsub(input, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+
+
+# --- products and quotients -----------------------------------------------------------------------------------
+
+
+@binary(numpy.multiply, dunder="__mul__", reflected="__rmul__", alias=("multiply",), number_first=True)
 class mul:
     """`input * other`, elementwise, broadcast together.
 
@@ -81,31 +173,293 @@ class mul:
         return grad * self.conj()
 
 
-@operator(
-    promote="float",
-    simple=numpy.true_divide,
-    kernel=arithmetic.div,
-    inplace=True,
-    dunder="__truediv__",
-    alias=("divide", "true_divide"),
-    integer_result=True,
+@binary(
+    numpy.true_divide, promote="float", namespace=None, method=(), dunder="__truediv__", number_first=True, node="DivBackward0"
 )
 class div:
-    """`input / other`, elementwise, broadcast together; `rounding_mode` None, `"trunc"` or `"floor"`.
+    """`input / other`, elementwise, broadcast together."""
+
+    def grad_self(grad, other):
+        return grad / other.conj()
+
+    def grad_other(grad, self, other):
+        return -grad * ((self / other) / other).conj()
+
+
+@operator(promote="common", kernel=kernels.div_rounded, namespace=None, method=(), inplace=True, number_first=True, node="DivBackward2")
+class div_rounded:
+    """`input / other`, elementwise, rounded: constant between the steps, so the derivative is 0."""
+
+    def forward(self: Array, other: Array, rounding_mode): ...
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+    def grad_other(grad, xp):
+        return xp.zeros_like(grad)
+
+
+def _checked_rounding(input, other, rounding_mode):
+    if not isinstance(rounding_mode, str):
+        got = f"Tensor, {'Tensor, ' if isinstance(other, Tensor) else ''}rounding_mode={type(rounding_mode).__name__}"
+        raise TypeError(f"div() received an invalid combination of arguments - got ({got})")
+    return rounding_mode
+
+
+@public(name="div", method=True, alias=("divide",), on_arrays=numpy.true_divide, numpy_names=True)
+def divide(input, other, *, rounding_mode=None, out=None):
+    """`input / other`, elementwise, broadcast together; `rounding_mode` is None, `"trunc"` or `"floor"`.
 
     Integers give the default floating-point dtype, unless the quotient is rounded.
+
+    >>> import adjoint as torch
+    >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="trunc")
+    tensor([ 3, -3])
     """
-
-    def forward(self: Array, other: Array, *, rounding_mode=None): ...
-
-    def grad_self(grad, other, rounding_mode):
-        return grad / other.conj() if rounding_mode is None else grad * 0
-
-    def grad_other(grad, self, other, rounding_mode):
-        return -grad * ((self / other) / other).conj() if rounding_mode is None else (grad * 0)
+    if rounding_mode is None:
+        return div(input, other, out=out)
+    return div_rounded(input, other, _checked_rounding(input, other, rounding_mode), out=out)
 
 
-@public(method=("__rtruediv__",), namespace=None)
+@public(name="div_", method=True, alias=("divide_",), namespace=None)
+def divide_(input, other, *, rounding_mode=None):
+    """`div` in place."""
+    if rounding_mode is None:
+        return div.inplace(input, other)
+    return div_rounded.inplace(input, other, _checked_rounding(input, other, rounding_mode))
+
+
+@public(method=True, numpy_names=True)
+def true_divide(input, other, *, out=None):
+    """`input / other`, elementwise, broadcast together."""
+    return div(input, other, out=out)
+
+
+@public(method=True, namespace=None)
+def true_divide_(input, other):
+    """`true_divide` in place."""
+    return div.inplace(input, other)
+
+
+@public(method=("__rtruediv__", "__rdiv__"), namespace=None)
 def rtruediv(input, other):
     """`other / input`, as PyTorch computes it: by the reciprocal."""
+    if not is_number(other) and not isinstance(other, Tensor):
+        return NotImplemented
     return input.reciprocal() * other
+
+
+@binary(
+    kernels.floor_divide, simple=numpy.floor_divide, fast="float", dunder="__floordiv__", number_first=True, node="NotImplemented", overloaded=True
+)
+class floor_divide:
+    """`input / other`, elementwise, rounded down. PyTorch defines no derivative."""
+
+    def grad_self(grad):
+        raise RuntimeError("derivative for aten::floor_divide is not implemented")
+
+    def grad_other(grad):
+        raise RuntimeError("derivative for aten::floor_divide is not implemented")
+
+
+@public(method=("__rfloordiv__",), namespace=None)
+def rfloordiv(input, other):
+    """`other // input`."""
+    return floor_divide(other, input) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+
+
+# --- remainders -----------------------------------------------------------------------------------------------
+
+
+@binary(kernels.remainder, simple=numpy.remainder, fast="float", namespace=None, method=(), node="RemainderBackward1")
+class remainder_by_tensor:
+    """What is left of the division rounded down, elementwise."""
+
+    def grad_self(grad):
+        return grad
+
+    def grad_other(grad, self, other, xp):
+        return -grad * xp.div_rounded(self, other, "floor")
+
+
+@binary(kernels.remainder, simple=numpy.remainder, fast="float", namespace=None, method=(), node="RemainderBackward0")
+class remainder_by_number:
+    """What is left of the division by a number, elementwise."""
+
+    def grad_self(grad):
+        return grad
+
+
+@binary(kernels.remainder, namespace=None, method=(), number_first=True, inplace=False, node="NotImplemented")
+class remainder_of_number:
+    """What is left of the division of a number, elementwise. PyTorch defines no derivative."""
+
+    def grad_other(grad):
+        raise RuntimeError("derivative for aten::remainder is not implemented")
+
+
+_remainder = overloads("remainder", remainder_by_tensor, remainder_by_number, remainder_of_number)
+
+
+@public(method=True, numpy_names=True)
+def remainder(input, other, *, out=None):
+    """What is left of `input / other` rounded down, elementwise; it has the sign of `other`.
+
+    >>> import adjoint as torch
+    >>> torch.remainder(torch.tensor([-3, 3]), 2)
+    tensor([1, 1])
+    """
+    return _remainder(input, other)(input, other, out=out)
+
+
+@public(method=("remainder_", "__imod__"), namespace=None)
+def remainder_(input, other):
+    """`remainder` in place."""
+    return _remainder(input, other).inplace(input, other)
+
+
+@public(method=("__mod__",), namespace=None)
+def mod(input, other):
+    """`input % other`."""
+    if type(other) in NUMBERS:
+        return remainder_by_number(input, other)
+    return remainder(input, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+
+
+@public(method=("__rmod__",), namespace=None)
+def rmod(input, other):
+    """`other % input`."""
+    return remainder(other, input) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+
+
+@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward1")
+class fmod_by_tensor:
+    """What is left of the division rounded towards zero, elementwise."""
+
+    def grad_self(grad):
+        return grad
+
+    def grad_other(grad, self, other, xp):
+        return -grad * xp.div_rounded(self, other, "trunc")
+
+
+@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward0")
+class fmod_by_number:
+    """What is left of the division by a number rounded towards zero, elementwise."""
+
+    def grad_self(grad):
+        return grad
+
+
+_fmod = overloads("fmod", fmod_by_tensor, fmod_by_number)
+
+
+@public(method=True, numpy_names=True)
+def fmod(input, other, *, out=None):
+    """What is left of `input / other` rounded towards zero, elementwise; it has the sign of `input`."""
+    return _fmod(input, other)(input, other, out=out)
+
+
+@public(method=True, namespace=None)
+def fmod_(input, other):
+    """`fmod` in place."""
+    return _fmod(input, other).inplace(input, other)
+
+
+# --- fused ----------------------------------------------------------------------------------------------------
+
+
+@operator(promote="common", kernel=kernels.addcmul, inplace=True, numbers=False)
+class addcmul:
+    """`input + value * tensor1 * tensor2`, elementwise, broadcast together."""
+
+    def forward(self: Array, tensor1: Array, tensor2: Array, *, value=1): ...
+
+    def grad_self(grad):
+        return grad
+
+    def grad_tensor1(grad, tensor2, value):
+        return grad * (tensor2 if value == 1 else tensor2 * value).conj()
+
+    def grad_tensor2(grad, tensor1, value):
+        return grad * (tensor1 if value == 1 else tensor1 * value).conj()
+
+
+def _not_only_integers(self, tensor1, tensor2, value=1):
+    if not any(tensor.is_floating_point() or tensor.is_complex() for tensor in (tensor1, tensor2)):
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
+            "of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The "
+            "future addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes."
+        )
+
+
+@operator(promote="common", fast="float", kernel=kernels.addcdiv, inplace=True, numbers=False, check=_not_only_integers)
+class addcdiv:
+    """`input + value * tensor1 / tensor2`, elementwise, broadcast together."""
+
+    def forward(self: Array, tensor1: Array, tensor2: Array, *, value=1): ...
+
+    def grad_self(grad):
+        return grad
+
+    def grad_tensor1(grad, tensor2, value):
+        return grad * (value / tensor2).conj()
+
+    def grad_tensor2(grad, tensor1, tensor2, value):
+        return -grad * (value * tensor1 / (tensor2 * tensor2)).conj()
+
+
+@operator(kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward0", same_out=True)
+class lerp_by_number:
+    """`input + weight * (end - input)`, elementwise, where `weight` is a number."""
+
+    def forward(self: Array, end: Array, weight): ...
+
+    def grad_self(grad, weight):
+        return grad * (1 - conjugate(weight))
+
+    def grad_end(grad, weight):
+        return grad * conjugate(weight)
+
+
+@operator(kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward1", same_out=True)
+class lerp_by_tensor:
+    """`input + weight * (end - input)`, elementwise, broadcast together."""
+
+    def forward(self: Array, end: Array, weight: Array): ...
+
+    def grad_self(grad, weight):
+        return grad * (1 - weight).conj()
+
+    def grad_end(grad, weight):
+        return grad * weight.conj()
+
+    def grad_weight(grad, self, end):
+        return grad * (end - self).conj()
+
+
+def _lerp_operator(input, end, weight):
+    if isinstance(weight, Tensor):
+        return lerp_by_tensor
+    if is_number(weight):
+        return lerp_by_number
+    raise invalid_arguments("lerp", input, end, weight)
+
+
+@public(method=True, numpy_names=True)
+def lerp(input, end, weight, *, out=None):
+    """`input + weight * (end - input)`, elementwise: from `input` at 0 to `end` at 1.
+
+    >>> import adjoint as torch
+    >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([10.0, 20.0]), 0.5)
+    tensor([ 5., 15.])
+    """
+    return _lerp_operator(input, end, weight)(input, end, weight, out=out)
+
+
+@public(method=True, namespace=None)
+def lerp_(input, end, weight):
+    """`lerp` in place."""
+    return _lerp_operator(input, end, weight).inplace(input, end, weight)

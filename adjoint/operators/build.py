@@ -6,6 +6,7 @@ builds the real one, puts it in its own place (`__code__`) and goes on. Importin
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from types import FunctionType, SimpleNamespace
@@ -101,11 +102,11 @@ def lazy_function(op: Operator, variant: str, name: str) -> Callable[..., Any]:
     return function
 
 
-def _node_class_maker(op: Operator) -> Callable[[], type[Node]]:
-    def make() -> type[Node]:
+def _node_class_maker(op: Operator) -> Callable[[str], type[Node]]:
+    def make(name: str) -> type[Node]:
         namespace = dict(_BASE, OP=op, joint=op.joint)
         namespace.update({f"vjp_{name}": formula for name, formula in op.formulas.items()})
-        return generate.node_class(op, namespace)
+        return generate.node_class(op, namespace, name)
 
     return make
 
@@ -123,6 +124,8 @@ def operator(
 
     Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
     (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
+    `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
+    combination of arguments), `inplace_node` (its name where it differs),
     `method` (True, False, or the names of the methods; `()`: none, not in place either), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
     """
 
@@ -209,14 +212,18 @@ def public(
     alias: tuple[str, ...] = (),
     on_arrays: Callable[..., Any] | None = None,
     name: str | None = None,
+    numpy_names: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`."""
+    """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
+
+    With `numpy_names` the function (not the method) also takes `x` and `x2` for `input` and `other`.
+    """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
         own_name = name or function.__name__
         names = (own_name, *alias)
         for public_name in names if namespace is not None else ():
-            PUBLIC[namespace][public_name] = function  # type: ignore[index]
+            PUBLIC[namespace][public_name] = taking_numpy_names(function) if numpy_names else function  # type: ignore[index]
         for method_name in names if method is True else method or ():
             setattr(Tensor, method_name, function)
         if own_name not in OPERATORS:
@@ -226,6 +233,19 @@ def public(
         return function
 
     return install
+
+
+def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, called with NumPy's names for its parameters translated."""
+    translated = {"x": "input", "a": "input", "x1": "input", "x2": "other"}
+
+    @functools.wraps(function)
+    def translating(*args: Any, **keywords: Any) -> Any:
+        if keywords:
+            keywords = {translated.get(name, name): value for name, value in keywords.items()}
+        return function(*args, **keywords)
+
+    return translating
 
 
 def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args: Any, **keywords: Any) -> Any:

@@ -57,6 +57,8 @@ class Operator:
         self.changing: Callable[..., Any] | None = options.get("changing")
         self.casts: bool = options.get("casts", False)
         self.out: bool = options.get("out", not self.view)
+        self.same_out: bool = options.get("same_out", False)
+        self.overloaded: bool = options.get("overloaded", False)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
         self.out_dtype: str | None = options.get("out_dtype")
         self.check: Callable[..., Any] | None = options.get("check")
@@ -70,7 +72,8 @@ class Operator:
         self._read_formulas()
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self.node_name: str = node_name
-        self._node_class: type[Node] | None = None
+        self.inplace_node_name: str = options.get("inplace_node") or node_name
+        self._node_classes: dict[str, type[Node]] = {}
         self.returns: Any = options.get("returns", tuple)
         self.function: Callable[..., Any] = _unbound
         self.inplace_function: Callable[..., Any] = _unbound
@@ -78,11 +81,19 @@ class Operator:
     @property
     def node_class(self) -> type[Node]:
         """The class of this operator's nodes, made when first needed."""
-        if self._node_class is None:
-            self._node_class = self.make_node_class()
-        return self._node_class
+        return self._node_class(self.node_name)
 
-    make_node_class: Callable[[], type[Node]]
+    @property
+    def inplace_node_class(self) -> type[Node]:
+        """The class of the nodes of the in-place variant: the same, but for the name in some."""
+        return self._node_class(self.inplace_node_name)
+
+    def _node_class(self, name: str) -> type[Node]:
+        if name not in self._node_classes:
+            self._node_classes[name] = self.make_node_class(name)
+        return self._node_classes[name]
+
+    make_node_class: Callable[[str], type[Node]]
 
     def _read_signature(self) -> None:
         code = self.forward.__code__

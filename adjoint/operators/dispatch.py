@@ -99,11 +99,15 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
             position > 0 or op.number_first
         ):
             tensors[name] = value
+        elif op.overloaded:
+            raise invalid_arguments(op.name, *args)
         else:
             shown = "input" if name == "self" else name
             raise TypeError(
                 f"{op.name}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type(value).__name__}"
             )
+    if op.overloaded and not any(isinstance(value, Tensor) for value in tensors.values()):
+        raise invalid_arguments(op.name, *args)
     if op.check is not None:
         op.check(*args)
     target = result_dtype(op, tensors) if op.promote else None
@@ -208,17 +212,15 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
     if len(targets) != len(results):
         raise TypeError(f"{op.name}() expected a tuple of {len(results)} elements but got {len(targets)}")
     flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
-    if modes.is_grad_enabled():
-        for tensor in flat:
-            if tensor is not None and tensor.requires_grad:
-                raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
-                                   "differentiation, but one of the arguments requires grad.")
-        for target in targets:
-            if target.requires_grad:
-                raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
-                                   "differentiation, but one of the arguments requires grad.")
+    if op.differentiable and op.node_name != "NotImplemented" and modes.is_grad_enabled():
+        if any(isinstance(tensor, Tensor) and tensor.requires_grad for tensor in (*flat, *targets)):
+            raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
+                               "differentiation, but one of the arguments requires grad.")
     for result, target in zip(results, targets, strict=True):
-        check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+        kind = dtypes.from_numpy(result.dtype)
+        if op.same_out and kind is not target.dtype:
+            raise RuntimeError(f"Found dtype {target.dtype.scalar_type} but expected {kind.scalar_type}")
+        check_castable(kind, target.dtype)
     for result, target in zip(results, targets, strict=True):
         store(result, target)
         bump(target, op.name, depth=3)
@@ -378,7 +380,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
     node: Any = None
     if recording:
-        node = object.__new__(op.node_class)  # type: ignore[arg-type]
+        node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
         start(node, tuple(edges), 1)
         save_inputs(op, node, args, tensors, edges, changed=target)
     if op.changing is not None:

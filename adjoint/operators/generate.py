@@ -326,8 +326,8 @@ def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
     ]
 
 
-def node_class(op: Operator, namespace: dict[str, Any]) -> type[Node]:
-    """Make the node class of `op` in `namespace`."""
+def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]:
+    """Make the node class of `op`, named `name`, in `namespace`."""
     source = node_source(op)
     filename = f"<adjoint {op.name} node>"
     compile_source(source, filename, namespace)
@@ -345,4 +345,4 @@ def node_class(op: Operator, namespace: dict[str, Any]) -> type[Node]:
         "backward": namespace["backward"],
         "backward_recorded": namespace["backward_recorded"],
     }
-    return type(op.node_name, (Node,), members)
+    return type(name, (Node,), members)

@@ -7,12 +7,17 @@ import numpy
 from .. import dtypes
 from ..dtypes import Rank
 from ..kernels import masking as kernels
+from ..kernels.precision import widen
 from ..tensor import Tensor
+from .arithmetic import overloads
 from .build import binary, operator, public, tensors
 from .constants import NUMBERS, constant
 from .dispatch import constant_tensor
 
 # ruff: noqa: D101, N801, F821, A001, A002  (declarations are named as the functions they become)
+
+
+public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 
 @operator(kernel=kernels.zero_where, namespace=None, method=(), node="MaskedFillBackward0")
@@ -28,7 +33,7 @@ class zero_where:
 # --- by a condition -------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.where, namespace=None, method=(), node="WhereBackward0")
+@operator(kernel=kernels.where, namespace=None, method=(), node="WhereBackward0", same_out=True)
 class select_where:
     """`input` where `condition`, elsewhere `other`."""
 
@@ -98,7 +103,7 @@ class heaviside:
 # --- by order -------------------------------------------------------------------------------------------------
 
 
-@binary(kernels.maximum, simple=numpy.maximum, fast="float", inplace=False)
+@binary(kernels.maximum, simple=numpy.maximum, fast="float", inplace=False, numbers=False)
 class maximum:
     """The greater of two elements; nan if one is. Where they are equal each gets half of the gradient.
 
@@ -114,7 +119,7 @@ class maximum:
         return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
 
 
-@binary(kernels.minimum, simple=numpy.minimum, fast="float", inplace=False)
+@binary(kernels.minimum, simple=numpy.minimum, fast="float", inplace=False, numbers=False)
 class minimum:
     """The smaller of two elements; nan if one is. Where they are equal each gets half of the gradient."""
 
@@ -125,7 +130,7 @@ class minimum:
         return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
 
 
-@binary(kernels.fmax, simple=numpy.fmax, fast="float", inplace=False)
+@binary(kernels.fmax, simple=numpy.fmax, fast="float", inplace=False, numbers=False)
 class fmax:
     """The greater of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
 
@@ -136,7 +141,7 @@ class fmax:
         return xp.zero_where(grad, (self >= other) | xp.isnan(other))
 
 
-@binary(kernels.fmin, simple=numpy.fmin, fast="float", inplace=False)
+@binary(kernels.fmin, simple=numpy.fmin, fast="float", inplace=False, numbers=False)
 class fmin:
     """The smaller of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
 
@@ -196,7 +201,7 @@ def _bounds(input, min, max):
     return clamp_to_tensors, min, max
 
 
-@public(method=True, alias=("clip",))
+@public(method=True, alias=("clip",), numpy_names=True)
 def clamp(input, min=None, max=None, *, out=None):
     """`input` limited to `[min, max]`, numbers or tensors; at the bounds the gradient passes.
 
@@ -236,7 +241,7 @@ class clamp_min_to_tensor:
     """`input`, but at least `min`."""
 
     def forward(self: Array, min: Array):
-        return kernels.clamp(self, min)
+        return kernels.maximum(*kernels.promoted(self, min))
 
     def grad_self(grad, self, min, xp):
         return xp.zero_where(grad, xp.logical_not(self >= min))
@@ -261,7 +266,7 @@ class clamp_max_to_tensor:
     """`input`, but at most `max`."""
 
     def forward(self: Array, max: Array):
-        return kernels.clamp(self, None, max)
+        return kernels.minimum(*kernels.promoted(self, max))
 
     def grad_self(grad, self, max, xp):
         return xp.zero_where(grad, xp.logical_not(self <= max))
@@ -270,25 +275,29 @@ class clamp_max_to_tensor:
         return xp.zero_where(grad, xp.logical_not(self > max))
 
 
-@public(method=True)
+_clamp_min = overloads("clamp_min", clamp_min_to_tensor, clamp_min_to_number)
+_clamp_max = overloads("clamp_max", clamp_max_to_tensor, clamp_max_to_number)
+
+
+@public(method=True, numpy_names=True)
 def clamp_min(input, min, *, out=None):
     """`input`, but at least `min`, a number or a tensor."""
-    return (clamp_min_to_tensor if isinstance(min, Tensor) else clamp_min_to_number)(input, min, out=out)
+    return _clamp_min(input, min)(input, min, out=out)
 
 
 @public(method=True)
 def clamp_min_(input, min):
     """`clamp_min` in place."""
-    return (clamp_min_to_tensor if isinstance(min, Tensor) else clamp_min_to_number).inplace(input, min)
+    return _clamp_min(input, min).inplace(input, min)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def clamp_max(input, max, *, out=None):
     """`input`, but at most `max`, a number or a tensor."""
-    return (clamp_max_to_tensor if isinstance(max, Tensor) else clamp_max_to_number)(input, max, out=out)
+    return _clamp_max(input, max)(input, max, out=out)
 
 
 @public(method=True)
 def clamp_max_(input, max):
     """`clamp_max` in place."""
-    return (clamp_max_to_tensor if isinstance(max, Tensor) else clamp_max_to_number).inplace(input, max)
+    return _clamp_max(input, max).inplace(input, max)

@@ -78,7 +78,7 @@ class log10:
         return grad / (self.conj() * math.log(10))
 
 
-@unary(numpy.log1p)
+@unary(numpy.log1p, node="Log1PBackward0")
 class log1p:
     """`log(1 + input)`, elementwise, accurate near 0."""
 
@@ -106,10 +106,10 @@ class sigmoid_backward:
     def forward(grad_output: Array, output: Array): ...
 
     def grad_grad_output(grad, output, xp):
-        return xp.sigmoid_backward(grad, output)
+        return xp.sigmoid_backward(grad, output.conj())
 
     def grad_output(grad, grad_output, output):
-        return grad * grad_output.conj() * (1 - 2 * output.conj())
+        return grad.conj() * grad_output * (1 - 2 * output.conj())
 
 
 @operator(kernel=kernels.logit, promote="float", inplace=True)
@@ -244,13 +244,13 @@ class tanh_backward:
     def forward(grad_output: Array, output: Array): ...
 
     def grad_grad_output(grad, output, xp):
-        return xp.tanh_backward(grad, output)
+        return xp.tanh_backward(grad, output.conj())
 
     def grad_output(grad, grad_output, output):
-        return grad * grad_output.conj() * -2 * output.conj()
+        return grad.conj() * grad_output * -2 * output.conj()
 
 
-@unary(numpy.arcsinh, alias=("arcsinh",))
+@unary(numpy.arcsinh, alias=("arcsinh",), inplace_node="AsinhBackward1")
 class asinh:
     """The inverse of the hyperbolic sine, elementwise."""
 
@@ -258,7 +258,7 @@ class asinh:
         return grad * xp.rsqrt(self * self + 1).conj()
 
 
-@unary(numpy.arccosh, alias=("arccosh",))
+@unary(numpy.arccosh, alias=("arccosh",), inplace_node="AcoshBackward1")
 class acosh:
     """The inverse of the hyperbolic cosine, elementwise."""
 
@@ -266,7 +266,7 @@ class acosh:
         return grad * (xp.rsqrt(self - 1) * xp.rsqrt(self + 1)).conj()
 
 
-@unary(numpy.arctanh, alias=("arctanh",))
+@unary(numpy.arctanh, alias=("arctanh",), inplace_node="AtanhBackward1")
 class atanh:
     """The inverse of the hyperbolic tangent, elementwise."""
 
@@ -311,7 +311,7 @@ class angle:
         return xp.zero_where(grad * (self / (magnitude * magnitude)) * 1j, self == 0)
 
 
-@public(method=True, on_arrays=kernels.conj)
+@public(method=True, on_arrays=kernels.conj, numpy_names=True)
 def conj(input):
     """The complex conjugate, elementwise; a real tensor itself."""
     return conjugate(input) if is_complex(input) else input
@@ -327,7 +327,7 @@ class conjugate:
         return grad.conj()
 
 
-@operator(kernel=kernels.conj, namespace=None, method=("conj_physical",), node="ConjPhysicalBackward0", inplace=True)
+@operator(kernel=kernels.conj, namespace=None, method=("conj_physical",), node="ConjPhysicalBackward0", inplace=True, same_out=True, inplace_node="ConjPhysicalBackward1")
 class conj_physical:
     """The complex conjugate, elementwise."""
 
@@ -337,7 +337,7 @@ class conj_physical:
         return grad.conj()
 
 
-@public(name="conj_physical", method=True)
+@public(name="conj_physical", method=True, numpy_names=True)
 def conj_physical_function(input, *, out=None):
     """The complex conjugate, elementwise; a real tensor itself."""
     return input if out is None and not is_complex(input) else conj_physical(input, out=out)
@@ -346,7 +346,7 @@ def conj_physical_function(input, *, out=None):
 # --- signs ----------------------------------------------------------------------------------------------------
 
 
-@unary(kernels.absolute, promote=None, simple=numpy.absolute, fast="float", alias=("absolute",), dunder="__abs__")
+@unary(kernels.absolute, promote=None, simple=numpy.absolute, fast="float", alias=("absolute",), dunder="__abs__", same_out=True)
 class abs:
     """The magnitude, elementwise: of complex numbers a real one. The derivative at 0 is 0.
 
@@ -370,7 +370,7 @@ def abs_(input):
 PUBLIC["torch"]["abs_"] = abs_
 
 
-@unary(kernels.neg, promote=None, simple=numpy.negative, fast="float", dunder="__neg__", alias=("negative",))
+@unary(kernels.neg, promote=None, simple=numpy.negative, fast="float", dunder="__neg__", alias=("negative",), same_out=True)
 class neg:
     """`-input`, elementwise."""
 
@@ -378,7 +378,7 @@ class neg:
         return -grad
 
 
-@unary(kernels.sign, promote=None)
+@unary(kernels.sign, promote=None, same_out=True)
 class sign:
     """-1, 0 or 1, elementwise, and 0 for nan."""
 
@@ -386,7 +386,7 @@ class sign:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.sgn, promote=None)
+@unary(kernels.sgn, promote=None, same_out=True)
 class sgn:
     """`sign`; of complex numbers the one of magnitude 1 in the same direction."""
 
@@ -397,7 +397,7 @@ class sgn:
         return xp.zero_where((grad - along * result) / xp.abs(self), self == 0)
 
 
-@public(method=("positive", "__pos__"))
+@public(method=("positive", "__pos__"), numpy_names=True)
 def positive(input):
     """The tensor itself."""
     if input._array.dtype.kind == "b":
@@ -408,7 +408,7 @@ def positive(input):
 # --- rounding: constant between the steps, so the derivative is 0 ---------------------------------------------
 
 
-@unary(kernels.floor, promote=None, simple=numpy.floor, fast="float")
+@unary(kernels.floor, promote=None, simple=numpy.floor, fast="float", same_out=True)
 class floor:
     """The largest integer that is not greater, elementwise."""
 
@@ -416,7 +416,7 @@ class floor:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.ceil, promote=None, simple=numpy.ceil, fast="float")
+@unary(kernels.ceil, promote=None, simple=numpy.ceil, fast="float", same_out=True)
 class ceil:
     """The smallest integer that is not less, elementwise."""
 
@@ -424,7 +424,7 @@ class ceil:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.trunc, promote=None, simple=numpy.trunc, fast="float", alias=("fix",))
+@unary(kernels.trunc, promote=None, simple=numpy.trunc, fast="float", alias=("fix",), same_out=True)
 class trunc:
     """The integer part, elementwise."""
 
@@ -432,7 +432,7 @@ class trunc:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.frac, promote=None)
+@unary(kernels.frac, promote=None, same_out=True)
 class frac:
     """What is left without the integer part, elementwise; it has the sign of `input`."""
 
@@ -440,7 +440,7 @@ class frac:
         return grad
 
 
-@operator(kernel=kernels.rint, simple=numpy.rint, fast="float", namespace=None, method=(), inplace=True, node="RoundBackward0")
+@operator(kernel=kernels.rint, simple=numpy.rint, fast="float", namespace=None, method=(), inplace=True, node="RoundBackward0", same_out=True)
 class round_to_integer:
     """The nearest integer, elementwise; halves go to the even one."""
 
@@ -450,7 +450,7 @@ class round_to_integer:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.round_decimals, namespace=None, method=(), inplace=True, node="RoundBackward1")
+@operator(kernel=kernels.round_decimals, namespace=None, method=(), inplace=True, node="RoundBackward1", same_out=True)
 class round_to_decimals:
     """The nearest number of `decimals` decimal places, elementwise."""
 
@@ -460,21 +460,21 @@ class round_to_decimals:
         return xp.zeros_like(grad)
 
 
-@public(method=True)
-def round(input, *, decimals=0, out=None):
+@public(method=True, numpy_names=True)
+def round(input, *, decimals=None, out=None):
     """The nearest integer, or number of `decimals` decimal places, elementwise; halves go to the even one.
 
     >>> import adjoint as torch
     >>> torch.round(torch.tensor([0.5, 1.5, 2.34]))
     tensor([0., 2., 2.])
     """
-    return round_to_integer(input, out=out) if decimals == 0 else round_to_decimals(input, decimals, out=out)
+    return round_to_integer(input, out=out) if decimals is None else round_to_decimals(input, decimals, out=out)
 
 
 @public(method=True)
-def round_(input, *, decimals=0):
+def round_(input, *, decimals=None):
     """`round` in place."""
-    return round_to_integer.inplace(input) if decimals == 0 else round_to_decimals.inplace(input, decimals)
+    return round_to_integer.inplace(input) if decimals is None else round_to_decimals.inplace(input, decimals)
 
 
 # --- properties -----------------------------------------------------------------------------------------------
@@ -495,12 +495,12 @@ class isfinite:
     """Whether elements are neither infinite nor nan."""
 
 
-@unary(kernels.isposinf, promote=None, inplace=False)
+@unary(kernels.isposinf, promote=None, inplace=False, same_out=True)
 class isposinf:
     """Whether elements are infinite and positive."""
 
 
-@unary(kernels.isneginf, promote=None, inplace=False)
+@unary(kernels.isneginf, promote=None, inplace=False, same_out=True)
 class isneginf:
     """Whether elements are infinite and negative."""
 
@@ -510,12 +510,12 @@ class isreal:
     """Whether the imaginary part is 0."""
 
 
-@unary(kernels.signbit, promote=None, inplace=False)
+@unary(kernels.signbit, promote=None, inplace=False, same_out=True)
 class signbit:
     """Whether the sign is set, also that of zeros and nans."""
 
 
-@operator(kernel=kernels.nan_to_num, inplace=True)
+@operator(kernel=kernels.nan_to_num, inplace=True, same_out=True)
 class nan_to_num:
     """Finite numbers in place of nans (by default 0) and infinities (the dtype's extremes), elementwise."""
 

@@ -1,0 +1,106 @@
+"""Functions of two numbers, elementwise, that NumPy lacks or defines for other dtypes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from .arithmetic import in_float32
+from .constants import TWO, ZERO
+from .masking import common_dtype
+from .pointwise import refuse
+from .precision import is_floating
+
+Array = numpy.ndarray[Any, Any]
+Kernel = Callable[[Array, Array], Array]
+
+
+def _floating_only(name: str, ufunc: Any) -> Kernel:
+    def kernel(self: Array, other: Array) -> Array:
+        if not is_floating(self.dtype):
+            raise refuse(name, self)
+        return ufunc(self, other)  # type: ignore[no-any-return]
+
+    kernel.__name__ = kernel.__qualname__ = ufunc.__name__
+    kernel.__doc__ = f"`numpy.{ufunc.__name__}` of floating-point numbers."
+    return in_float32(kernel) if ufunc is not numpy.nextafter else kernel
+
+
+hypot = _floating_only("hypot_cpu", numpy.hypot)
+nextafter = _floating_only("nextafter_cpu", numpy.nextafter)
+atan2 = _floating_only("atan2_cpu", numpy.arctan2)
+copysign = _floating_only("copysign_cpu", numpy.copysign)
+
+
+def _integers_only(name: str, ufunc: Any) -> Kernel:
+    def kernel(self: Array, other: Array) -> Array:
+        if self.dtype.kind not in "iu":
+            raise refuse(name, self)
+        return ufunc(self, other)  # type: ignore[no-any-return]
+
+    kernel.__name__ = kernel.__qualname__ = ufunc.__name__
+    kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers."
+    return kernel
+
+
+gcd = _integers_only("gcd_cpu", numpy.gcd)
+lcm = _integers_only("lcm_cpu", numpy.lcm)
+
+
+def ldexp(self: Array, other: Array) -> Array:
+    """`self * 2 ** other`."""
+    powers = numpy.power(TWO[common_dtype(other, 2.0)], other.astype(common_dtype(other, 2.0)))
+    dtype = common_dtype(self, numpy.asarray(powers))
+    return self.astype(dtype) * powers.astype(dtype)
+
+
+@in_float32
+def xlogy(self: Array, other: Array) -> Array:
+    """`self * log(other)`, 0 where `self` is 0 and `other` is not nan."""
+    return _times_log(self, other, numpy.log(other))
+
+
+@in_float32
+def xlog1py(self: Array, other: Array) -> Array:
+    """`self * log(1 + other)`, 0 where `self` is 0 and `other` is not nan."""
+    return _times_log(self, other, numpy.log1p(other))
+
+
+def _times_log(self: Array, other: Array, log: Array) -> Array:
+    if self.dtype.kind == "c":
+        raise refuse("xlogy_cpu", self)
+    none = (self == ZERO[self.dtype]) & ~numpy.isnan(other)
+    return numpy.where(none, ZERO[self.dtype], self * log)
+
+
+@in_float32
+def logaddexp(self: Array, other: Array) -> Array:
+    """`log(exp(self) + exp(other))`, without overflow."""
+    if self.dtype.kind == "c":
+        return _complex_logaddexp(self, other)
+    if self.dtype.kind != "f":
+        raise refuse("logaddexp_cpu", self)
+    return numpy.logaddexp(self, other)
+
+
+def _complex_logaddexp(self: Array, other: Array) -> Array:
+    first = self.real >= other.real
+    larger, smaller = numpy.where(first, self, other), numpy.where(first, other, self)
+    result = larger + numpy.log1p(numpy.exp(smaller - larger))
+    alike = numpy.isinf(self.real) & (self.real == other.real)
+    both = numpy.log(numpy.exp(self) + numpy.exp(other))
+    return numpy.where(alike, numpy.where(self.real > 0, both, self), result)
+
+
+@in_float32
+def logaddexp2(self: Array, other: Array) -> Array:
+    """`log2(2 ** self + 2 ** other)`, without overflow."""
+    if self.dtype.kind == "c":
+        scale = numpy.asarray(math.log(2), self.real.dtype)
+        return _complex_logaddexp(self * scale, other * scale) / scale
+    if self.dtype.kind != "f":
+        raise refuse("logaddexp2_cpu", self)
+    return numpy.logaddexp2(self, other)
