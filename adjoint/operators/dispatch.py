@@ -373,7 +373,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
                            "get a normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for "
                            "more details.")
     array = target._array
-    result = None if op.changing is not None else inplace_result(op, arrays, target)
+    changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
+    result = None if changing is not None else inplace_result(op, arrays, target)
     check_overlap(target)
     recording = grad_enabled and any(edge is not None for edge in edges)
     if recording and not can_require_grad(array):
@@ -383,8 +384,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
         start(node, tuple(edges), 1)
         save_inputs(op, node, args, tensors, edges, changed=target)
-    if op.changing is not None:
-        compute(op, arrays, op.changing)
+    if changing is not None:
+        compute(op, arrays, changing)
     else:
         numpy.copyto(array, result, casting="unsafe")
     bump(target, name, depth=2)

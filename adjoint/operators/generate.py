@@ -154,26 +154,38 @@ def inplace_body(op: Operator) -> list[str]:
     target = public_name(op.tensors[0])
     nothing = [f"{public_name(name)}._edge is None and {public_name(name)}._base is None" for name in op.tensors if op.kinds[name] == ARRAY]
     nothing += [f"({n} is None or {n}._edge is None and {n}._base is None)" for n in op.tensors if op.kinds[n] == OPTIONAL_ARRAY]
-    lines = [f"if {target}._extra is None and (not (GATE.grad or STATE.grad_enabled) or {' and '.join(nothing)}):"]
-    array = f"{op.tensors[0]}_array"
-    passed = passed_arguments(op)
-    if op.changing is not None:
-        compute = ["try:", f"    changing({', '.join(passed)})", "except Exception:", f"    return {door(op, 'inplace')}"]
-    elif isinstance(op.simple, numpy.ufunc):
-        names = [f"{name}_array" for name in op.tensors]
-        condition = " and ".join(f"{name} is default_{name}" for name in op.names if name in op.keyword_only) or "True"
-        compute = ["try:", f"    if {condition}:", f"        simple({', '.join(names)}, out={array})", "    else:"]
-        compute += [f"        return {door(op, 'inplace')}", "except Exception:", f"    return {door(op, 'inplace')}"]
-    elif isinstance(op.kernel, numpy.ufunc):
-        compute = ["try:", f"    kernel({', '.join(passed)}, out={array})", "except Exception:", f"    return {door(op, 'inplace')}"]
-    else:
-        call = quietly(op, op.kernel, f"changed = kernel({', '.join(passed)})")
-        compute = ["try:", *("    " + line for line in call), f"    if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:"]
-        compute += [f"        return {door(op, 'inplace')}", f"    {array}[...] = changed", "except Exception:", f"    return {door(op, 'inplace')}"]
+    lines = [
+        f"if ({target}._extra is None or not {target}._extra.inference) and ",
+        f"(not (GATE.grad or STATE.grad_enabled) or {' and '.join(nothing)}):",
+    ]
+    lines = ["".join(lines)]
+    way_out = f"return {door(op, 'inplace')}"
+    compute = ["try:", *("    " + line for line in overwriting_lines(op, way_out)), "except Exception:", f"    {way_out}"]
     compute += [f"counter = {target}._counter", "if counter is None:", f"    counter = {target}._counter = [0]"]
     compute += ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
     compute += [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.name}_')", "counter[0] += 1", f"return {target}"]
     return lines + ["    " + line for line in compute]
+
+
+def overwriting_lines(op: Operator, way_out: str) -> list[str]:
+    """Compute into the first array: by a ufunc's `out`, by `changing`, or by copying the result over it."""
+    array, passed = f"{op.tensors[0]}_array", ", ".join(passed_arguments(op))
+    if isinstance(op.kernel, numpy.ufunc):
+        return [f"kernel({passed}, out={array})"]
+    if op.changing is not None:
+        general = quietly(op, op.changing, f"changing({passed})")
+    else:
+        general = quietly(op, op.kernel, f"changed = kernel({passed})")
+        general += [f"if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:", f"    {way_out}", f"{array}[...] = changed"]
+    if not isinstance(op.simple, numpy.ufunc):
+        return general
+    few = ", ".join(f"{name}_array" for name in op.tensors)
+    simple = f"simple({few}, out={array})"
+    keywords = [name for name in op.names if name in op.keyword_only]
+    if not keywords:
+        return [simple]
+    condition = " and ".join(f"{name} is default_{name}" for name in keywords)
+    return [f"if {condition}:", f"    {simple}", "else:", *("    " + line for line in general)]
 
 
 def scalar_lines(op: Operator) -> list[str]:

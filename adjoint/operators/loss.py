@@ -91,7 +91,7 @@ def _nll(self, target, weight, ignore_index, reduction):
 class nll_loss_of:
     """The negative log-likelihood of classes."""
 
-    def forward(self: Array, target: Array, weight: "Array | None", ignore_index, reduction): ...
+    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
     def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
         return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
@@ -101,7 +101,7 @@ class nll_loss_of:
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 
-    def forward(self: Array, target: Array, weight: "Array | None", ignore_index, reduction): ...
+    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
     def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
         return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
@@ -111,7 +111,7 @@ class nll_loss2d_of:
 class nll_loss_backward:
     """The gradient of the log-probabilities."""
 
-    def forward(self: Array, log_probs: Array, target: Array, weight: "Array | None", ignore_index, reduction):
+    def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction):
         return nll_kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
 
     def grad_self(grad, target, weight, ignore_index, reduction, xp):
@@ -204,7 +204,7 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
 class binary_cross_entropy:
     """The cross entropy of probabilities."""
 
-    def forward(self: Array, target: Array, weight: "Array | None" = None, reduction="mean"): ...
+    def forward(self: Array, target: Array, weight: Array | None = None, reduction="mean"): ...
 
     def grad_self(grad, self, target, weight, reduction, xp):
         slope = (self - target) / xp.clamp(self * (1 - self), 1e-12, None)
@@ -226,7 +226,7 @@ def _weigh(value, weight):
 class bce_with_logits:
     """The cross entropy of the sigmoid of logits."""
 
-    def forward(self: Array, target: Array, weight: "Array | None" = None, pos_weight: "Array | None" = None, reduction="mean"): ...
+    def forward(self: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction="mean"): ...
 
     def grad_self(grad, self, target, weight, pos_weight, reduction, xp):
         share = _scaled(grad, reduction, _size(self.shape))

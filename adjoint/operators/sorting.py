@@ -412,7 +412,7 @@ class histc:
 class bincount:
     """How often each number from 0 on occurs among the elements, or the sum of their weights."""
 
-    def forward(self: Array, weights: "Array | None" = None, minlength=0):
+    def forward(self: Array, weights: Array | None = None, minlength=0):
         return counting.bincount(self, weights, minlength)
 
 
@@ -420,7 +420,7 @@ class bincount:
 class searchsorted_tensor:
     """Where elements would be inserted into a sorted sequence."""
 
-    def forward(sorted_sequence: Array, self: Array, *, out_int32=False, right=False, side=None, sorter: "Array | None" = None):
+    def forward(sorted_sequence: Array, self: Array, *, out_int32=False, right=False, side=None, sorter: Array | None = None):
         return counting.searchsorted(sorted_sequence, self, out_int32=out_int32, right=right, side=side, sorter=sorter)
 
 
