@@ -1,0 +1,231 @@
+"""Write the types of the operators for type checkers and editors: `python scripts/write_type_stubs.py`.
+
+Operators are made from declarations when the package is imported, which a type checker does not do. This writes what it
+needs to know into `adjoint/operators/__init__.pyi`: every public function, and `TensorMethods`, the methods that the
+operators install on `Tensor`. Types go by the names of parameters, which mean the same everywhere.
+"""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import adjoint
+from adjoint.operators import PUBLIC
+from adjoint.operators.declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
+
+STUB = Path(adjoint.__file__).parent / "operators" / "__init__.pyi"
+
+HEAD = '''"""Types of the operators. Written by scripts/write_type_stubs.py; do not edit."""
+
+from builtins import bool as _bool
+from builtins import complex as _complex
+from builtins import float as _float
+from builtins import int as _int
+from builtins import slice as _slice
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any, TypeAlias
+
+import numpy
+
+from ..device import Size
+from ..device import device as _device
+from ..device import layout as _layout
+from ..device import memory_format as _memory_format
+from ..dtypes import dtype as _dtype
+from ..tensor import Tensor
+from .declaration import Operator
+
+_Number: TypeAlias = _bool | _int | _float | _complex
+_Dims: TypeAlias = _int | Sequence[_int]
+_Sizes: TypeAlias = _int | Sequence[_int]
+_Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
+
+OPERATORS: dict[str, Operator]
+PUBLIC: dict[str, dict[str, Any]]
+SOURCES: dict[str, str]
+'''
+
+TENSORS = """
+    self input mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor weight source index mask target
+    condition real imag boundaries sorted_sequence ext_tensor query key
+""".split()
+TENSORS_OR_NONE = "bias out sorter weights pos_weight running_mean running_var attn_mask bias_k bias_v".split()
+INTEGERS = (
+    "dim0 dim1 dim2 start_dim end_dim chunks diagonal k n m r N steps num_classes groups offset length bins".split()
+)
+FLAGS = """
+    keepdim requires_grad pin_memory copy unbiased descending stable largest sorted return_inverse return_counts
+    out_int32 right increasing with_replacement training inplace log_target non_blocking upper left ceil_mode
+    count_include_pad
+""".split()
+NUMBERS = "alpha beta eps q base negative_slope threshold lambd delta label_smoothing momentum rtol atol".split()
+WORDS = "rounding_mode interpolation side indexing reduction approximate padding_mode reduce".split()
+
+TYPES = {
+    **dict.fromkeys(TENSORS, "Tensor"),
+    **dict.fromkeys(TENSORS_OR_NONE, "Tensor | None"),
+    **dict.fromkeys(INTEGERS, "_int"),
+    **dict.fromkeys(FLAGS, "_bool"),
+    **dict.fromkeys(NUMBERS, "_float"),
+    **dict.fromkeys(WORDS, "str | None"),
+    "other": "Tensor | _Number",
+    "value": "Tensor | _Number",
+    "fill_value": "_Number",
+    "min": "Tensor | _Number | None",
+    "max": "Tensor | _Number | None",
+    "exponent": "Tensor | _Number",
+    "dim": "_Dims | None",
+    "dims": "Any",
+    "size": "Any",
+    "shape": "Any",
+    "stride": "Any",
+    "tensors": "Any",
+    "dtype": "_dtype | None",
+    "device": "_device | str | _int | None",
+    "layout": "_layout | None",
+    "memory_format": "_memory_format | None",
+    "correction": "_float | None",
+    "p": "_float | str | None",
+    "ndarray": "numpy.ndarray[Any, Any]",
+    "descending": "_bool",
+    "step": "_int",
+}
+
+BOOL = """
+    equal allclose is_tensor is_nonzero is_floating_point is_complex is_same_size is_storage is_conj is_neg is_signed
+    is_inference can_cast
+""".split()
+TUPLES = """
+    unbind split split_with_sizes chunk tensor_split hsplit vsplit dsplit broadcast_tensors meshgrid unsafe_split
+    unsafe_chunk max_dim min_dim var_mean std_mean sort topk kthvalue mode aminmax cummax cummin slogdet
+    atleast_tensors
+""".split()
+EITHER = "max min median nanmedian unique unique_consecutive nonzero where".split()
+
+RETURNS = {
+    **dict.fromkeys(BOOL, "_bool"),
+    **dict.fromkeys(TUPLES, "tuple[Tensor, ...]"),
+    **dict.fromkeys(EITHER, "Any"),
+    "broadcast_shapes": "Size",
+    "numel": "_int",
+    "backward": "None",
+    "retain_grad": "None",
+    "__setitem__": "None",
+}
+
+UNARY = "__abs__ __invert__ __neg__ __pos__".split()
+DUNDERS = {
+    **dict.fromkeys(UNARY, "self"),
+    "__getitem__": "self, key: _Index | tuple[_Index, ...]",
+    "__setitem__": "self, key: _Index | tuple[_Index, ...], value: Tensor | _Number",
+}
+BINARY = "self, other: Tensor | _Number"
+
+EMPTY = inspect.Parameter.empty
+
+
+def parameters_of(function: Any) -> list[inspect.Parameter]:
+    """The parameters of a public function, tensors first, annotated by their names."""
+    operator: Operator | None = getattr(function, "operator", None)
+    found = _declared(operator) if operator is not None else _written(function)
+    return [parameter.replace(annotation=_annotation(parameter, operator)) for parameter in found]
+
+
+def _declared(operator: Operator) -> list[inspect.Parameter]:
+    parameters = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY
+            if name in operator.keyword_only
+            else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=operator.defaults.get(name, EMPTY),
+        )
+        for name in operator.names
+    ]
+    if operator.out:
+        parameters.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+    return parameters
+
+
+def _written(function: Any) -> list[inspect.Parameter]:
+    """Those of a function written by hand; its `**names` are NumPy's names for the others."""
+    parameters = list(inspect.signature(function).parameters.values())
+    return [parameter for parameter in parameters if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+
+
+def _annotation(parameter: inspect.Parameter, operator: Operator | None) -> str:
+    kind = operator.kinds.get(parameter.name) if operator is not None else None
+    known = TYPES.get(parameter.name, "Any")
+    if kind == ARRAYS:
+        return "Sequence[Tensor]"
+    if kind in (ARRAY, OPTIONAL_ARRAY) and known in ("Any", "Tensor"):
+        known = "Tensor | None" if kind == OPTIONAL_ARRAY else "Tensor"
+    if parameter.default is None and "None" not in known and known != "Any":
+        known += " | None"
+    return known
+
+
+def signature(function: Any, first: str, with_out: bool) -> str:
+    """The text between the parentheses; the first parameter is called `first` if it is the tensor."""
+    parts, keyword_only = [], False
+    for number, parameter in enumerate(parameters_of(function)):
+        name, annotation = parameter.name, parameter.annotation
+        if name == "out" and not with_out:
+            continue
+        if number == 0 and name in ("self", "input"):
+            parts.append("self" if first == "self" else f"{first}: Tensor")
+            continue
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            parts.append(f"*{name}: Any")
+            keyword_only = True
+            continue
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not keyword_only:
+            parts.append("*")
+            keyword_only = True
+        parts.append(
+            f"{name}: {annotation}" + ("" if parameter.default is EMPTY else f" = {_default(parameter.default)}")
+        )
+    return ", ".join(parts)
+
+
+def _default(value: Any) -> str:
+    return repr(value) if value is None or isinstance(value, bool | int | float | str) else "..."
+
+
+def functions() -> Iterator[str]:
+    """One line for each public function, in whatever namespace."""
+    every = {name: function for namespace in PUBLIC.values() for name, function in namespace.items()}
+    for name, function in sorted(every.items()):
+        if not inspect.isclass(function):
+            parameters = signature(function, "input", with_out=not name.endswith("_"))
+            yield f"def {name}({parameters}) -> {RETURNS.get(name.rstrip('_'), 'Tensor')}: ..."
+
+
+def methods() -> Iterator[str]:
+    """One line or two for each method and property that operators install on `Tensor`."""
+    for name, member in sorted(vars(adjoint.Tensor).items()):
+        getter = member.fget if isinstance(member, property) else member
+        if not getattr(getter, "__module__", "").startswith(("adjoint.operators", "adjoint.autograd")):
+            continue
+        if isinstance(member, property):
+            yield "    @property"
+            yield f"    def {name}(self) -> {RETURNS.get(name, 'Tensor')}: ..."
+        elif name.startswith("__"):
+            ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
+            yield f"    def {name}({DUNDERS.get(name, BINARY)}) -> {RETURNS.get(name, 'Tensor')}: ...{ignored}"
+        else:
+            parameters = signature(member, "self", with_out=False)
+            yield f"    def {name}({parameters}) -> {RETURNS.get(name.rstrip('_'), 'Tensor')}: ..."
+
+
+def stub() -> str:
+    """The whole file."""
+    exported = ", ".join(f'"{name}"' for name in sorted(PUBLIC["torch"]))
+    lines = [HEAD, f"__all__ = [{exported}]", "", *functions(), "", "class TensorMethods:", *methods(), ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    STUB.write_text(stub(), encoding="utf-8")
