@@ -31,3 +31,5 @@ from .tensor import Tensor
 
 globals().update(operators.PUBLIC["torch"])
 
+from . import nn, optim, serialization, utils  # noqa: E402  (on the public names above)
+from .serialization import load, save  # noqa: E402

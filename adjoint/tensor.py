@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy
 
@@ -29,6 +29,9 @@ LEAF: Any = True
 
 PLAIN_TYPES: set[type] = set()
 """Subclasses (`Parameter`) whose operators behave exactly as a `Tensor`'s; other subclasses take the general path."""
+
+
+T = TypeVar("T", bound="Tensor")
 
 
 class Extra:
@@ -406,6 +409,22 @@ class Tensor:
     def is_inference(self) -> bool:
         """Whether this tensor was made in inference mode."""
         return self._extra is not None and self._extra.inference
+
+    def as_subclass(self, cls: type[T]) -> T:
+        """This tensor as one of type `cls`, on the same memory, with the same history and version counter."""
+        result = make_subclass(cls, self._array)
+        result._edge = self._edge
+        result._base = self._base
+        result._counter = self._counter
+        if self._base is not None:
+            result._creation, result._view_version = self._creation, self._view_version
+        return result  # type: ignore[return-value]
+
+    @staticmethod
+    def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
+        result = make_subclass(cls, data._array, require_grad)
+        result._counter = data._counter
+        return result  # type: ignore[return-value]
 
     def _own_extra(self) -> Extra:
         if self._extra is None:
