@@ -71,13 +71,13 @@ class transposed_convolution:
 class conv_weight_grad:
     """The gradient of the weight of a convolution."""
 
-    def forward(self: Array, input: Array, weight_shape, stride, padding, dilation, groups): ...
+    def forward(grad_output: Array, input: Array, weight_shape, stride, padding, dilation, groups): ...
 
-    def grad_self(grad, input, stride, padding, dilation, groups, xp):
+    def grad_grad_output(grad, input, stride, padding, dilation, groups, xp):
         return xp.convolution(input, grad, None, stride, padding, dilation, groups)
 
-    def grad_input(grad, self, input_shape, stride, padding, dilation, groups, xp):
-        return xp.conv_input_grad(self, grad, tuple(input_shape), stride, padding, dilation, groups)
+    def grad_input(grad, grad_output, input_shape, stride, padding, dilation, groups, xp):
+        return xp.conv_input_grad(grad_output, grad, tuple(input_shape), stride, padding, dilation, groups)
 
 
 # --- the functions --------------------------------------------------------------------------------------------

@@ -201,7 +201,7 @@ def _bounds(input, min, max):
     return clamp_to_tensors, min, max
 
 
-@public(method=True, alias=("clip",), numpy_names=True)
+@public(method=True, alias=("clip",), numpy_names=True, on_arrays=kernels.clamp)
 def clamp(input, min=None, max=None, *, out=None):
     """`input` limited to `[min, max]`, numbers or tensors; at the bounds the gradient passes.
 

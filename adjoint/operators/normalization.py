@@ -86,7 +86,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     for name, value in named.items():
         if value is not None and value._array.size != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {value._array.size}")
-    output, mean, invstd = native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
+    output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None:
         count = input._array.size // channels if channels else 0
         _move(running_mean, mean._array, momentum)
