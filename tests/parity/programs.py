@@ -114,7 +114,9 @@ class Session:
             "raises": self.raises,
             "warns": self.warns,
             "graph": graph,
-            "saved": saved,
+            "saved": saved_tensors,
+            "saved_tensors": saved_tensors,
+            "saved_arguments": saved_arguments,
         }
 
     def run(self, source: str) -> list[tuple[int, Any]]:
@@ -157,6 +159,32 @@ class Session:
 def saved(node: Any) -> dict[str, Any]:
     """The `_saved_*` attributes of a node."""
     return {name: getattr(node, name) for name in sorted(dir(node)) if name.startswith("_saved_")}
+
+
+def saved_tensors(node: Any) -> dict[str, Any]:
+    """The tensors among them."""
+    return {name: value for name, value in saved(node).items() if is_tensor(value) or _is_tensors(value)}
+
+
+def _is_tensors(value: Any) -> bool:
+    return isinstance(value, tuple | list) and any(is_tensor(item) for item in value)
+
+
+# PyTorch saves these of a tensor to make a gradient of the same kind of memory; they can be told from the tensor's own shape.
+_LAYOUT = ("_sizes", "_strides", "_numel", "_layout", "_options", "_device")
+
+
+def saved_arguments(node: Any) -> dict[str, Any]:
+    """What a node saves that is no tensor: dimensions, numbers, flags."""
+    others = {name: value for name, value in saved(node).items() if not is_tensor(value) and not _is_tensors(value)}
+    return {name: _signed(value) for name, value in others.items() if not name.endswith(_LAYOUT)}
+
+
+def _signed(value: Any) -> Any:
+    """PyTorch shows negative dimensions as unsigned numbers of 64 bits."""
+    if isinstance(value, tuple | list):
+        return [_signed(item) for item in value]
+    return value - 2**64 if isinstance(value, int) and not isinstance(value, bool) and value >= 2**63 else value
 
 
 def compare(source: str) -> list[str]:

@@ -18,7 +18,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 from .candidate import candidate, lookup
-from .conversion import Converter
+from .conversion import Converter, to_array
 
 NAMES = """
     add sub rsub mul div true_divide floor_divide remainder fmod pow float_power neg positive reciprocal square sqrt rsqrt abs sign sgn
@@ -62,6 +62,9 @@ NAMES = """
 UNINITIALISED = frozenset(
     "empty empty_like new_empty empty_strided new_empty_strided empty_permuted resize_ resize_as_".split()
 )
+
+# Which of several equal elements they choose is left open; those that are not stable choose as their algorithm happens to.
+SELECTING = frozenset("sort argsort msort topk kthvalue median nanmedian mode".split())
 
 DTYPES = (
     torch.float64,
@@ -201,6 +204,29 @@ def seed(text: str) -> None:
     random.seed(number)
     numpy.random.seed(number)
     torch.manual_seed(number)
+
+
+def has_ties(sample: Sample) -> bool:
+    """Whether the first argument holds a number twice."""
+    return len(torch.unique(sample.args[0])) < sample.args[0].numel()
+
+
+def selected(op: Any, sample: Sample, result: Any) -> Any:
+    """The result with the elements that its indices select in place of the indices."""
+    if isinstance(result, tuple | list) and len(result) == 2:
+        return [result[0], _taken(op, sample, result[1])]
+    return _taken(op, sample, result) if op.name == "argsort" else result
+
+
+def _taken(op: Any, sample: Sample, indices: Any) -> torch.Tensor:
+    positional = sample.args[2:] if op.name in ("topk", "kthvalue") else sample.args[1:]
+    dim = sample.kwargs.get("dim", positional[0] if positional else -1)
+    taken, values = torch.from_numpy(to_array(indices)), sample.args[0].detach()
+    if values.dim() == 0:
+        return values + 0 * taken
+    reduced = taken.dim() < values.dim()
+    found = values.take_along_dim(taken.unsqueeze(dim) if reduced else taken, dim)
+    return found.squeeze(dim) if reduced else found
 
 
 def _describe(value: Any) -> str:

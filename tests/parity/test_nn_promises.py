@@ -1,0 +1,35 @@
+"""The tests of modules and optimizers hold for PyTorch itself: what they expect is known to be right."""
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+TESTS = Path(__file__).parent.parent
+# Only here are replicas threads on a CPU, is a table's gradient always dense, does a scheduler leave no cycle behind.
+OURS = ("test_a_module_without_hooks_calls_forward_at_once", "test_names_begin_with_module")
+
+
+def of_pytorch(name):
+    """The tests of a module, with PyTorch in adjoint's place."""
+    path = TESTS / name
+    source = path.read_text(encoding="utf-8")
+    assert "import adjoint as torch\n" in source
+    names = {"__name__": f"{name} with PyTorch"}
+    exec(compile(source.replace("import adjoint as torch\n", "import torch\n"), str(path), "exec"), names)
+    return {key: value for key, value in names.items() if key not in OURS and not key.startswith("__")}
+
+
+for file in (
+    "nn/test_module.py",
+    "nn/test_hooks.py",
+    "nn/test_containers.py",
+    "nn/test_layers.py",
+    "nn/test_init.py",
+    "nn/test_gradients_of_models.py",
+    "optim/test_optimizers.py",
+    "optim/test_schedulers.py",
+):
+    for key, value in of_pytorch(file).items():
+        globals()[f"{key}" if key not in globals() else f"{key}_{Path(file).stem}"] = value
