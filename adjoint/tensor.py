@@ -252,7 +252,7 @@ class Tensor:
         array = self._array
         if array.size != 1:
             raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-        return storages.to_python(array)
+        return storages.to_python(array.reshape(()))
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""

@@ -121,6 +121,8 @@ class Operator:
         else:
             self.differentiable = list(self.formulas)
             self.needs_of = {name: _wanted(formula) for name, formula in self.formulas.items()}
+        formulas = [*self.formulas.values(), *([self.joint] if self.joint is not None else [])]
+        self.several = bool(self.outputs) or any("grads" in parameters_of(formula) for formula in formulas)
         result_names = self.outputs or ("result",)
         self.saved: dict[str, list[str]] = {}
         for name, wanted in self.needs_of.items():

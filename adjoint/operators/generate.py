@@ -77,7 +77,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else operator_signature(op, defaults)
     lines = [f"def {op.name}({parameters}):"]
-    if op.sequence is None and not op.outputs:
+    if op.sequence is None and not op.several:
         lines += scalar_lines(op)
         conditions = ["not GATE.special"]
         if variant == "function":
