@@ -112,7 +112,7 @@ class Optimizer:
         if isinstance(params, torch.Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
-                f"but got {torch.typename(params)}"
+                f"but got {_type_name(params)}"
             )
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -219,7 +219,7 @@ class Optimizer:
         for param in params:
             if not isinstance(param, torch.Tensor):
                 raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {torch.typename(param)}"
+                    f"optimizer can only optimize Tensors, but one of the params is {_type_name(param)}"
                 )
             if not self.defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
@@ -417,6 +417,11 @@ def count_step(state: dict[str, Any]) -> Any:
 def as_real(*tensors: torch.Tensor) -> list[torch.Tensor]:
     """Views of complex tensors as pairs of real numbers."""
     return [torch.view_as_real(tensor) for tensor in tensors]
+
+
+def _type_name(value: Any) -> str:
+    """The name of a value's type as PyTorch's errors give it: `torch.FloatTensor` for a tensor."""
+    return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
 
 
 def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:

@@ -102,6 +102,7 @@ class BackwardHook:
         self.user_hooks = list(user_hooks)
         self.user_pre_hooks = list(user_pre_hooks)
         self.input_positions: list[int] | None = None
+        self.input_forms: list[tuple[Any, Any]] = []
         self.input_count = -1
         self.output_positions: list[int] = []
         self.output_count = -1
@@ -110,6 +111,7 @@ class BackwardHook:
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return `args` with their tensors led through the inputs' node."""
         self.input_count = len(args)
+        self.input_forms = [(arg.shape, arg.dtype) for arg in args if isinstance(arg, torch.Tensor)]
         args, self.input_positions = _through_one_node(args, self._watch_inputs)
         return args
 
@@ -178,7 +180,12 @@ class BackwardHook:
         if self.grad_outputs is None:  # the gradient came here past the module's outputs
             return None
         assert self.input_positions is not None
-        grad_inputs = _spread(self.input_count, self.input_positions, grads)
+        # An input that requires no gradient gets zeros, as everything that passes through one node does.
+        filled = [
+            torch.zeros(shape, dtype=dtype) if grad is None else grad
+            for grad, (shape, dtype) in zip(grads, self.input_forms, strict=True)
+        ]
+        grad_inputs = _spread(self.input_count, self.input_positions, filled)
         replaced = False
         for hook in self.user_hooks:
             result = hook(self.module, grad_inputs, self.grad_outputs)

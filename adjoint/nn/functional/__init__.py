@@ -3,41 +3,17 @@
 Most are operators; those here that are not compose them.
 """
 
-from ...operators import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    gelu,
-    group_norm,
-    layer_norm,
-    linear,
-    one_hot,
-    relu_,
-    softplus,
-)
 from .activation import (
     celu,
     elu,
     glu,
     gumbel_softmax,
-    hardshrink,
     hardsigmoid,
     hardswish,
     hardtanh,
     leaky_relu,
     log_softmax,
-    logsigmoid,
     mish,
-    prelu,
     relu,
     relu6,
     rrelu,
@@ -46,13 +22,13 @@ from .activation import (
     silu,
     softmax,
     softmin,
-    softshrink,
     softsign,
     tanh,
     tanhshrink,
     threshold,
 )
 from .attention import scaled_dot_product_attention
+from .declared import operators
 from .distance import bilinear, cosine_similarity, normalize, pairwise_distance, pdist
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .loss import (
@@ -88,4 +64,34 @@ from .pooling import (
     max_pool3d,
 )
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+# What is an operator just as it is.
+adaptive_avg_pool1d = operators.adaptive_avg_pool1d
+adaptive_avg_pool2d = operators.adaptive_avg_pool2d
+adaptive_avg_pool3d = operators.adaptive_avg_pool3d
+avg_pool1d = operators.avg_pool1d
+avg_pool2d = operators.avg_pool2d
+avg_pool3d = operators.avg_pool3d
+celu_ = operators.celu_
+conv1d = operators.conv1d
+conv2d = operators.conv2d
+conv3d = operators.conv3d
+conv_transpose1d = operators.conv_transpose1d
+conv_transpose2d = operators.conv_transpose2d
+conv_transpose3d = operators.conv_transpose3d
+elu_ = operators.elu_
+gelu = operators.gelu
+group_norm = operators.group_norm
+hardshrink = operators.hardshrink
+hardtanh_ = operators.hardtanh_
+layer_norm = operators.layer_norm
+leaky_relu_ = operators.leaky_relu_
+linear = operators.linear
+logsigmoid = operators.logsigmoid
+one_hot = operators.one_hot
+prelu = operators.prelu
+relu_ = operators.relu_
+rrelu_ = operators.rrelu_
+selu_ = operators.selu_
+softplus = operators.softplus
+softshrink = operators.softshrink
+threshold_ = operators.threshold_

@@ -7,26 +7,7 @@ from collections.abc import Callable
 
 import adjoint as torch
 
-from ... import operators
-
-# Klambauer et al., "Self-Normalizing Neural Networks", 2017, equation 14.
-SELU_ALPHA = 1.6732632423543772848170429916717
-SELU_SCALE = 1.0507009873554804934193349852946
-
-_SCALAR_TYPES = {
-    torch.float16: "Half",
-    torch.bfloat16: "BFloat16",
-    torch.float32: "Float",
-    torch.float64: "Double",
-}
-
-
-def _applied(function: Callable[[torch.Tensor], torch.Tensor], input: torch.Tensor, inplace: bool) -> torch.Tensor:
-    """`function(input)`, or `input` after that has been written into it."""
-    if not inplace:
-        return function(input)
-    # Computed from a copy: what the graph saves must not be overwritten.
-    return input.copy_(function(input.clone()))
+from .declared import operators
 
 
 def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
@@ -36,7 +17,7 @@ def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 def threshold(input: torch.Tensor, threshold: float, value: float, inplace: bool = False) -> torch.Tensor:
     """`input` where it is greater than `threshold`, else `value`."""
-    return _applied(lambda x: torch.where(x > threshold, x, value), input, inplace)
+    return operators.threshold_(input, threshold, value) if inplace else operators.threshold(input, threshold, value)
 
 
 def hardtanh(
@@ -45,9 +26,7 @@ def hardtanh(
     """`input` limited to the interval from `min_val` to `max_val`; the derivative is 0 at both ends."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _applied(
-        lambda x: torch.where(x <= min_val, min_val, torch.where(x >= max_val, max_val, x)), input, inplace
-    )
+    return operators.hardtanh_(input, min_val, max_val) if inplace else operators.hardtanh(input, min_val, max_val)
 
 
 def relu6(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
@@ -57,46 +36,22 @@ def relu6(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 def elu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
     """`input` where positive, else `alpha * (exp(input) - 1)`."""
-    return _applied(lambda x: operators.elu(x, alpha), input, inplace)
+    return operators.elu_(input, alpha) if inplace else operators.elu(input, alpha)
 
 
 def selu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """The scaled exponential linear unit of self-normalizing networks (Klambauer et al., 2017)."""
-    return _applied(lambda x: SELU_SCALE * operators.elu(x, SELU_ALPHA), input, inplace)
+    return operators.selu_(input) if inplace else operators.selu(input)
 
 
 def celu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
     """`input` where positive, else `alpha * (exp(input / alpha) - 1)` (Barron, 2017)."""
-    if alpha == 0:
-        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    # Limited first, so that the branch not taken cannot overflow and spoil the gradient.
-    return _applied(
-        lambda x: torch.where(x > 0, x, alpha * torch.expm1(x.clamp(max=0) / alpha)), input, inplace
-    )
+    return operators.celu_(input, alpha) if inplace else operators.celu(input, alpha)
 
 
 def leaky_relu(input: torch.Tensor, negative_slope: float = 0.01, inplace: bool = False) -> torch.Tensor:
     """`input` where positive, else `negative_slope * input`."""
-    return _applied(lambda x: operators.leaky_relu(x, negative_slope), input, inplace)
-
-
-def prelu(input: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """`input` where positive, else `weight * input`, with one weight for all or one for each channel (dimension 1).
-
-    Raises:
-        RuntimeError: if the number of weights is neither one nor that of the channels.
-    """
-    if weight.dim() > 1:
-        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}")
-    channels = input.shape[1] if input.dim() > 1 else 1
-    if weight.numel() not in (1, channels):
-        raise RuntimeError(
-            "Mismatch of parameter numbers and input channel size. "
-            f"Found parameter numbers = {weight.numel()} and channel size = {channels}."
-        )
-    if weight.dim() == 1:
-        weight = weight.reshape(-1, *[1] * (input.dim() - 2)) if input.dim() > 1 else weight.reshape(())
-    return torch.where(input > 0, input, weight * input)
+    return operators.leaky_relu_(input, negative_slope) if inplace else operators.leaky_relu(input, negative_slope)
 
 
 def rrelu(
@@ -107,56 +62,15 @@ def rrelu(
     inplace: bool = False,
 ) -> torch.Tensor:
     """Leaky ReLU whose slope is drawn from `[lower, upper)` for each element, and is their mean outside training."""
-    if lower > upper:
-        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
-    with torch.no_grad():
-        slope = torch.ones_like(input)
-        negative = input <= 0
-        slope[negative] = torch.empty_like(input[negative]).uniform_(lower, upper)
-    return _applied(lambda x: x * slope, input, inplace)
+    function = operators.rrelu_ if inplace else operators.rrelu
+    return function(input, lower, upper, training)
 
 
 def glu(input: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    """The first half of `input` along `dim` times the sigmoid of the second.
-
-    Raises:
-        RuntimeError: if the dimension is odd or there is none.
-    """
+    """The first half of `input` along `dim` times the sigmoid of the second (Dauphin et al., 2017)."""
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    if input.shape[dim] % 2:
-        raise RuntimeError(
-            f"Halving dimension must be even, but dimension {dim % input.dim()} is size {input.shape[dim]}"
-        )
-    first, second = input.chunk(2, dim)
-    return first * torch.sigmoid(second)
-
-
-def logsigmoid(input: torch.Tensor) -> torch.Tensor:
-    """`log(sigmoid(input))`, without overflow."""
-    # minimum shares the gradient at 0 between its arguments: 1/2, which is the derivative there.
-    return torch.minimum(input, torch.zeros_like(input)) - torch.log1p(torch.exp(-torch.abs(input)))
-
-
-def hardshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
-    """`input`, but 0 where its absolute value is at most `lambd`."""
-    return torch.where((input >= -lambd) & (input <= lambd), 0.0, input)
-
-
-def softshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
-    """`input` moved towards 0 by `lambd`, 0 where it would pass it.
-
-    Raises:
-        RuntimeError: if `lambd` is negative.
-    """
-    if lambd < 0:
-        raise RuntimeError(
-            f"lambda must be in range [0, {torch.finfo(input.dtype).max:g}] for input dtype "
-            f"{_SCALAR_TYPES.get(input.dtype, input.dtype)}, but found {lambd:g}"
-        )
-    return torch.where(input > lambd, input - lambd, torch.where(input < -lambd, input + lambd, 0.0 * input))
+    return operators.glu(input, dim)
 
 
 def tanhshrink(input: torch.Tensor) -> torch.Tensor:
@@ -181,22 +95,22 @@ def sigmoid(input: torch.Tensor) -> torch.Tensor:
 
 def silu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """`input * sigmoid(input)`."""
-    return _applied(operators.silu, input, inplace)
+    return operators.silu_(input) if inplace else operators.silu(input)
 
 
 def mish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """`input * tanh(softplus(input))` (Misra, 2019)."""
-    return _applied(lambda x: x * torch.tanh(operators.softplus(x)), input, inplace)
+    return operators.mish_(input) if inplace else operators.mish(input)
 
 
 def hardsigmoid(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """`min(max(0, input + 3), 6) / 6`."""
-    return _applied(lambda x: hardtanh(x + 3, 0.0, 6.0) / 6, input, inplace)
+    return operators.hardsigmoid_(input) if inplace else operators.hardsigmoid(input)
 
 
 def hardswish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """`input * hardsigmoid(input)` (Howard et al., 2019)."""
-    return _applied(lambda x: x * hardtanh(x + 3, 0.0, 6.0) / 6, input, inplace)
+    return operators.hardswish_(input) if inplace else operators.hardswish(input)
 
 
 def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:

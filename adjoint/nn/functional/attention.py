@@ -6,7 +6,7 @@ import math
 
 import adjoint as torch
 
-from ... import operators
+from .declared import operators
 
 
 def scaled_dot_product_attention(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import adjoint as torch
 
-from ... import operators
-from .activation import SELU_ALPHA, SELU_SCALE
+from .declared import operators
 
 
 def _check_probability(p: float) -> None:
@@ -23,28 +21,12 @@ def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace:
         ValueError: if `p` is not between 0 and 1.
     """
     _check_probability(p)
-    if not inplace:
-        return operators.dropout(input, p, training)
-    if not training or p == 0.0:
-        return input
-    return input.mul_(_noise(input, input.shape, p))
-
-
-def _noise(input: torch.Tensor, shape: tuple[int, ...], p: float) -> torch.Tensor:
-    """Zeros with probability `p`, else `1 / (1 - p)`."""
-    if p == 1.0:
-        return torch.zeros(shape, dtype=input.dtype)
-    return torch.empty(shape, dtype=input.dtype).bernoulli_(1 - p).div_(1 - p)
+    return operators.dropout_(input, p, training) if inplace else operators.dropout(input, p, training)
 
 
 def _channel_dropout(input: torch.Tensor, p: float, training: bool, inplace: bool, batched: bool) -> torch.Tensor:
-    if not training or p == 0.0 or input.numel() == 0:
-        return input
-    if batched and input.dim() < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    lead = 2 if batched else 1
-    noise = _noise(input, (*input.shape[:lead], *[1] * (input.dim() - lead)), p)
-    return input.mul_(noise) if inplace else input * noise
+    function = operators.feature_dropout_ if inplace else operators.feature_dropout
+    return function(input, p, training) if batched else function(input.unsqueeze(0), p, training).squeeze(0)
 
 
 def dropout1d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
@@ -100,7 +82,8 @@ def alpha_dropout(
 ) -> torch.Tensor:
     """Dropout that keeps the mean and variance of SELU activations (Klambauer et al., 2017)."""
     _check_probability(p)
-    return _alpha_dropout(input, p, training, inplace, input.shape)
+    function = operators.alpha_dropout_ if inplace else operators.alpha_dropout
+    return function(input, p, training)
 
 
 def feature_alpha_dropout(
@@ -108,21 +91,5 @@ def feature_alpha_dropout(
 ) -> torch.Tensor:
     """`alpha_dropout` of whole channels (dimension 1)."""
     _check_probability(p)
-    return _alpha_dropout(input, p, training, inplace, (*input.shape[:2], *[1] * (input.dim() - 2)))
-
-
-def _alpha_dropout(
-    input: torch.Tensor, p: float, training: bool, inplace: bool, noise_shape: tuple[int, ...]
-) -> torch.Tensor:
-    if not training or p == 0.0 or input.numel() == 0:
-        return input
-    if p == 1.0:
-        zeros = torch.zeros((), dtype=input.dtype)
-        return input.mul_(zeros) if inplace else input * zeros
-    # Dropped elements become -alpha' = -SELU_ALPHA * SELU_SCALE; then the map a x + b restores mean and variance.
-    alpha = SELU_ALPHA * SELU_SCALE
-    a = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
-    noise = torch.empty(noise_shape, dtype=input.dtype).bernoulli_(1 - p)
-    b = noise.add(-1).mul_(alpha * a).add_(alpha * a * p)
-    noise.mul_(a)
-    return input.mul_(noise).add_(b) if inplace else (input * noise).add(b)
+    function = operators.feature_alpha_dropout_ if inplace else operators.feature_alpha_dropout
+    return function(input, p, training)

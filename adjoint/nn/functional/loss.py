@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import adjoint as torch
 
-from ... import operators
-from .activation import logsigmoid
+from .declared import operators
 from .distance import pairwise_distance
 
 
@@ -76,6 +75,7 @@ def mse_loss(
     """The squared difference; with `weight`, the mean is the weighted one."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
     if input.shape != target.shape:
         _warn_if_sizes_differ(input, target)
     if weight is not None:
@@ -93,6 +93,7 @@ def l1_loss(
 ) -> torch.Tensor:
     """The absolute difference; with `weight`, the mean is the weighted one."""
     reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
     _warn_if_sizes_differ(input, target)
     if weight is not None:
         return _weighted(operators.l1_loss, input, target, weight, reduction)
@@ -109,6 +110,7 @@ def smooth_l1_loss(
 ) -> torch.Tensor:
     """`d² / (2 beta)` where the absolute difference d is below `beta`, else `d - beta / 2` (Girshick, 2015)."""
     reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
     _warn_if_sizes_differ(input, target)
     if beta == 0.0:
         return operators.l1_loss(input, target, reduction=reduction)
@@ -127,12 +129,11 @@ def huber_loss(
     _warn_if_sizes_differ(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    loss = delta * operators.smooth_l1_loss(input, target, reduction="none", beta=delta)
-    if weight is not None:
-        if weight.size() != input.size():
-            raise ValueError("Weights and input must have the same size.")
-        loss = loss * weight
-    return _reduced(loss, reduction)
+    if weight is None:
+        return operators.huber_loss(input, target, reduction, delta)
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    return _reduced(operators.huber_loss(input, target, "none", delta) * weight, reduction)
 
 
 def nll_loss(
@@ -146,6 +147,7 @@ def nll_loss(
 ) -> torch.Tensor:
     """The negative log-likelihood of the classes `target` (shape `(N, ...)`) under `input` (shape `(N, C, ...)`)."""
     reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
     return operators.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
@@ -162,6 +164,7 @@ def cross_entropy(
     """The cross entropy between the logits `input` and class indices or class probabilities `target`."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
     return operators.cross_entropy(
         input,
         target,
@@ -554,7 +557,7 @@ def multilabel_soft_margin_loss(
     """The mean over classes of the binary cross entropy between `sigmoid(input)` and `target`."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    loss = -(target * operators.logsigmoid(input) + (1 - target) * operators.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     return _reduced(loss.mean(-1), reduction)

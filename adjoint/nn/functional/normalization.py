@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import adjoint as torch
 
-from ... import operators
+from .declared import operators
 
 
 def _require_several_values(size: Sequence[int], count: int) -> None:

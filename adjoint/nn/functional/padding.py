@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import adjoint as torch
 
-from ... import operators
+from .declared import operators
 
 
 def pad(input: torch.Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> torch.Tensor:

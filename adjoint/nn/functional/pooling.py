@@ -7,7 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ... import operators
+from .declared import operators
 
 Size = int | Sequence[int]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ... import operators
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -85,7 +84,7 @@ class ReLU(_Inplace):
     """`max(0, input)`."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return operators.relu_(input) if self.inplace else operators.relu(input)
+        return F.relu(input, self.inplace)
 
 
 class RReLU(Module):

@@ -6,7 +6,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ... import operators
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -117,8 +116,7 @@ class _BatchNorm(_NormBase):
             weight, bias = held["weight"], held["bias"]
         except KeyError:  # a reparametrization keeps them elsewhere
             weight, bias = self.weight, self.bias
-        function = F.batch_norm if use_batch else operators.batch_norm
-        return function(
+        return F.batch_norm(
             input, running_mean, running_var, weight, bias, use_batch, 0.0 if momentum is None else momentum, self.eps
         )
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import adjoint as torch
 
-from ... import operators
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -193,7 +192,7 @@ class Conv1d(_Conv):
     """Cross-correlation of `(N, in_channels, L)` with a kernel `(out_channels, in_channels / groups, k)`."""
 
     _dims = 1
-    _convolve = staticmethod(operators.conv1d)
+    _convolve = staticmethod(F.conv1d)
 
 
 class Conv2d(_Conv):
@@ -211,14 +210,14 @@ class Conv2d(_Conv):
     """
 
     _dims = 2
-    _convolve = staticmethod(operators.conv2d)
+    _convolve = staticmethod(F.conv2d)
 
 
 class Conv3d(_Conv):
     """Cross-correlation of `(N, in_channels, D, H, W)`; see `Conv2d`."""
 
     _dims = 3
-    _convolve = staticmethod(operators.conv3d)
+    _convolve = staticmethod(F.conv3d)
 
 
 class _ConvTranspose(_ConvNd):
@@ -306,7 +305,7 @@ class ConvTranspose1d(_ConvTranspose):
     """The gradient of `Conv1d` with respect to its input, as a layer; see `ConvTranspose2d`."""
 
     _dims = 1
-    _convolve = staticmethod(operators.conv_transpose1d)
+    _convolve = staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTranspose):
@@ -318,11 +317,11 @@ class ConvTranspose2d(_ConvTranspose):
     """
 
     _dims = 2
-    _convolve = staticmethod(operators.conv_transpose2d)
+    _convolve = staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTranspose):
     """The gradient of `Conv3d` with respect to its input, as a layer; see `ConvTranspose2d`."""
 
     _dims = 3
-    _convolve = staticmethod(operators.conv_transpose3d)
+    _convolve = staticmethod(F.conv_transpose3d)

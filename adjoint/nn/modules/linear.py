@@ -7,7 +7,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ... import operators
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -68,7 +67,7 @@ class Linear(Module):
             weight, bias = held["weight"], held["bias"]
         except KeyError:  # a reparametrization keeps them elsewhere
             weight, bias = self.weight, self.bias
-        return operators.linear(input, weight, bias)
+        return F.linear(input, weight, bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -8,7 +8,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ... import operators
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -67,7 +66,7 @@ class LayerNorm(Module):
             weight, bias = held["weight"], held["bias"]
         except KeyError:  # a reparametrization keeps them elsewhere
             weight, bias = self.weight, self.bias
-        return operators.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
+        return F.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
 
     def extra_repr(self) -> str:
         return (

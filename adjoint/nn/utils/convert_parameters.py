@@ -19,7 +19,7 @@ def vector_to_parameters(vec: torch.Tensor, parameters: Iterable[torch.Tensor]) 
         TypeError: if `vec` is no tensor.
     """
     if not isinstance(vec, torch.Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {torch.typename(vec)}")
+        raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
     start = 0
     for parameter in parameters:
         count = parameter.numel()

@@ -1,0 +1,310 @@
+"""Optimizers: where they go, what they refuse, print, remember and restore."""
+
+import copy
+import gc
+import pickle
+
+import pytest
+
+import adjoint as torch
+
+optim = torch.optim
+
+
+def parameter(*values):
+    return torch.tensor(values, requires_grad=True)
+
+
+# What PyTorch 2.13 gives after three steps from (1, -2) down the bowl x² + 3 y².
+DESCENTS = [
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}, [0.024319041520357132, 1.7260018587112427]),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}, [-0.10835198312997818, 0.6081278920173645]),
+    ("Adam", {"lr": 0.1}, [0.7015863060951233, -1.7006233930587769]),
+    ("Adam", {"lr": 0.1, "amsgrad": True, "weight_decay": 0.1}, [0.7015863060951233, -1.7006233930587769]),
+    ("AdamW", {"lr": 0.1}, [0.6989112496376038, -1.6949446201324463]),
+    ("Adagrad", {"lr": 0.1}, [0.7804561853408813, -1.7758214473724365]),
+    ("RMSprop", {"lr": 0.1, "momentum": 0.9, "centered": True}, [-1.0394787788391113, 1.4190866947174072]),
+    ("Adadelta", {}, [0.9903090596199036, -1.9903007745742798]),
+    ("Adamax", {"lr": 0.1}, [0.7154994010925293, -1.7076482772827148]),
+    ("NAdam", {"lr": 0.1}, [0.7527292370796204, -1.7475085258483887]),
+    ("RAdam", {"lr": 0.1}, [0.4623033404350281, 0.5344727635383606]),
+    ("ASGD", {"lr": 0.1}, [0.5119836330413818, -0.12799470126628876]),
+    ("Rprop", {"lr": 0.1}, [0.6359999775886536, -1.6359999179840088]),
+]
+
+
+def bowl(w):
+    return (w * w * torch.tensor([1.0, 3.0])).sum()
+
+
+def descend(optimizer, w, steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        bowl(w).backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize(("name", "options", "expected"), DESCENTS)
+def test_descent(name, options, expected):
+    w = parameter(1.0, -2.0)
+    descend(getattr(optim, name)([w], **options), w, 3)
+    assert w.tolist() == pytest.approx(expected, rel=1e-5)
+    assert w.is_leaf
+
+
+@pytest.mark.parametrize(("name", "options"), [(name, options) for name, options, _ in DESCENTS])
+def test_ascent_is_descent_of_the_negative(name, options):
+    up, down = parameter(0.5, -0.25), parameter(0.5, -0.25)
+    options = {**options, "weight_decay": 0} if "weight_decay" in options else options
+    if name == "AdamW":
+        options = {**options, "weight_decay": 0}
+    climbing = getattr(optim, name)([up], maximize=True, **options)
+    falling = getattr(optim, name)([down], **options)
+    for _ in range(3):
+        up.grad, down.grad = torch.tensor([0.5, -1.0]), torch.tensor([-0.5, 1.0])
+        climbing.step()
+        falling.step()
+    assert up.tolist() == pytest.approx(down.tolist(), rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "options"), [(name, options) for name, options, _ in DESCENTS])
+def test_a_state_is_all_that_is_needed_to_go_on(name, options):
+    w = parameter(1.0, -2.0)
+    optimizer = getattr(optim, name)([w], **options)
+    descend(optimizer, w, 3)
+    other = parameter(*w.tolist())
+    resumed = getattr(optim, name)([other], lr=5.0)
+    resumed.load_state_dict(pickle.loads(pickle.dumps(optimizer.state_dict())))
+    assert str(resumed.state_dict()) == str(optimizer.state_dict())
+    descend(optimizer, w, 3)
+    descend(resumed, other, 3)
+    assert other.tolist() == w.tolist()
+
+
+def test_lbfgs_finds_the_bottom():
+    w = parameter(1.0, -2.0)
+    for search in (None, "strong_wolfe"):
+        optimizer = optim.LBFGS([w], lr=0.5, line_search_fn=search)
+
+        def closure(optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = bowl(w - 3)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+    assert w.tolist() == pytest.approx([3, 3], abs=1e-3)
+
+
+def test_the_structure_of_a_state():
+    w = parameter(1.0)
+    optimizer = optim.Adam([w], lr=0.5, amsgrad=True)
+    w.grad = torch.ones(1)
+    optimizer.step()
+    state = optimizer.state_dict()
+    assert list(state) == ["state", "param_groups"]
+    assert list(state["state"][0]) == ["step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"]
+    assert state["state"][0]["step"].tolist() == 1
+    assert state["param_groups"] == [
+        {
+            "lr": 0.5,
+            "betas": (0.9, 0.999),
+            "eps": 1e-08,
+            "weight_decay": 0,
+            "amsgrad": True,
+            "maximize": False,
+            "foreach": None,
+            "capturable": False,
+            "differentiable": False,
+            "fused": None,
+            "decoupled_weight_decay": False,
+            "params": [0],
+        }
+    ]
+
+
+def test_plain_descent_remembers_nothing():
+    w = parameter(1.0)
+    optimizer = optim.SGD([w], lr=0.5)
+    w.grad = torch.ones(1)
+    optimizer.step()
+    assert optimizer.state_dict()["state"] == {}
+    assert w.item() == 0.5
+
+
+def test_parameters_without_gradient_stay():
+    moved, kept = parameter(1.0), parameter(1.0)
+    moved.grad = torch.ones(1)
+    optim.AdamW([moved, kept]).step()
+    assert kept.item() == 1
+    assert moved.item() != 1
+
+
+def test_groups_have_their_own_options():
+    slow, fast = parameter(1.0), parameter(1.0)
+    optimizer = optim.SGD([{"params": [slow]}, {"params": fast, "lr": 0.5}], lr=0.1)
+    slow.grad, fast.grad = torch.ones(1), torch.ones(1)
+    optimizer.step()
+    assert (slow.item(), fast.item()) == pytest.approx((0.9, 0.5))
+
+
+def test_printed_form():
+    assert repr(optim.SGD([parameter(1.0)], lr=0.1)) == (
+        "SGD (\n"
+        "Parameter Group 0\n"
+        "    dampening: 0\n"
+        "    differentiable: False\n"
+        "    foreach: None\n"
+        "    fused: None\n"
+        "    lr: 0.1\n"
+        "    maximize: False\n"
+        "    momentum: 0\n"
+        "    nesterov: False\n"
+        "    weight_decay: 0\n"
+        ")"
+    )
+
+
+def test_gradients_are_dropped_or_zeroed():
+    w = parameter(1.0)
+    optimizer = optim.SGD([w])
+    w.grad = torch.ones(1)
+    optimizer.zero_grad(set_to_none=False)
+    assert w.grad.tolist() == [0]
+    optimizer.zero_grad()
+    assert w.grad is None
+
+
+def test_a_closure_is_evaluated_with_grad():
+    w = parameter(2.0)
+    optimizer = optim.SGD([w], lr=0.1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (w * w).sum()
+        loss.backward()
+        return loss
+
+    with torch.no_grad():
+        assert optimizer.step(closure).item() == 4
+    assert w.item() == pytest.approx(1.6)
+
+
+def test_step_hooks():
+    w, log = parameter(1.0), []
+    optimizer = optim.SGD([w])
+    first = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: log.append("before"))
+    optimizer.register_step_post_hook(lambda optimizer, args, kwargs: log.append("after"))
+    optimizer.step()
+    first.remove()
+    optimizer.step()
+    assert log == ["before", "after", "after"]
+
+
+def test_an_optimizer_of_ones_own():
+    class Sign(optim.Optimizer):
+        def __init__(self, params, lr):
+            super().__init__(params, {"lr": lr})
+
+        @torch.no_grad()
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for param in group["params"]:
+                    param.sub_(group["lr"] * param.grad.sign())
+
+    w, log = parameter(1.0, -1.0), []
+    optimizer = Sign([w], 0.5)
+    optimizer.register_step_post_hook(lambda *_: log.append(1))
+    w.grad = torch.tensor([3.0, -4.0])
+    optimizer.step()
+    assert w.tolist() == [0.5, -0.5]
+    assert log == [1]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: optim.SGD(parameter(1.0)), TypeError, "iterable of Tensors or dicts, but got torch.FloatTensor"),
+        (lambda: optim.SGD([]), ValueError, "optimizer got an empty parameter list"),
+        (lambda: optim.SGD([3]), TypeError, "can only optimize Tensors, but one of the params is int"),
+        (lambda: optim.SGD([parameter(1.0) * 2]), ValueError, "can't optimize a non-leaf Tensor"),
+        (lambda: optim.SGD([parameter(1.0)], lr=-1), ValueError, "Invalid learning rate: -1"),
+        (lambda: optim.SGD([parameter(1.0)], nesterov=True), ValueError, "Nesterov momentum requires"),
+        (lambda: optim.Adam([parameter(1.0)], betas=(1.0, 0)), ValueError, "Invalid beta parameter at index 0"),
+        (lambda: optim.Adam([parameter(1.0)], eps=-1), ValueError, "Invalid epsilon value"),
+        (lambda: optim.SGD([{"params": {parameter(1.0)}}]), TypeError, "ordered collections"),
+    ],
+)
+def test_refusals(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_a_parameter_belongs_to_one_group():
+    w = parameter(1.0)
+    optimizer = optim.SGD([w])
+    with pytest.raises(ValueError, match="some parameters appear in more than one parameter group"):
+        optimizer.add_param_group({"params": [w]})
+    assert len(optimizer.param_groups) == 1
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        optim.SGD([w, w])
+
+
+def test_states_that_do_not_fit():
+    optimizer = optim.SGD([parameter(1.0)])
+    with pytest.raises(ValueError, match="different number of parameter groups"):
+        optimizer.load_state_dict({"state": {}, "param_groups": []})
+    with pytest.raises(ValueError, match="doesn't match the size of optimizer's group"):
+        optimizer.load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]})
+
+
+def test_loaded_state_has_the_dtype_of_its_parameter():
+    single = parameter(1.0)
+    single.grad = torch.ones(1)
+    source = optim.Adam([single])
+    source.step()
+    double = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    target = optim.Adam([double])
+    target.load_state_dict(source.state_dict())
+    assert target.state[double]["exp_avg"].dtype == torch.float64
+    assert target.state[double]["step"].dtype == torch.float32
+
+
+def test_copies_have_parameters_of_their_own():
+    w = parameter(1.0)
+    w.grad = torch.ones(1)
+    optimizer = optim.Adam([w])
+    optimizer.step()
+    other = copy.deepcopy(optimizer)
+    assert other.param_groups[0]["params"][0] is not w
+    assert list(next(iter(other.state.values()))) == ["step", "exp_avg", "exp_avg_sq"]
+
+
+def test_names_of_parameters():
+    layer = torch.nn.Linear(1, 1)
+    optimizer = optim.SGD(layer.named_parameters())
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+
+
+def test_complex_parameters_descend():
+    w = torch.tensor([1 + 2j], requires_grad=True)
+    for name in ("SGD", "Adam", "RMSprop", "Adagrad"):
+        optimizer = getattr(optim, name)([w], lr=0.1)
+        before = w.abs().item()
+        for _ in range(3):
+            optimizer.zero_grad()
+            (w * w.conj()).real.sum().backward()
+            optimizer.step()
+        assert w.abs().item() < before, name
+
+
+def test_training_leaves_no_garbage():
+    gc.collect()
+    gc.disable()
+    try:
+        w = parameter(1.0, -2.0)
+        optimizer = optim.Adam([w], lr=0.01)
+        descend(optimizer, w, 20)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -1,0 +1,119 @@
+"""Schedules of the learning rate."""
+
+import math
+
+import pytest
+
+import adjoint as torch
+
+schedules = torch.optim.lr_scheduler
+
+
+def make(**options):
+    return torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0, **options)
+
+
+def rates(scheduler, steps):
+    seen = []
+    for _ in range(steps):
+        seen.append(scheduler.optimizer.param_groups[0]["lr"])
+        scheduler.optimizer.step()
+        scheduler.step()
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        (lambda o: schedules.LambdaLR(o, lambda e: 1 / (e + 1)), [1, 1 / 2, 1 / 3, 1 / 4]),
+        (lambda o: schedules.MultiplicativeLR(o, lambda e: 0.5), [1, 0.5, 0.25, 0.125]),
+        (lambda o: schedules.StepLR(o, 2), [1, 1, 0.1, 0.1, 0.01]),
+        (lambda o: schedules.MultiStepLR(o, [1, 3], 0.5), [1, 0.5, 0.5, 0.25]),
+        (lambda o: schedules.ConstantLR(o, 0.5, 2), [0.5, 0.5, 1, 1]),
+        (lambda o: schedules.LinearLR(o, 0.5, 1.0, 2), [0.5, 0.75, 1, 1]),
+        (lambda o: schedules.ExponentialLR(o, 0.5), [1, 0.5, 0.25]),
+        (lambda o: schedules.PolynomialLR(o, 4), [1, 0.75, 0.5, 0.25, 0, 0]),
+        (lambda o: schedules.CosineAnnealingLR(o, 4), [(1 + math.cos(math.pi * e / 4)) / 2 for e in range(9)]),
+        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2), [1, 0.5, 1, (2 + math.sqrt(2)) / 4, 0.5]),
+        (
+            lambda o: schedules.SequentialLR(o, [schedules.ConstantLR(o, 0.1, 9), schedules.ExponentialLR(o, 0.5)], [2]),
+            [0.1, 0.1, 1, 0.5],
+        ),
+        (lambda o: schedules.CyclicLR(o, 0.1, 0.5, 2, cycle_momentum=False), [0.1, 0.3, 0.5, 0.3, 0.1]),
+    ],
+)
+def test_schedules(schedule, expected):
+    assert rates(schedule(make()), len(expected)) == pytest.approx(expected)
+
+
+def test_one_cycle_moves_rate_and_momentum_against_each_other():
+    optimizer = make(momentum=0.9)
+    scheduler = schedules.OneCycleLR(optimizer, 2.0, total_steps=10)
+    seen = []
+    for _ in range(10):
+        seen.append((optimizer.param_groups[0]["lr"], optimizer.param_groups[0]["momentum"]))
+        optimizer.step()
+        scheduler.step()
+    highest = max(seen)
+    assert highest[0] == pytest.approx(2.0)
+    assert highest[1] == pytest.approx(0.85) == min(momentum for _, momentum in seen)
+    assert seen[0] == pytest.approx((0.08, 0.95))
+    assert seen[-1][0] == pytest.approx(0.08 / 1e4)
+    optimizer.step()
+    with pytest.raises(ValueError, match="Tried to step 11 times"):
+        scheduler.step()
+
+
+def test_plateau():
+    optimizer = make()
+    scheduler = schedules.ReduceLROnPlateau(optimizer, patience=1)
+    seen = []
+    for metric in (3, 2, 2, 2, 2, 1):
+        scheduler.step(metric)
+        seen.append(optimizer.param_groups[0]["lr"])
+    assert seen == pytest.approx([1, 1, 1, 0.1, 0.1, 0.1])
+    assert scheduler.best == 1
+
+
+def test_chained():
+    optimizer = make()
+    chained = schedules.ChainedScheduler([schedules.ExponentialLR(optimizer, 0.5), schedules.StepLR(optimizer, 2)])
+    seen = []
+    for _ in range(3):
+        optimizer.step()
+        chained.step()
+        seen.append(chained.get_last_lr()[0])
+    assert seen == pytest.approx([0.5, 0.025, 0.0125])
+
+
+def test_a_state_goes_on():
+    first = schedules.CosineAnnealingLR(make(), 5)
+    rates(first, 3)
+    second = schedules.CosineAnnealingLR(make(), 7)
+    second.load_state_dict(first.state_dict())
+    assert second.T_max == 5
+    assert second.last_epoch == 3
+    assert second.get_last_lr() == first.get_last_lr()
+
+
+def test_the_wrong_order_warns():
+    scheduler = schedules.StepLR(make(), 2)
+    with pytest.warns(UserWarning, match=r"Detected call of `lr_scheduler.step\(\)` before `optimizer.step\(\)`"):
+        scheduler.step()
+
+
+def test_refusals():
+    with pytest.raises(TypeError, match="int is not an Optimizer"):
+        schedules.StepLR(3, 2)
+    with pytest.raises(ValueError, match="Expected 1 lr_lambdas, but got 2"):
+        schedules.LambdaLR(make(), [lambda e: 1, lambda e: 1])
+    with pytest.raises(KeyError, match="'initial_lr' is not specified"):
+        schedules.ExponentialLR(make(), 0.9, last_epoch=2)
+
+
+def test_a_tensor_of_a_rate_changes_in_place():
+    rate = torch.tensor(1.0)
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=rate)
+    rates(schedules.ExponentialLR(optimizer, 0.5), 2)
+    assert optimizer.param_groups[0]["lr"] is rate
+    assert rate.item() == 0.25
