@@ -345,7 +345,7 @@ class Tensor:
                 )
             return
         if value and not can_require_grad(self._array):
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if value and self._extra is not None and self._extra.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._edge = LEAF if value else None
@@ -520,8 +520,8 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad._array.shape != tensor._array.shape:
         raise RuntimeError(
-            f"assigned grad has data of a different size: expected {list(tensor._array.shape)}, "
-            f"got {list(grad._array.shape)}"
+            f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of size "
+            f"'{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
         )
     if grad._array.dtype != tensor._array.dtype:
         raise RuntimeError(

@@ -59,6 +59,8 @@ def backward(
     if inputs is not None:
         capture = Capture()
         for index, item in enumerate(as_tuple(inputs)):
+            if isinstance(item, Tensor) and edge_of(item) is None:
+                raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
             edge = edge_of_input(item, index)
             if type(edge) is tuple and isinstance(item, Tensor):
                 item.retain_grad()  # type: ignore[attr-defined]
@@ -106,7 +108,7 @@ def grad(
         allow_unused = materialize_grads
     roots, targets = as_tuple(outputs), as_tuple(inputs)
     if not targets:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if is_grads_batched:
         return batched_grad(roots, targets, as_tuple(grad_outputs), create_graph, allow_unused, materialize_grads)
     grads = make_grads(roots, grad_outputs, create_graph)
@@ -123,8 +125,8 @@ def grad(
                 value = numpy.zeros_like(item._array)  # type: ignore[union-attr]
             elif not allow_unused:
                 raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-                    "this is the desired behavior."
+                    f"The differentiated Tensor at index {len(results)} appears to not have been used in the graph. Set "
+                    "allow_unused=True if this is the desired behavior."
                 )
         if value is not None and not isinstance(value, Tensor):
             value = wrap(numpy.asarray(value))
@@ -215,10 +217,10 @@ def first_grad(root: Tensor, create_graph: bool) -> Any:
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:
     """One gradient for each root: checked, or 1 where none is given and the root has one element."""
     given = as_tuple(grads) if grads is not None else (None,) * len(roots)
-    if len(given) != len(roots):
+    if len(given) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     results = []
-    for index, (root, value) in enumerate(zip(roots, given, strict=True)):
+    for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
         if isinstance(root, GradientEdge):
             if value is None:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")

@@ -14,15 +14,11 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-import numpy
-
-from ..dtypes import from_numpy
-from ..kernels.broadcast import can_expand, sum_to_shape
-from ..operators.build import tensors as tensor_operators
 from ..tape.node import Node, explain, live_accumulator
-from ..tensor import Tensor, as_array
+from ..tensor import Tensor
 from .accumulate import accumulate
-from .hooks import run_accumulator, run_leaf_hooks, run_tensor_hooks, run_with_hooks
+from .conform import conform
+from .hooks import run_accumulator, run_leaf_hooks, run_post_accumulate_hooks, run_tensor_hooks, run_with_hooks
 
 _by_sequence = attrgetter("sequence")
 
@@ -108,13 +104,13 @@ def visit(node: Node, grad: Any, keep: bool, create_graph: bool, capture: Captur
         if not node.runs_undefined:
             return None
         grad = [None] * len(node.shape)
-    hooked = capture is not None and node in capture.outputs
-    if hooked:
-        grad = capture_outputs(node, grad, capture, create_graph)
-    if needed is not None and node not in needed:
+    runs = needed is None or node in needed
+    if capture is not None and node in capture.outputs:
+        capture_outputs(node, grad, capture, create_graph, hooks=not runs)
+    if not runs:
         return None
     if node.hooks is not None:
-        return run_with_hooks(node, grad, keep, create_graph, hooked)
+        return run_with_hooks(node, grad, keep, create_graph)
     try:
         return node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
     except Exception as error:
@@ -188,55 +184,26 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
         buffers[node] = grad if node not in buffers else buffers[node] + grad
 
 
-def conform(grad: Any, shape: Any, dtype: Any, source: Node | None) -> Any:
-    """`grad` summed over broadcast dimensions and cast to what its receiver has."""
-    recorded = isinstance(grad, Tensor)
-    if tuple(grad.shape) != shape:
-        if not can_expand(shape, tuple(grad.shape)):
-            name = source.name() if source is not None else "backward"
-            raise RuntimeError(
-                f"Function {name} returned an invalid gradient at index {_index_of(source, shape)} - got "
-                f"{list(grad.shape)} but expected shape compatible with {list(shape)}"
-            )
-        grad = tensor_operators.sum_to_size(grad, shape) if recorded else sum_to_shape(as_array(grad), shape)
-    array = grad._array if recorded else grad
-    if array.dtype != dtype:
-        if array.dtype.kind == "c" and dtype.kind != "c":
-            grad = tensor_operators.real(grad) if recorded else as_array(grad).real
-        if recorded:
-            return tensor_operators.to_dtype(grad, from_numpy(dtype))
-        with numpy.errstate(all="ignore"):
-            return grad.astype(dtype)
-    return grad
+def capture_outputs(node: Node, grad: Any, capture: Capture, create_graph: bool, hooks: bool) -> None:
+    """Store what arrived at the outputs of `node` that are asked for.
 
-
-def _index_of(node: Node | None, shape: Any) -> int:
-    for index, edge in enumerate(node.edges if node is not None else ()):
-        if edge is not None:
-            expected = edge[0].shape if type(edge) is tuple else edge._array.shape
-            if expected == shape:
-                return index
-    return 0
-
-
-def capture_outputs(node: Node, grad: Any, capture: Capture, create_graph: bool) -> Any:
-    """Store what arrived at the outputs of `node` that are asked for, after the hooks of those tensors."""
-    if node.hooks is not None:
+    Hooks of those tensors go first where the node itself does not run; where it does, they run with it.
+    """
+    if hooks and node.hooks is not None:
         grad = run_tensor_hooks(node, grad, create_graph)
     wanted = capture.outputs[node]
     for number in wanted:
         wanted[number] = grad[number] if type(grad) is list else grad
-    return grad
 
 
 def finish_leaf(leaf: Tensor, grad: Any, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
     """All gradients of `leaf` are in: run its hooks and accumulate, or capture."""
     extra = leaf._extra
+    if capture is not None and leaf not in capture.leaves:
+        return
     if extra is not None and extra.hooks:
         grad = run_leaf_hooks(leaf, grad, create_graph)
     if capture is not None:
-        if leaf not in capture.leaves:
-            return
         if not accumulating:
             capture.leaves[leaf] = grad
             return
@@ -248,6 +215,4 @@ def finish_leaf(leaf: Tensor, grad: Any, create_graph: bool, capture: Capture | 
         run_accumulator(node, grad, create_graph)
     else:
         accumulate(leaf, grad, create_graph)
-    if extra.post_hooks:
-        for hook in list(extra.post_hooks.values()):
-            hook(leaf)
+        run_post_accumulate_hooks(leaf)

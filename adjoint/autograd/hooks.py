@@ -8,6 +8,7 @@ from ..tape import modes
 from ..tape.node import AccumulateGrad, Node, explain
 from ..tensor import Tensor, as_array, wrap
 from .accumulate import accumulate
+from .conform import as_taken
 
 
 class recording_mode:
@@ -37,7 +38,7 @@ def from_tensor(grad: Any, create_graph: bool) -> Any:
 def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> None:
     """Raise if a hook returned something that cannot stand for the gradient it was given."""
     if not isinstance(replacement, Tensor):
-        raise TypeError(f"expected Tensor, but hook returned '{type(replacement).__name__}'")
+        raise TypeError(f"expected Variable, but hook returned '{type(replacement).__name__}'")
     if original is None:
         raise RuntimeError(f"can't replace a None gradient with a non-None value in {hook!r}")
     name = getattr(hook, "__name__", repr(hook))
@@ -72,8 +73,10 @@ def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
     several = type(grad) is list
     values = [to_tensor(item) for item in grad] if several else [to_tensor(grad)]
     with recording_mode(create_graph):
-        for number, of_tensor in list(hooks.tensor.items()):
-            values[number] = apply_hooks(of_tensor, values[number])
+        for number, groups in list(hooks.tensor.items()):
+            for of_tensor in groups:
+                if values[number] is not None:
+                    values[number] = apply_hooks(of_tensor, values[number])
         for number, reference in list(hooks.retained.items()):
             tensor = reference()
             if tensor is not None and values[number] is not None:
@@ -90,19 +93,16 @@ def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
         tensor._grad = tensor._grad + grad
 
 
-def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, tensor_hooks_done: bool) -> tuple[Any, ...]:
+def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool) -> tuple[Any, ...]:
     """Run `node` with its hooks around it."""
     hooks = node.hooks
-    if not tensor_hooks_done:
-        grad = run_tensor_hooks(node, grad, create_graph)
+    grad = run_tensor_hooks(node, grad, create_graph)
     several = type(grad) is list
     if hooks.pre:
         grads = tuple(to_tensor(item) for item in (grad if several else [grad]))
         with recording_mode(create_graph):
             for hook in list(hooks.pre.values()):
-                replaced = hook(grads)
-                if replaced is not None:
-                    grads = replaced if isinstance(replaced, tuple) else (replaced,)
+                grads = replaced_tuple(hook, hook(grads), grads)
         plain = [from_tensor(item, create_graph) for item in grads]
         grad = plain if several else plain[0]
     post = [hook for group in hooks.post for hook in list(group.values())]
@@ -119,33 +119,57 @@ def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, tensor
     return results
 
 
+def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The gradients after a node's hook, whose result, if any, stands for all of them."""
+    if result is None:
+        return grads
+    if not isinstance(result, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
+    if len(result) != len(grads):
+        raise RuntimeError(
+            f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number of values (got {len(result)}, but "
+            f"expected {len(grads)})"
+        )
+    for old, new in zip(grads, result, strict=True):
+        if new is not None and old is not None:
+            check_replacement(old, new, hook)
+        elif new is not None:
+            raise RuntimeError("can't replace a None gradient with a non-None value")
+    return result
+
+
 def run_post_hooks(post: list[Any], node: Node, results: Any, outputs: Any, create_graph: bool) -> tuple[Any, ...]:
-    """The node's own hooks, on the gradients it computed and those it was given."""
+    """The node's own hooks, on the gradients it computed (as its inputs will take them) and those it was given."""
     inputs = tuple(
-        to_tensor(result if edge is not None else None) for edge, result in zip(node.edges, results, strict=True)
+        None if edge is None or result is None else to_tensor(as_taken(result, edge, node))
+        for edge, result in zip(node.edges, results, strict=True)
     )
     with recording_mode(create_graph):
         for hook in post:
-            replaced = hook(inputs, outputs)
-            if replaced is not None:
-                replaced = replaced if isinstance(replaced, tuple) else (replaced,)
-                if len(replaced) != len(inputs):
-                    raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number of values "
-                                       f"(got {len(replaced)}, but expected {len(inputs)})")
-                inputs = tuple(new if new is not None else old for new, old in zip(replaced, inputs, strict=True))
+            inputs = replaced_tuple(hook, hook(inputs, outputs), inputs)
     return tuple(from_tensor(item, create_graph) for item in inputs)
 
 
 def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
     """Accumulate through an `AccumulateGrad` that somebody has put hooks on."""
-    grads = (to_tensor(grad),)
+    grads: tuple[Any, ...] = (to_tensor(grad),)
     with recording_mode(create_graph):
         for hook in list(node.hooks.pre.values()):
-            replaced = hook(grads)
-            if replaced is not None:
-                grads = replaced if isinstance(replaced, tuple) else (replaced,)
-    accumulate(node.variable, from_tensor(grads[0], create_graph), create_graph)
+            grads = replaced_tuple(hook, hook(grads), grads)
+    if grads[0] is not None:
+        accumulate(node.variable, from_tensor(grads[0], create_graph), create_graph)
+        run_post_accumulate_hooks(node.variable)
     with recording_mode(create_graph):
         for group in node.hooks.post:
             for hook in list(group.values()):
                 hook((), grads)
+
+
+def run_post_accumulate_hooks(leaf: Tensor) -> None:
+    """What is to run once the gradient of `leaf` has been added to its `.grad`."""
+    extra = leaf._extra
+    if extra is not None and extra.post_hooks:
+        for hook in list(extra.post_hooks.values()):
+            result = hook(leaf)
+            if result is not None:
+                raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")

@@ -33,11 +33,12 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
     edge = edge_of(self)
     if edge is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    if type(edge) is tuple:
-        return own_hooks(edge[0]).register_tensor(edge[1], hook)
     extra = self._own_extra()
     if extra.hooks is None:
+        # The dict is tied to the node of this moment: after an in-place operation, hooks stay with the old value.
         extra.hooks = HookDict()
+        if type(edge) is tuple:
+            own_hooks(edge[0]).add_tensor(edge[1], extra.hooks)
     return extra.hooks.register(hook)
 
 
@@ -72,10 +73,16 @@ def retains_grad(self: Tensor) -> bool:
     return reference is not None and reference() is self
 
 
+def backward_hooks(self: Tensor) -> HookDict | None:
+    """The hooks of this tensor, None before the first is registered."""
+    return None if self._extra is None else self._extra.hooks  # type: ignore[return-value]
+
+
 def install() -> None:
     """Make these functions methods of `Tensor`."""
     for function in (backward, register_hook, register_post_accumulate_grad_hook, retain_grad):
         setattr(Tensor, function.__name__, function)
+    Tensor._backward_hooks = property(backward_hooks)  # type: ignore[attr-defined]
     Tensor.retains_grad = property(retains_grad, doc=retains_grad.__doc__)  # type: ignore[attr-defined]
 
 

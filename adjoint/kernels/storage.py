@@ -33,10 +33,14 @@ def adopt(array: Array) -> Array:
 
 
 def owner(array: Array) -> Array:
-    """The array at the end of the `.base` chain."""
-    while isinstance(array.base, numpy.ndarray):
-        array = array.base
-    return array
+    """The array at the end of the `.base` chain, which may lead through the stand-ins that `as_strided` leaves."""
+    while True:
+        base = array.base
+        if base is not None and not isinstance(base, numpy.ndarray):
+            base = getattr(base, "base", None)
+        if not isinstance(base, numpy.ndarray):
+            return array
+        array = base
 
 
 def address(array: Array) -> int:

@@ -42,8 +42,8 @@ class Operator:
 
     `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
     (to the result type), "float" (the same, then integers to the default dtype). `changing`: an array function of the same parameters that
-    writes over the first, for the in-place variant. `casts`: in place, the result becomes
-    whatever dtype is there. `simple`, if given, stands for the kernel on the fast path while the keyword-only parameters have
+    writes over the first, for the in-place variant. `repeats`: it writes the same to all
+    elements, so that these may be one place in memory. `simple`, if given, stands for the kernel on the fast path while the keyword-only parameters have
     their defaults; `fast="float"` leaves that path to float32 and float64, so that only the kernel has to know about others.
     """
 
@@ -55,7 +55,7 @@ class Operator:
         self.view: bool = options.get("view", False)
         self.inplace: bool = options.get("inplace", False)
         self.changing: Callable[..., Any] | None = options.get("changing")
-        self.casts: bool = options.get("casts", False)
+        self.repeats: bool = options.get("repeats", False)
         self.out: bool = options.get("out", not self.view)
         self.same_out: bool = options.get("same_out", False)
         self.overloaded: bool = options.get("overloaded", False)

@@ -222,6 +222,7 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
             raise RuntimeError(f"Found dtype {target.dtype.scalar_type} but expected {kind.scalar_type}")
         check_castable(kind, target.dtype)
     for result, target in zip(results, targets, strict=True):
+        check_overlap(target)
         store(result, target)
         bump(target, op.name, depth=3)
     return op.returns(*targets) if several and op.outputs and op.returns is not tuple else tuple(targets) if several else out
@@ -268,6 +269,8 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
     elif creation is None and source._base is not None and source._creation is not None:
         creation = source._creation
     view._creation = creation
+    if not recording and edge_of(source) is not None and can_require_grad(view._array):
+        view._edge = LEAF  # a view of what requires grad does so too, though nothing of its making is recorded
 
 
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
@@ -375,7 +378,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
     result = None if changing is not None else inplace_result(op, arrays, target)
-    check_overlap(target)
+    if not op.repeats:
+        check_overlap(target)
     recording = grad_enabled and any(edge is not None for edge in edges)
     if recording and not can_require_grad(array):
         raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
@@ -403,8 +407,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
 def inplace_result(op: Operator, arrays: list[Any], target: Tensor) -> Any:
     """What is to be written over `target`, if it fits."""
     result = as_array(compute(op, arrays))
-    if not op.casts:
-        check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+    check_castable(dtypes.from_numpy(result.dtype), target.dtype)
     shape = target._array.shape
     if result.shape != shape:
         raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}")

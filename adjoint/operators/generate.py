@@ -236,6 +236,7 @@ def body(op: Operator, way_out: str) -> list[str]:
     lines += ["else:", "    result._edge = None"]
     if op.view:
         lines += ["    if not (GATE.grad or STATE.grad_enabled):", "        result._creation = NO_GRAD"]
+        lines += ["        if edge_0 is not None:", "            result._edge = LEAF"]
     return lines + ["return result"]
 
 
@@ -349,7 +350,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
     slots += [f"counter_{item}" for item in op.saved_results]
     members = {
         "__slots__": tuple(slots),
-        "__module__": op.declaration.__module__,
+        "__module__": "builtins",  # as PyTorch shows its node classes
         "__doc__": op.doc,
         "operator": op,
         "saved_names": (*op.saved_inputs, *op.saved_results, *op.saved_values),

@@ -48,14 +48,14 @@ class HookDict(OrderedDict[int, Callable[..., Any]]):
 class NodeHooks:
     """All hooks of one node.
 
-    `tensor[i]`: hooks of the tensor that is output `i`; `retained[i]`: that tensor, weakly, if its gradient is to be
+    `tensor[i]`: the hooks of the tensors that are output `i`, each tensor's in its own dict; `retained[i]`: that tensor, weakly, if its gradient is to be
     kept; `pre` and `post`: the node's own, before and after it runs.
     """
 
     __slots__ = ("post", "pre", "retained", "tensor")
 
     def __init__(self) -> None:
-        self.tensor: dict[int, HookDict] = {}
+        self.tensor: dict[int, list[HookDict]] = {}
         self.retained: dict[int, weakref.ref[Any]] = {}
         self.pre = HookDict()
         self.post: list[HookDict] = [HookDict()]
@@ -68,6 +68,6 @@ class NodeHooks:
         """Also run the post-hooks in `hooks`, a dict that its owner goes on changing."""
         self.post.append(hooks)
 
-    def register_tensor(self, output_nr: int, hook: Callable[..., Any]) -> RemovableHandle:
-        """Add a hook of the tensor that is output `output_nr`."""
-        return self.tensor.setdefault(output_nr, HookDict()).register(hook)
+    def add_tensor(self, output_nr: int, hooks: HookDict) -> None:
+        """Also run the hooks of a tensor that is output `output_nr`."""
+        self.tensor.setdefault(output_nr, []).append(hooks)

@@ -7,6 +7,7 @@ only when somebody looks (`next_functions`, `get_gradient_edge`), so recording a
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from itertools import count
@@ -49,8 +50,12 @@ class Node:
         """The node's name, as printed in `grad_fn=<...>`."""
         return type(self).__name__
 
+    def operation(self) -> str:
+        """The operation in error messages: the node's name without `Backward0`."""
+        return re.sub(r"Backward\d*(_copy)?$", "", self.name())
+
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {hex(id(self))}>"
+        return f"<{type(self).__name__} object at {hex(id(self))}>"
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -132,6 +137,10 @@ class AccumulateGrad(Node):
     """The end of the graph: adds the arriving gradient to the `.grad` of the leaf `variable`."""
 
     __slots__ = ("variable",)
+
+    def name(self) -> str:
+        """PyTorch's full name."""
+        return "torch::autograd::AccumulateGrad"
 
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable

@@ -195,13 +195,14 @@ def stale_error(node: Node, array: Any, counter: list[Any], expected: int, outpu
     """The error for a saved tensor that was changed in place: who saved it, and who changed it."""
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
     if output_nr is not None:
-        described += f", which is output {output_nr} of {node.name()},"
+        described += f", which is output {output_nr} of {node.operation()},"
     elif type(edge) is tuple:
-        described += f", which is output {edge[1]} of {edge[0].name()},"
+        described += f", which is output {edge[1]} of {edge[0].operation()},"
     error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"{described} is at version {counter[0]}; expected version {expected} instead. Hint: enable anomaly detection to "
-        "find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
+        "find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, "
+        "check_nan=False)."
     )
     error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
     if len(counter) > 1:

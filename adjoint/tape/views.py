@@ -54,14 +54,14 @@ def check_inplace(tensor: Tensor, name: str) -> None:
     if not modes.is_grad_enabled():
         return
     edge = tensor._edge if tensor._base is None else current_edge(tensor)
+    base = tensor._base
+    if base is not None and (edge is not None or base._edge is not None):
+        check_view_creation(tensor, True)
     if edge is LEAF:
         if tensor._base is not None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    base = tensor._base
-    if base is None:
-        return
-    if base._edge is LEAF:
+    if base is not None and base._edge is LEAF:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
@@ -71,7 +71,7 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
     if creation is None or not requires_grad or not modes.is_grad_enabled():
         return
     edge = view._edge
-    made_by = f"Output {edge[1]} of {edge[0].name()}" if type(edge) is tuple else "A view"
+    made_by = f"Output {edge[1]} of {edge[0].operation()}" if type(edge) is tuple else "A view"
     if creation == MULTI_OUTPUT:
         raise RuntimeError(
             f"{made_by} is a view and is being modified inplace. This view is the output of a function that returns "
@@ -109,6 +109,10 @@ class CopySlices(Node):
     """The history of a base after one of its views was changed in place by the operation of node `function`."""
 
     __slots__ = ("base", "function", "view")
+
+    def name(self) -> str:
+        """PyTorch's full name."""
+        return "torch::autograd::CopySlices"
 
     def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:
         start(self, (edge_of(base), *function.edges[1:]), depth + 1)
