@@ -1,0 +1,54 @@
+"""Making a gradient what its receiver is: of its shape (broadcasting undone), its dtype, real where it is real."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..dtypes import from_numpy
+from ..kernels.broadcast import can_expand, sum_to_shape
+from ..operators.build import tensors as tensor_operators
+from ..tape.node import Node
+from ..tensor import Tensor, as_array
+
+
+def conform(grad: Any, shape: Any, dtype: Any, source: Node | None) -> Any:
+    """`grad` summed over broadcast dimensions and cast to what its receiver has."""
+    recorded = isinstance(grad, Tensor)
+    if tuple(grad.shape) != shape:
+        if not can_expand(shape, tuple(grad.shape)):
+            name = source.name() if source is not None else "backward"
+            raise RuntimeError(
+                f"Function {name} returned an invalid gradient at index {_index_of(source, shape)} - got "
+                f"{list(grad.shape)} but expected shape compatible with {list(shape)}"
+            )
+        grad = tensor_operators.sum_to_size(grad, shape) if recorded else sum_to_shape(as_array(grad), shape)
+    array = grad._array if recorded else grad
+    if array.dtype != dtype:
+        if array.dtype.kind == "c" and dtype.kind != "c":
+            grad = tensor_operators.real(grad) if recorded else as_array(grad).real
+        if recorded:
+            return tensor_operators.to_dtype(grad, from_numpy(dtype))
+        with numpy.errstate(all="ignore"):
+            return grad.astype(dtype)
+    return grad
+
+
+def _index_of(node: Node | None, shape: Any) -> int:
+    for index, edge in enumerate(node.edges if node is not None else ()):
+        if edge is not None:
+            expected = edge[0].shape if type(edge) is tuple else edge._array.shape
+            if expected == shape:
+                return index
+    return 0
+
+
+def as_taken(grad: Any, edge: Any, source: Node) -> Any:
+    """`grad` as the receiver at `edge` takes it."""
+    if type(edge) is not tuple:
+        return conform(grad, edge._array.shape, edge._array.dtype, source)
+    node, number = edge
+    several = type(node.shape) is list
+    shape, dtype = (node.shape[number], node.dtype[number]) if several else (node.shape, node.dtype)
+    return conform(grad, shape, dtype, source)
