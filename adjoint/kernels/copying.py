@@ -43,11 +43,22 @@ def preserved_order(array: Array) -> tuple[int, ...] | None:
 def empty_like(array: Array, dtype: Any = None, memory_format: Any = None) -> Array:
     """An uninitialised array of the shape of `array`, and of its order of dimensions in memory unless told otherwise."""
     dtype = array.dtype if dtype is None else dtype
-    if memory_format is None or memory_format is preserve_format:
-        order = preserved_order(array)
-    else:
-        order = order_of(memory_format, array.ndim)
-    return ordered_empty(array.shape, dtype, order)
+    if memory_format is not None and memory_format is not preserve_format:
+        return ordered_empty(array.shape, dtype, order_of(memory_format, array.ndim))
+    if array.flags.c_contiguous:
+        result = numpy.empty(array.shape, dtype)
+        if 1 in array.shape:
+            return with_steps(result, tuple(step // array.itemsize for step in array.strides))
+        return result
+    return ordered_empty(array.shape, dtype, preserved_order(array))
+
+
+def with_steps(array: Array, steps: tuple[int, ...]) -> Array:
+    """`array` with the given strides in elements, which differ only where a dimension has size 1, and so mean nothing."""
+    byte_steps = tuple(step * array.itemsize for step in steps)
+    if byte_steps == array.strides or array.size == 0:
+        return array
+    return numpy.lib.stride_tricks.as_strided(array, array.shape, byte_steps)
 
 
 def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
@@ -89,7 +100,7 @@ def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) ->
 
 def clone(array: Array, memory_format: Any = None) -> Array:
     """A copy in memory of its own."""
-    if memory_format is None and array.flags.c_contiguous:
+    if memory_format is None and array.flags.c_contiguous and 1 not in array.shape:
         return array.copy()
     result = empty_like(array, None, memory_format)
     numpy.copyto(result, array)
@@ -104,13 +115,13 @@ def contiguous(array: Array, memory_format: Any = None) -> Array:
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     array = real_part(array, dtype)
-    if dtype.itemsize == 2 and array.dtype.itemsize > 4 and dtype in HALVES:
-        array = array.astype(numpy.float32)  # PyTorch rounds twice, too
+    narrowed = dtype.itemsize == 2 and array.dtype.itemsize > 4 and dtype in HALVES
     with numpy.errstate(all="ignore"):
+        source = array.astype(numpy.float32) if narrowed else array  # PyTorch rounds twice, too
         if memory_format is None and array.flags.c_contiguous:
-            return array.astype(dtype)
+            return source.astype(dtype)
         result = empty_like(array, dtype, memory_format)
-        numpy.copyto(result, array, casting="unsafe")
+        numpy.copyto(result, source, casting="unsafe")
     return result
 
 
@@ -148,6 +159,8 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
 
 def fill_(self: Array, value: Any) -> None:
     """Write the number `value` to every element of `self`. Raises as `scalar_array` does."""
+    if 0 in self.strides:
+        self = distinct(self)
     if self.dtype.kind == "f" and self.itemsize > 2 and isinstance(value, (int, float)) and -3e38 < value < 3e38:
         self.fill(value)
     else:
@@ -161,6 +174,31 @@ def full_like(array: Array, value: Any) -> Array:
     return result
 
 
+def fill_with_(self: Array, value: Array) -> None:
+    """Write the only element of `value` to every element of `self`."""
+    copy_(distinct(self), value)
+
+
 def zero_(self: Array) -> None:
     """Write zero to every element of `self`."""
-    self.fill(0)
+    (distinct(self) if 0 in self.strides else self).fill(0)
+
+
+def distinct(array: Array) -> Array:
+    """One element for each place in memory that elements of `array` share, writable."""
+    part = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
+    part.flags.writeable = True
+    return part
+
+
+def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:
+    """Write a number to the main diagonal; with `wrap`, that of a tall matrix starts again below its end.
+
+    Raises:
+        RuntimeError: if there are fewer than two dimensions, or more of different sizes.
+    """
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    numpy.fill_diagonal(self, scalar_array(fill_value, from_numpy(self.dtype)), wrap)

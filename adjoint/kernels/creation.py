@@ -13,6 +13,7 @@ import numpy
 from .. import dtypes
 from ..dtypes import dtype
 from . import storage
+from .broadcast import broadcast_shapes
 from .copying import convert
 from .precision import type_name
 from .random.fused import fma32, fma64
@@ -352,12 +353,14 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Arra
         raise RuntimeError("number of steps must be non-negative")
     if kind.is_complex:
         return convert(numpy.power(base, _spaced(start, end, steps, kind)), kind.numpy)
+    if steps == 1:
+        start = end = float(start)
+    elif not kind.is_floating_point:
+        start, end = int(start), int(end)
     first, last = (numpy.float32(start), numpy.float32(end)) if kind.itemsize <= 4 and kind.is_floating_point else (start, end)
     step = float((last - first) / max(steps - 1, 1))
     index = numpy.arange(steps, dtype=numpy.float64)
     powers = numpy.where(index < steps // 2, float(first) + step * index, float(last) - step * (steps - 1 - index))
-    if steps == 1:
-        powers[:] = first
     with numpy.errstate(all="ignore"):
         return convert(numpy.power(float(base), powers), kind.numpy)
 
@@ -393,24 +396,27 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
     Raises:
         RuntimeError: if the parts are not of one real floating-point type.
     """
-    for part in (real, imag):
-        if part.dtype.kind != "f":
-            raise RuntimeError(
-                f"Expected both inputs to be Half, Float or Double tensors but got {type_name(real.dtype)} and "
-                f"{type_name(imag.dtype)}"
-            )
-    if real.dtype != imag.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {type_name(real.dtype)} but got scalar type {type_name(imag.dtype)} for second "
-            "argument"
-        )
+    _check_parts(real, imag)
     kind = numpy.complex128 if real.dtype == numpy.float64 else numpy.complex64
-    result = numpy.empty(numpy.broadcast_shapes(real.shape, imag.shape), kind)
+    result = numpy.empty(broadcast_shapes(real.shape, imag.shape), kind)
     result.real, result.imag = real, imag
     return result
 
 
 def polar(abs: Array, angle: Array) -> Array:
     """Complex numbers of the given absolute values and angles, broadcast together. Raises as `complex_from_parts` does."""
-    complex_from_parts(abs[..., :0], angle[..., :0])
-    return complex_from_parts(abs * numpy.cos(angle), abs * numpy.sin(angle))
+    _check_parts(abs, angle)
+    return complex_from_parts(numpy.asarray(abs * numpy.cos(angle)), numpy.asarray(abs * numpy.sin(angle)))
+
+
+def _check_parts(first: Array, second: Array) -> None:
+    if first.dtype.kind != "f" or second.dtype.kind != "f":
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {type_name(first.dtype)} and "
+            f"{type_name(second.dtype)}"
+        )
+    if first.dtype != second.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {type_name(first.dtype)} but got scalar type {type_name(second.dtype)} for second "
+            "argument"
+        )

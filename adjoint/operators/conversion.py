@@ -124,7 +124,7 @@ def _type_name(value):
 def _cast_method(name, kind):
     held = kind.numpy
 
-    def cast(self, memory_format=None):
+    def cast(self, /, memory_format=None):
         return self if self._array.dtype is held and memory_format is None else converted(self, kind, memory_format=memory_format)
 
     cast.__name__ = cast.__qualname__ = name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy
 
-from ..device import contiguous_format
+from ..device import contiguous_format, preserve_format
 from ..kernels import broadcast, copying, storage
 from ..tape.saved import bump
 from ..tensor import C_NAMES, Tensor, can_require_grad, wrap
-from .build import operator, public
+from .build import operator, public, tensors, with_numpy_names
 
 # ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
 
@@ -33,11 +33,13 @@ class clone:
 
 
 @public(namespace=None, method=True, on_arrays=copying.contiguous)
-def contiguous(input, memory_format=contiguous_format):
+def contiguous(self, /, *, memory_format=contiguous_format):
     """The tensor itself if its elements lie in memory in row-major order (or `memory_format`), otherwise a copy."""
-    if input.is_contiguous(memory_format):
-        return input
-    return clone(input, memory_format=memory_format)
+    if memory_format is preserve_format:
+        return self
+    if self.is_contiguous(memory_format):
+        return self
+    return clone(self, memory_format=memory_format)
 
 
 @operator(namespace=None, method=(), inplace=True, changing=copying.copy_, node="CopyBackwards", out=False)
@@ -75,32 +77,25 @@ def copy_(input, other, non_blocking=False):
 _copy_ = copy.inplace
 
 
-@operator(namespace=None, method=(), node="SumBackward1", out=False)
-class sum_to_shape:
-    """The sum over the dimensions along which `shape` was broadcast."""
-
-    def forward(self: Array, shape):
-        return broadcast.sum_to_shape(self, shape)
-
-    def grad_self(grad, self_shape, xp):
-        return xp.expand(grad, self_shape)
-
-
-@public(namespace=None, method=("sum_to_size",), on_arrays=broadcast.sum_to_shape)
-def sum_to_size(input, *size):
+@public(namespace=None, method=True, on_arrays=broadcast.sum_to_shape)
+def sum_to_size(self, /, *sizes, size=None):
     """The tensor summed to `size`, which must broadcast to its shape: the transpose of `expand`."""
-    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
-    if shape == input._array.shape:
-        return input
-    if not broadcast.can_expand(shape, input._array.shape):
-        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(input._array.shape)}}}.")
-    return sum_to_shape(input, shape)
+    shape = size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    shape, own = tuple(shape), self._array.shape
+    if not broadcast.can_expand(shape, own):
+        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(own)}}}.")
+    if not shape:
+        return tensors.sum(self)
+    lead = len(own) - len(shape)
+    dims = [*range(lead), *(lead + dim for dim, length in enumerate(shape) if length == 1 and own[lead + dim] != 1)]
+    result = tensors.sum(self, dims, keepdim=True) if dims else self
+    return result.view(shape) if lead else result
 
 
 # --- filling --------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), inplace=True, changing=copying.fill_, out=False, node="FillBackward2")
+@operator(namespace=None, method=(), inplace=True, changing=copying.fill_, repeats=True, out=False, node="FillBackward2")
 class fill:
     """The number `value` in place of every element."""
 
@@ -111,7 +106,7 @@ class fill:
         return xp.zeros_like(grad)
 
 
-@operator(namespace=None, method=(), inplace=True, changing=copying.copy_, out=False, node="FillBackward3")
+@operator(namespace=None, method=(), inplace=True, changing=copying.fill_with_, repeats=True, out=False, node="FillBackward3")
 class fill_tensor:
     """The zero-dimensional tensor `value` in place of every element."""
 
@@ -183,13 +178,31 @@ class full_of_tensor:
 
 
 @public(name="fill")
-def fill_function(input, value):
+def fill_function(input=None, value=None, **names):
     """A tensor like `input` of which every element is `value`, a number or a zero-dimensional tensor."""
+    if names:
+        return with_numpy_names(fill_function, names, input, value)
     _check_fill_value(value, "fill")
     return full_of_tensor(input, value) if isinstance(value, Tensor) else full_of_number(input, value)
 
 
-@operator(namespace=None, method=(), inplace=True, changing=copying.zero_, out=False)
+@operator(namespace=None, method=(), inplace=True, changing=copying.fill_diagonal_, out=False)
+class fill_diagonal:
+    """A number in place of every element of the main diagonal."""
+
+    def forward(self: Array, fill_value, wrap=False):
+        result = copying.clone(self)
+        copying.fill_diagonal_(result, fill_value, wrap)
+        return result
+
+    def grad_self(grad, wrap, xp):
+        return xp.fill_diagonal(grad, 0, wrap)
+
+
+public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace)
+
+
+@operator(namespace=None, method=(), inplace=True, changing=copying.zero_, repeats=True, out=False)
 class zero:
     """Zero in place of every element."""
 
@@ -231,14 +244,14 @@ def _window(size, stride):
 
 
 @public(namespace=None, method=True)
-def resize_(input, *size, memory_format=contiguous_format):
+def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     """Give the tensor another size, in place, on the memory it has, or on more where that is too small.
 
     Elements keep their order in memory; what was not there before is not initialised.
     """
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    shape = tuple(size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
     if any(length < 0 for length in shape):
         raise RuntimeError("numel: integer multiplication overflow")
     if shape != input._array.shape:

@@ -17,7 +17,7 @@ from ..tape.saved import bump
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from .build import public
 from .conversion import check_device, checked_dtype
-from .dispatch import store
+from .dispatch import check_overlap, store
 
 # --- what every constructor takes -----------------------------------------------------------------------------
 
@@ -113,7 +113,9 @@ def result_dtype(function: str, dtype: Any, out: Any) -> Any:
     return out.dtype
 
 
-def finished(function: str, array: Any, out: Any, requires_grad: bool, device: Any, pin_memory: bool, layout: Any) -> Tensor:
+def finished(
+    function: str, array: Any, out: Any, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, layout: Any = None
+) -> Tensor:
     """`array` as a new leaf, or written to `out`."""
     if out is None:
         return leaf(array, requires_grad, device, pin_memory, layout)
@@ -130,6 +132,7 @@ def write_out(function: str, array: Any, out: Tensor) -> None:
             f"aten::{function}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
+    check_overlap(out)
     if array.shape != out._array.shape:
         out._array = copying.convert(array, out._array.dtype)
     else:
@@ -406,29 +409,29 @@ def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any) 
     return copying.empty_like(input._array, None if kind is None else kind.numpy, memory_format)
 
 
-@public(on_arrays=lambda array: numpy.zeros(array.shape, array.dtype))
-def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
-    """Zeros of the shape and dtype of `input`."""
-    if type(input) is Tensor and dtype is None and input._array.flags.c_contiguous and memory_format is None:
-        array = numpy.zeros(input._array.shape, input._array.dtype)
-    else:
-        array = empty_array_like(input, "zeros_like", dtype, memory_format)
-        array.fill(0)
-    return leaf(array, requires_grad, device, pin_memory, layout)
+def _filled_like(name, value, on_arrays, doc):
+    def create(
+        input=None, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None, x=None
+    ):
+        array = empty_array_like(input if x is None else x, name, dtype, memory_format)
+        if value is not None:
+            array.fill(value)
+        return leaf(array, requires_grad, device, pin_memory, layout)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public(on_arrays=on_arrays)(create)
 
 
-@public(on_arrays=lambda array: numpy.ones(array.shape, array.dtype))
-def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
-    """Ones of the shape and dtype of `input`."""
-    array = empty_array_like(input, "ones_like", dtype, memory_format)
-    array.fill(1)
-    return leaf(array, requires_grad, device, pin_memory, layout)
-
-
-@public(on_arrays=lambda array: numpy.empty(array.shape, array.dtype))
-def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None):
-    """An uninitialised tensor of the shape and dtype of `input`."""
-    return leaf(empty_array_like(input, "empty_like", dtype, memory_format), requires_grad, device, pin_memory, layout)
+zeros_like = _filled_like(
+    "zeros_like", 0, lambda array: numpy.zeros(array.shape, array.dtype), "Zeros of the shape and dtype of `input`."
+)
+ones_like = _filled_like(
+    "ones_like", 1, lambda array: numpy.ones(array.shape, array.dtype), "Ones of the shape and dtype of `input`."
+)
+empty_like = _filled_like(
+    "empty_like", None, lambda array: numpy.empty(array.shape, array.dtype), "An uninitialised tensor like `input`."
+)
 
 
 @public(on_arrays=lambda array, value: numpy.full(array.shape, value, array.dtype))

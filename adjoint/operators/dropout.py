@@ -8,7 +8,7 @@ import numpy
 
 from ..kernels import copying
 from ..kernels import random as kernels
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, can_require_grad, wrap
 from .build import operator, public, tensors
 from .random import stream_of
 
@@ -27,6 +27,8 @@ def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, i
     multiply = tensors.mul.inplace if inplace else tensors.mul
     if p == 1.0:
         return multiply(input, wrap(numpy.zeros((), input._array.dtype)))
+    if not can_require_grad(input._array):
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}")
     noise = _noise_like(input._array, feature)
     if not alpha:
         return multiply(input, wrap(kernels.dropout_mask(stream_of(None), noise, p)))
@@ -47,7 +49,7 @@ def _alpha_dropped(input, kept, p, inplace):
     a = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
     b = (kept - 1) * (alpha * a) + alpha * a * p
     kept = kept * a
-    return input.mul_(kept).add_(b) if inplace else input * kept + b
+    return (input.mul_(kept) if inplace else input * kept).add_(b)
 
 
 def _dropout(name, feature, alpha, doc):

@@ -12,7 +12,7 @@ from ..kernels import closeness
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.storage import UntypedStorage
 from ..tensor import Tensor, wrap
-from .build import public
+from .build import public, with_numpy_names
 
 # --- of what kind ---------------------------------------------------------------------------------------------
 
@@ -33,7 +33,8 @@ def _function_of(name):
     """The function of the method `name` that needs nothing but the tensor."""
     method = getattr(Tensor, name)
 
-    def function(input):
+    def function(input=None, *, x=None):
+        input = x if input is None else input
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
         return method(input)
@@ -82,26 +83,30 @@ def is_set_to(input, tensor):
 
 
 @public(method=True)
-def equal(input, other):
+def equal(input=None, other=None, **names):
     """Whether both tensors have the same shape and elements.
 
     >>> import adjoint as torch
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
     True
     """
-    first, second = input._array, _tensor("equal", other)._array
+    if names:
+        return with_numpy_names(equal, names, input, other)
+    first, second = _tensor("equal", input, "input", 1)._array, _tensor("equal", other)._array
     return first.shape == second.shape and bool(numpy.equal(first, second).all())
 
 
 @public(method=True)
-def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
     """Whether elements differ by no more than `atol + rtol * abs(other)`; with `equal_nan`, nan is close to nan.
 
     >>> import adjoint as torch
     >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))
     tensor([ True, False])
     """
-    other = _tensor("isclose", other)
+    if names:
+        return with_numpy_names(isclose, names, input, other, rtol, atol, equal_nan)
+    input, other = _tensor("isclose", input, "input", 1), _tensor("isclose", other)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_type} did not match {other.dtype.scalar_type}")
     for name, value in (("rtol", rtol), ("atol", atol)):
@@ -112,15 +117,15 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 @public(method=True)
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
     """Whether `isclose` holds for all elements."""
-    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
+    return bool(isclose(input, other, rtol, atol, equal_nan, **names)._array.all())
 
 
-def _tensor(function, other):
-    if not isinstance(other, Tensor):
-        raise TypeError(f"{function}(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
-    return other
+def _tensor(function, value, name="other", position=2):
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}")
+    return value
 
 
 # --- dtypes ---------------------------------------------------------------------------------------------------

@@ -11,8 +11,10 @@ import numpy
 
 from .. import dtypes
 from ..device import strided
+from ..kernels import copying
 from ..kernels import random as kernels
 from ..random import Generator, default_generator
+from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
 from .build import operator, public
 from .conversion import checked_dtype
@@ -41,12 +43,19 @@ def _zero(grad, xp):
 # --- new tensors ----------------------------------------------------------------------------------------------
 
 
-def _sampled(name, sample, doc):
+def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
+    """What `sampler` draws into an array like that of `out`, in the order of its memory; of `shape` if that is another."""
+    array = copying.empty_like(out._array) if out._array.shape == shape else numpy.empty(shape, out._array.dtype)
+    return sampler(stream, array, *parameters)
+
+
+def _sampled(name, sample, sampler, doc):
     def create(
         *sizes, size=None, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
     ):
         kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
-        array = sample(stream_of(generator), shape_of(sizes, size, name), kind.numpy)
+        shape, stream = shape_of(sizes, size, name), stream_of(generator)
+        array = sample(stream, shape, kind.numpy) if out is None else drawn_into(out, shape, sampler, stream)
         return finished(name, array, out, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
@@ -56,9 +65,10 @@ def _sampled(name, sample, doc):
 
 def _sampled_like(name, sample, doc):
     def create(
-        input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
-    ):
-        array = sample(stream_of(generator), empty_array_like(input, name, dtype, memory_format))
+        input=None, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+        memory_format=None, x=None,
+    ):  # fmt: skip
+        array = sample(stream_of(generator), empty_array_like(input if x is None else x, name, dtype, memory_format))
         return leaf(array, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
@@ -69,6 +79,7 @@ def _sampled_like(name, sample, doc):
 rand = _sampled(
     "rand",
     kernels.rand,
+    kernels.uniform_,
     """Numbers evenly spread over [0, 1).
 
     >>> import adjoint as torch
@@ -76,7 +87,7 @@ rand = _sampled(
     tensor([0.4963, 0.7682])
     """,
 )
-randn = _sampled("randn", kernels.randn, "Normally distributed numbers of mean 0 and variance 1.")
+randn = _sampled("randn", kernels.randn, kernels.normal_, "Normally distributed numbers of mean 0 and variance 1.")
 rand_like = _sampled_like("rand_like", kernels.uniform_, "Numbers evenly spread over [0, 1), in the shape of `input`.")
 randn_like = _sampled_like("randn_like", kernels.normal_, "Normally distributed numbers in the shape of `input`.")
 
@@ -198,17 +209,29 @@ def normal_function(
     >>> torch.normal(2.0, 3.0, (2,), generator=torch.Generator().manual_seed(0))
     tensor([6.6230, 1.1197])
     """
+    if (size is not None or dtype is not None) and (isinstance(mean, Tensor) or isinstance(std, Tensor)):
+        raise _wrong_normal(mean, std, **({"dtype": dtype} if size is None else {"size": size}))
     if isinstance(mean, Tensor):
         draw = normal_of_both if isinstance(std, Tensor) else normal_of_mean
         return draw(mean, std, generator=generator, out=out)
     if isinstance(std, Tensor):
         return normal_of_std(mean, std, generator=generator, out=out)
     if size is None:
-        given = ", ".join(type(value).__name__ for value in (mean, std))
-        raise TypeError(f"normal() received an invalid combination of arguments - got ({given}), but expected one of:\n{_NORMAL_SIGNATURES}")
+        raise _wrong_normal(mean, std)
     kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
-    array = kernels.normal_(stream_of(generator), numpy.empty(checked_shape(size, "normal"), kind.numpy), mean, std)
+    shape, stream = checked_shape(size, "normal"), stream_of(generator)
+    if out is None:
+        array = kernels.normal_(stream, numpy.empty(shape, kind.numpy), mean, std)
+    else:
+        array = drawn_into(out, shape, kernels.normal_, stream, mean, std)
     return finished("normal", array, out, requires_grad, device, pin_memory, layout)
+
+
+def _wrong_normal(*arguments, **names):
+    shown = [type(value).__name__ for value in arguments] + [f"{name}={type(value).__name__}" for name, value in names.items()]
+    return TypeError(
+        f"normal() received an invalid combination of arguments - got ({', '.join(shown)}), but expected one of:\n{_NORMAL_SIGNATURES}"
+    )
 
 
 @operator(namespace=None, method=(), node="BernoulliBackward0")
@@ -232,11 +255,21 @@ class bernoulli_of_one:
 
 
 @public(name="bernoulli", method=True)
-def bernoulli_function(input, p=None, *, generator=None, out=None):
+def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
     """1 with the probability that the element of `input` gives (or with probability `p` each), otherwise 0."""
+    input = x if input is None else input
+    if out is not None:
+        if input.requires_grad and is_grad_enabled():
+            raise RuntimeError(
+                "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                "requires grad."
+            )
+        chance = input._array if p is None else p
+        array = drawn_into(out, input._array.shape, kernels.bernoulli_, stream_of(generator), chance)
+        return finished("bernoulli", array, out)
     if p is None:
-        return bernoulli_of_each(input, generator=generator, out=out)
-    return bernoulli_of_one(input, p, generator=generator, out=out)
+        return bernoulli_of_each(input, generator=generator)
+    return bernoulli_of_one(input, p, generator=generator)
 
 
 @operator(namespace="torch", method=True)
@@ -249,17 +282,28 @@ class poisson:
     grad_self = _zero
 
 
-def _check_multinomial(input, num_samples, replacement=False, generator=None):
-    if not isinstance(num_samples, int):
-        raise TypeError(f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}")
-
-
-@operator(check=_check_multinomial)
-class multinomial:
-    """Indices drawn with the probabilities (not necessarily of sum 1) in each row of `input`."""
+@operator(namespace=None, method=(), name="multinomial")
+class indices_of_chances:
+    """Indices drawn with the probabilities in each row of `self`."""
 
     def forward(self: Array, num_samples, replacement=False, *, generator=None):
         return kernels.multinomial(stream_of(generator), self, num_samples, replacement)
+
+
+@public(method=True)
+def multinomial(input=None, num_samples=None, replacement=False, *, generator=None, out=None, x=None):
+    """Indices drawn with the probabilities (not necessarily of sum 1) in each row of `input`.
+
+    >>> import adjoint as torch
+    >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    input = x if input is None else input
+    if isinstance(num_samples, bool) or not hasattr(num_samples, "__index__"):
+        raise TypeError(f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}")
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_type}")
+    return indices_of_chances(input, int(num_samples), replacement, generator=generator, out=out)
 
 
 # --- in place -------------------------------------------------------------------------------------------------

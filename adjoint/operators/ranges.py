@@ -105,7 +105,13 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
                 f"{function} only supports 0-dimensional start and end tensors, but got {name} with {value._array.ndim} dimension(s)."
             )
     if not isinstance(steps, (int, numpy.integer)):
-        raise TypeError(f"{function}(): argument 'steps' (position 3) must be int, not {type(steps).__name__}")
+        given = ", ".join(type(value).__name__ for value in (start, end, steps) if value is not None)
+        base = ", float base = 10.0" if function == "logspace" else ""
+        signatures = "".join(
+            f" * ({first} start, {last} end, int steps{base}, *, Tensor out = None, {_OPTIONS}"
+            for last, first in itertools.product(("Tensor", "Number"), repeat=2)
+        )
+        raise TypeError(f"{function}() received an invalid combination of arguments - got ({given}), but expected one of:\n{signatures}")
     start, end = _number(start, function, "start", 1), _number(end, function, "end", 2)
     kind = result_dtype(function, dtype, out)
     if isinstance(start, complex) or isinstance(end, complex):
@@ -120,7 +126,7 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
 
 
 @public()
-def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+def linspace(start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """`steps` numbers at equal distances from `start` to `end`, both included.
 
     >>> import adjoint as torch
@@ -133,7 +139,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
 
 @public()
 def logspace(
-    start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+    start, end, steps=None, base=10.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
     """`base` to the powers `linspace(start, end, steps)`."""
     start, end, steps, kind = _spaced_arguments("logspace", start, end, steps, dtype, out)
@@ -291,17 +297,28 @@ def cartesian_prod(*tensors_):
 
 
 @public()
-def combinations(input, r=2, with_replacement=False):
-    """All ways to choose `r` elements of a one-dimensional tensor, in their order, as rows."""
+def combinations(input=None, r=2, with_replacement=False, *, x=None):
+    """All ways to choose `r` elements of a one-dimensional tensor, in their order, as rows.
+
+    >>> import adjoint as torch
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    input = x if input is None else input
     if input._array.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._array.shape)}")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return leaf(numpy.empty(0, input._array.dtype))
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    chosen = numpy.array(list(choose(range(input._array.size), r)), numpy.int64).reshape(-1, r)
-    return tensors.stack([input[leaf(numpy.ascontiguousarray(column))] for column in chosen.T], 1)
+    grids = meshgrid(*[input] * r, indexing="ij")
+    positions = numpy.ogrid[(slice(input._array.size),) * r]
+    mask = numpy.ones((input._array.size,) * r, numpy.bool_)
+    for first, second in itertools.pairwise(positions):
+        mask &= first <= second if with_replacement else first < second
+    return tensors.stack([grid.masked_select(leaf(mask)) for grid in grids], 1)
 
 
 # --- complex numbers ------------------------------------------------------------------------------------------
