@@ -1,9 +1,9 @@
 """Convolutions over any number of spatial dimensions, by gathering patches and one matrix product per batch tile.
 
 Arrays are (batch, channels, spatial...), weights (out channels, channels / groups, kernel...). Patches are gathered in
-the layout whose contiguous runs are longer: channels first, runs along the last spatial dimension; or channels last, runs
-over channels and the last kernel dimension. The product writes the result where it belongs in either case. Batches are
-worked through in tiles, whose patches go to memory that is used again.
+the layout whose contiguous runs are longer: channels first, with runs along the last spatial dimension; or channels
+last, with runs over channels and the last kernel dimension. Batches are worked through in tiles, whose patches go to
+memory that is used again.
 
 Shapes and types are taken to fit.
 """
@@ -96,11 +96,12 @@ def _forward(
     for start in range(0, batch, tile):
         part = x[start : start + tile]
         out = flat[start : start + tile]
+        if last:
+            patches = _patches_last(part, kernel, sizes, stride, padding, dilation)
+            _multiply_last(patches.reshape(len(part) * flat.shape[2], -1), matrix, bias, out)
+            continue
         if pointwise:
             patches = part.reshape(len(part), channels, -1)
-        elif last:
-            patches = _patches_last(part, kernel, sizes, stride, padding, dilation)
-            patches = patches.reshape(len(part), flat.shape[2], -1).transpose(0, 2, 1)
         else:
             patches = _patches_first(part, kernel, sizes, stride, padding, dilation)
             patches = patches.reshape(len(part), -1, flat.shape[2])
@@ -111,6 +112,19 @@ def _forward(
             numpy.matmul(matrix, patches, out=out)
         if column is not None:
             out += column
+
+
+def _multiply_last(patches: ndarray, matrix: ndarray, bias: ndarray | None, out: ndarray) -> None:
+    """One product for all places of all samples; its channels come last, so adding the bias turns it around."""
+    product = _scratch("product", (len(patches), len(matrix)), out.dtype)
+    numpy.matmul(patches, matrix.T, out=product)
+    batch, out_channels, places = out.shape
+    turned = product.reshape(batch, places, out_channels).transpose(0, 2, 1)
+    if bias is None:
+        parallel_rows(lambda i, j: numpy.copyto(out[i:j], turned[i:j]), batch, out.strides[0])
+    else:
+        column = bias.reshape(-1, 1)
+        parallel_rows(lambda i, j: numpy.add(turned[i:j], column, out=out[i:j]), batch, out.strides[0])
 
 
 def _channels_last(channels: int, kernel: Sizes, sizes: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> bool:
@@ -191,28 +205,42 @@ def _copy(view: ndarray) -> ndarray:
 
 def _depthwise(x: ndarray, weight: ndarray, result: ndarray, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
     """One kernel per channel: the shifted input times each kernel element, summed."""
-    factors = weight.reshape(weight.shape[0], *weight.shape[2:])
-    sizes = result.shape[2:]
-    row_bytes = 2 * result.itemsize * math.prod(result.shape[1:])
+    kernel, sizes = weight.shape[2:], result.shape[2:]
+    factors = weight.reshape(len(weight), -1)
 
     def accumulate(start: int, stop: int) -> None:
         padded = _padded(x[start:stop], padding, last=False)
         out = result[start:stop]
         product = numpy.empty_like(out)
-        for number, offset in enumerate(itertools.product(*map(range, weight.shape[2:]))):
-            factor = factors[(slice(None), *offset)].reshape(-1, *(1,) * len(sizes))
+        for number, offset in enumerate(itertools.product(*map(range, kernel))):
+            factor = factors[:, number].reshape(-1, *(1,) * len(kernel))
             shifted = padded[(..., *_window(offset, sizes, stride, dilation))]
-            if number == 0:
-                numpy.multiply(shifted, factor, out=out)
-            else:
-                numpy.multiply(shifted, factor, out=product)
+            numpy.multiply(shifted, factor, out=product if number else out)
+            if number:
                 numpy.add(out, product, out=out)
 
-    parallel_rows(accumulate, len(x), row_bytes)
+    parallel_rows(accumulate, len(x), 4 * result.itemsize * math.prod(result.shape[1:]))
+
+
+def _depthwise_weight_grad(
+    grad: ndarray, x: ndarray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
+) -> ndarray:
+    """The sum, over samples and places, of the gradient times the shifted input."""
+    kernel, sizes = weight_shape[2:], grad.shape[2:]
+    result = numpy.zeros((weight_shape[0], math.prod(kernel)), grad.dtype)
+    axes = "abc"[: len(kernel)]
+    tile = _tile_batch(len(x), 4 * grad.itemsize * math.prod(grad.shape[1:]))
+    for start in range(0, len(x), tile):
+        padded = _padded(x[start : start + tile], padding, last=False)
+        part = grad[start : start + tile]
+        for number, offset in enumerate(itertools.product(*map(range, kernel))):
+            shifted = padded[(..., *_window(offset, sizes, stride, dilation))]
+            result[:, number] += numpy.einsum(f"ny{axes},ny{axes}->y", part, shifted)
+    return result.reshape(weight_shape)
 
 
 def _window(offset: Sizes, sizes: Sizes, stride: Sizes, dilation: Sizes) -> tuple[slice, ...]:
-    """Where, in the padded input, one kernel element meets each output position."""
+    """Where, in the padded input, one kernel element meets each output place."""
     return tuple(
         slice(o * d, o * d + (size - 1) * s + 1, s)
         for o, size, s, d in zip(offset, sizes, stride, dilation, strict=True)
@@ -315,22 +343,31 @@ def conv_weight_grad(
         return numpy.zeros(weight_shape, grad.dtype)
     batch, channels = x.shape[:2]
     out_channels, places = grad.shape[1], math.prod(sizes)
+    if groups == channels > 1 and groups == out_channels:
+        return _depthwise_weight_grad(wide, x, weight_shape, stride, padding, dilation).astype(grad.dtype, copy=False)
     last = _channels_last(channels, kernel, sizes, stride, dilation, groups)
-    # One long product per tile: (out, batch x places) times (batch x places, patch).
+    # Where samples are small, one long product per tile: (out, batch x places) times (batch x places, patch).
+    merged = places < 512
     total: Any = 0
     tile = _tile_batch(batch, channels * math.prod(kernel) * places * x.itemsize)
     for start in range(0, batch, tile):
         part = wide[start : start + tile]
         count = len(part)
-        left = part.reshape(count, groups, -1, places).transpose(1, 2, 0, 3).reshape(groups, -1, count * places)
+        left = part.reshape(count, groups, -1, places)
+        if merged:
+            left = left.transpose(1, 2, 0, 3).reshape(groups, -1, count * places)
         if last:
             patches = _patches_last(x[start : start + tile], kernel, sizes, stride, padding, dilation)
-            right = patches.reshape(1, count * places, -1)
-        else:
+            right = patches.reshape(*(1, count * places) if merged else (count, 1, places), -1)
+        elif merged:
             padded = _padded(x[start : start + tile], padding, last=False).swapaxes(0, 1)
             patches = _channel_patches(padded, kernel, sizes, stride, dilation)
             right = patches.reshape(groups, -1, count * places).transpose(0, 2, 1)
-        total = numpy.matmul(left, right) + total if start else numpy.matmul(left, right)
+        else:
+            patches = _patches_first(x[start : start + tile], kernel, sizes, stride, padding, dilation)
+            right = patches.reshape(count, groups, -1, places).transpose(0, 1, 3, 2)
+        product = numpy.matmul(left, right)
+        total = total + (product if merged else numpy.add.reduce(product, 0))
     if last:
         turned = total.reshape(out_channels, *kernel, channels)
         result = numpy.ascontiguousarray(numpy.moveaxis(turned, -1, 1))
