@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ..kernels.floating import quiet, restore
-from ..tape.views import edge_of
+from ..tape.edges import edge_of
 from ..tensor import Tensor, wrap
 from .engine import Capture, run
 from .graph import GradientEdge

@@ -13,14 +13,15 @@ from ..tape.node import Node
 from ..tensor import Tensor, as_array
 
 
-def conform(grad: Any, shape: Any, dtype: Any, source: Node | None) -> Any:
+def conform(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:
     """`grad` summed over broadcast dimensions and cast to what its receiver has."""
     recorded = isinstance(grad, Tensor)
     if tuple(grad.shape) != shape:
         if not can_expand(shape, tuple(grad.shape)):
             name = source.name() if source is not None else "backward"
+            index = next((i for i, each in enumerate(source.edges if source else ()) if each is edge), 0)
             raise RuntimeError(
-                f"Function {name} returned an invalid gradient at index {_index_of(source, shape)} - got "
+                f"Function {name} returned an invalid gradient at index {index} - got "
                 f"{list(grad.shape)} but expected shape compatible with {list(shape)}"
             )
         grad = tensor_operators.sum_to_size(grad, shape) if recorded else sum_to_shape(as_array(grad), shape)
@@ -35,20 +36,11 @@ def conform(grad: Any, shape: Any, dtype: Any, source: Node | None) -> Any:
     return grad
 
 
-def _index_of(node: Node | None, shape: Any) -> int:
-    for index, edge in enumerate(node.edges if node is not None else ()):
-        if edge is not None:
-            expected = edge[0].shape if type(edge) is tuple else edge._array.shape
-            if expected == shape:
-                return index
-    return 0
-
-
 def as_taken(grad: Any, edge: Any, source: Node) -> Any:
     """`grad` as the receiver at `edge` takes it."""
     if type(edge) is not tuple:
-        return conform(grad, edge._array.shape, edge._array.dtype, source)
+        return conform(grad, edge._array.shape, edge._array.dtype, source, edge)
     node, number = edge
     several = type(node.shape) is list
     shape, dtype = (node.shape[number], node.dtype[number]) if several else (node.shape, node.dtype)
-    return conform(grad, shape, dtype, source)
+    return conform(grad, shape, dtype, source, edge)

@@ -84,13 +84,13 @@ def run(roots: list[Any], grads: list[Any], keep: bool, create_graph: bool, capt
                     if type(target.shape) is list:
                         deliver(edge, result, buffers, node)
                         continue
-                    result = conform(result, target.shape, target.dtype, node)
+                    result = conform(result, target.shape, target.dtype, node, edge)
                 buffers[target] = buffers[target] + result if target in buffers else result
                 continue
             if result is not None:
                 array = edge._array
                 if result.shape != array.shape or result.dtype is not array.dtype:
-                    result = conform(result, array.shape, array.dtype, node)
+                    result = conform(result, array.shape, array.dtype, node, edge)
                 buffers[edge] = buffers[edge] + result if edge in buffers else result
             left = uses[edge] = uses[edge] - 1
             if not left and edge in buffers:
@@ -169,18 +169,18 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
     """Add `grad` to what has arrived at `edge`, any kind of edge."""
     if type(edge) is not tuple:
         array = edge._array
-        grad = conform(grad, array.shape, array.dtype, source)
+        grad = conform(grad, array.shape, array.dtype, source, edge)
         buffers[edge] = grad if edge not in buffers else buffers[edge] + grad
         return
     node, number = edge
     if type(node.shape) is list:
-        grad = conform(grad, node.shape[number], node.dtype[number], source)
+        grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
         held = buffers.get(node)
         if held is None:
             held = buffers[node] = [None] * len(node.shape)
         held[number] = grad if held[number] is None else held[number] + grad
     else:
-        grad = conform(grad, node.shape, node.dtype, source)
+        grad = conform(grad, node.shape, node.dtype, source, edge)
         buffers[node] = grad if node not in buffers else buffers[node] + grad
 
 

@@ -16,8 +16,8 @@ import numpy
 from ..tape import modes, views
 from ..tape.node import Node, start
 from ..tape.saved import Packed, bump, detached, pack, released, shared_counter, stale_error
-from ..tape.views import edge_of
-from ..tensor import Tensor, as_array, can_require_grad, make_subclass, wrap
+from ..tape.edges import edge_of
+from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
 from .hooks import recording_mode
 
 
@@ -33,7 +33,8 @@ class SavedVariable:
         self.tensor: Any = tensor if output_nr is None else detached(tensor, self.counter)
         hooks = modes.STATE.saved_tensor_hooks
         if hooks:
-            self.tensor = pack(self.tensor, hooks[-1])
+            edge = None if output_nr is not None else edge_of(tensor)
+            self.tensor = pack(tensor, hooks[-1], edge, LEAF if isinstance(edge, Tensor) else edge)
 
     def unpack(self, node: Node) -> Tensor:
         """The tensor as backward sees it."""
@@ -59,7 +60,8 @@ class SavedVariable:
         if type(self.tensor) is Packed:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
                                "one pair of hooks is allowed at a time.")
-        self.tensor = pack(self.tensor, (pack_hook, unpack_hook))
+        edge = None if self.output_nr is not None else edge_of(self.tensor)
+        self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
 
 
 class FunctionCtx:
@@ -127,33 +129,40 @@ class FunctionNode(FunctionCtx, Node):
     def _call(self, grads: list[Any], keep: bool) -> tuple[Any, ...]:
         if self.materialize_grads:
             described = zip(grads, self.shape, self.dtype, strict=True)
-            grads = [wrap(numpy.zeros(shape, kind)) if grad is None else grad for grad, shape, kind in described]
+            grads = [
+                wrap(numpy.zeros(shape, kind)) if grad is None and shape is not None else grad for grad, shape, kind in described
+            ]
         results = self._forward_cls.backward(self, *grads)
         if not keep:
             self._saved = None if self._saved else ()
         return self._checked(results if isinstance(results, tuple) else (results,))
 
     def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        name, expected = self.name(), len(self.edges)
+        """The gradients of the tensors among the arguments, one for each edge."""
+        name, expected = self.name(), len(self._tensor_inputs)
         if len(results) > expected and all(result is None for result in results[expected:]):
             results = results[:expected]
         if len(results) != expected:
             raise RuntimeError(
                 f"function {name} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
             )
+        taken = []
         for index, (result, is_tensor) in enumerate(zip(results, self._tensor_inputs, strict=True)):
-            if result is None:
-                continue
-            if not is_tensor:
+            if is_tensor:
+                if result is not None and not isinstance(result, Tensor):
+                    raise TypeError(f"expected Variable or None (got {type(result).__name__})")
+                taken.append(result)
+            elif result is not None:
                 raise RuntimeError(
-                    f"function {name} returned a gradient different from None at position {index + 1}, but the corresponding "
+                    f"function {name} returned a gradient different than None at position {index + 1}, but the corresponding "
                     "forward input was not a Variable"
                 )
-            if not isinstance(result, Tensor):
-                raise TypeError(f"expected Variable or None (got {type(result).__name__})")
-        return results
+        return tuple(taken)
 
     _tensor_inputs: tuple[bool, ...] = ()
+
+
+BackwardCFunction = FunctionNode
 
 
 class Function:
@@ -215,8 +224,8 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Run `forward` and record the node."""
         node: Any = object.__new__(cls._node_class)
-        edges = tuple(edge_of(arg) if isinstance(arg, Tensor) else None for arg in args)
-        node.needs_input_grad = tuple([edge is not None for edge in edges])
+        places = [edge_of(arg) if isinstance(arg, Tensor) else None for arg in args]
+        node.needs_input_grad = tuple([edge is not None for edge in places])
         with recording_mode(False):
             if cls.setup_context is Function.setup_context:
                 output = cls.forward(node, *args)
@@ -225,10 +234,10 @@ class Function:
                 cls.setup_context(node, args, output)
         recording = any(node.needs_input_grad) and modes.is_grad_enabled()
         node._tensor_inputs = tuple([isinstance(arg, Tensor) for arg in args])
-        start(node, edges, 1)
+        start(node, tuple([edge for edge, taken in zip(places, node._tensor_inputs, strict=True) if taken]), 1)
+        if isinstance(output, list):
+            return output  # only tuples are taken apart
         several = isinstance(output, tuple)
-        if not several and not isinstance(output, Tensor) and isinstance(output, list):
-            raise TypeError(f"{cls.__name__}.forward: expected to return a Tensor or tuple of Tensors, got list")
         outputs = list(output) if several else [output]
         outputs = tie_outputs(cls, node, args, outputs, recording)
         if recording:
@@ -254,12 +263,12 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
     tied = []
     for number, output in enumerate(outputs):
         if not isinstance(output, Tensor):
-            node.shape.append(())
-            node.dtype.append(numpy.dtype(numpy.float32))
+            node.shape.append(None)
+            node.dtype.append(None)
             tied.append(output)
             continue
         if id(output) in dirty:
-            views.check_inplace(output, node.name())
+            check_dirty(output)
             bump(output, node.name(), 2)
         elif id(output) in inputs:
             output = viewed(output)
@@ -282,6 +291,14 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             output._edge = None
         tied.append(output)
     return tied
+
+
+def check_dirty(tensor: Tensor) -> None:
+    """Raise if autograd does not allow `tensor` to have been changed in place."""
+    try:
+        views.check_inplace(tensor, "Function")
+    except RuntimeError as error:
+        raise RuntimeError(str(error).replace("is being used in", "has been used in")) from None
 
 
 def viewed(tensor: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..tape import modes
 from ..tape.node import Node, accumulator_of
 from ..tape.saved import bump
-from ..tape.views import edge_of
+from ..tape.edges import edge_of
 from ..tensor import Tensor
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..tape.hooks import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tape.views import edge_of
+from ..tape.edges import edge_of
 from ..tensor import Tensor
 from . import backward as backward_module
 

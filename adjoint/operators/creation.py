@@ -13,7 +13,7 @@ from ..kernels import copying, storage
 from ..kernels import creation as kernels
 from ..kernels.scalar import scalar_array
 from ..tape import modes
-from ..tape.saved import bump
+from ..tape.saved import bump, mark_inference
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from .build import public
 from .conversion import check_device, checked_dtype
@@ -45,7 +45,7 @@ def leaf(
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         tensor._edge = LEAF
     if modes.GATE.special and modes.STATE.inference:
-        tensor._own_extra().inference = True
+        mark_inference(tensor)
     return tensor
 
 
@@ -368,8 +368,8 @@ def _fill_number(value, function, position):
     return value
 
 
-def _filled_with(array, value, kind):
-    array[...] = scalar_array(value, kind)
+def _filled_with(array, value):
+    copying.fill_(array, value)
     return array
 
 
@@ -387,7 +387,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
         kind = fill_value.dtype
     number = _fill_number(fill_value, "full", 2)
     kind = kind or dtypes.scalar_dtype(number)
-    array = _filled_with(numpy.empty(shape, kind.numpy), number, kind)
+    array = _filled_with(numpy.empty(shape, kind.numpy), number)
     return finished("full", array, out, requires_grad, device, pin_memory, layout)
 
 
@@ -440,7 +440,7 @@ def full_like(
 ):
     """A tensor of the shape and dtype of `input` of which every element is `fill_value`."""
     array = empty_array_like(input, "full_like", dtype, memory_format)
-    _filled_with(array, _fill_number(fill_value, "full_like", 2), dtypes.from_numpy(array.dtype))
+    _filled_with(array, _fill_number(fill_value, "full_like", 2))
     return leaf(array, requires_grad, device, pin_memory, layout)
 
 
@@ -466,7 +466,7 @@ def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=
     """A tensor of the given size and this tensor's dtype of which every element is `fill_value`."""
     kind = checked_dtype(dtype, "new_full") or input.dtype
     array = numpy.empty(checked_shape(size, "new_full"), kind.numpy)
-    return leaf(_filled_with(array, _fill_number(fill_value, "new_full", 2), kind), requires_grad, device, pin_memory, layout)
+    return leaf(_filled_with(array, _fill_number(fill_value, "new_full", 2)), requires_grad, device, pin_memory, layout)
 
 
 @public(namespace=None, method=True)

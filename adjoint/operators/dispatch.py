@@ -17,9 +17,9 @@ from ..dtypes import Rank, promote
 from ..kernels.broadcast import broadcast_shapes
 from ..tape import modes, views
 from ..tape.node import Node, start
-from ..tape.saved import bump, pack, save_input, save_result, shared_counter
+from ..tape.saved import bump, mark_inference, pack, save_input, save_result, shared_counter
 from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
-from ..tape.views import edge_of
+from ..tape.edges import edge_of
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
@@ -44,7 +44,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
     elif modes.STATE.inference:
         for output in outputs:
-            output._own_extra().inference = True
+            mark_inference(output)
     if recording:
         record(op, args, tensors, arrays, edges, outputs, several)
     if not several:
@@ -257,11 +257,12 @@ def store(result: Any, target: Tensor) -> None:
 
 def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | None) -> None:
     """Tie `view`, on the memory of `source`, to the base of `source`."""
+    if source._extra is not None and source._extra.inference:
+        mark_inference(view)  # which no history concerns, neither its own nor that of a base
+        return
     view._base = source if source._base is None else source._base
     view._counter = shared_counter(source)
     view._view_version = view._counter[0]
-    if source._extra is not None and source._extra.inference:
-        view._own_extra().inference = True
     if modes.STATE.inference:
         creation = views.INFERENCE
     elif not modes.is_grad_enabled():

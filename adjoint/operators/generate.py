@@ -80,6 +80,8 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if op.sequence is None and not op.several:
         lines += scalar_lines(op)
         conditions = ["not GATE.special"]
+        if op.view:
+            conditions.append("(input._extra is None or not input._extra.inference)" if op.tensors[0] == "self" else "True")
         if variant == "function":
             conditions += ["out is None"] if op.out else []
             conditions += [f"{name} is MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]

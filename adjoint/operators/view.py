@@ -10,7 +10,7 @@ from .. import dtypes
 from ..kernels import view as kernels
 from ..tape import views
 from ..tape.node import Node, start
-from ..tape.saved import detached, shared_counter
+from ..tape.saved import detached, mark_inference, shared_counter
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public
 from .declaration import OPERATORS
@@ -645,7 +645,7 @@ def detach(input):
     """
     result = detached(input, shared_counter(input))
     if input._extra is not None and input._extra.inference:
-        result._own_extra().inference = True
+        mark_inference(result)
     return result
 
 
@@ -707,14 +707,24 @@ class as_strided_gather:
 
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
     """The node that makes `view` out of its base's present value."""
-    op = OPERATORS["as_strided"]
-    node: Any = object.__new__(op.node_class)
-    start(node, (base_edge,), 3)
+    source = base._array
+    if source.dtype.kind == "c" and view._array.dtype.kind != "c":
+        source = kernels.view_as_real(source)
+        base_edge = (_node("view_as_real", source, base_edge), 0)
+    node = _node("as_strided", view._array, base_edge)
     geometry = views.Geometry(view._array)
-    node.shape, node.dtype = view._array.shape, view._array.dtype
-    node.saved_self_geometry = views.Geometry(base._array)
+    node.saved_self_geometry = views.Geometry(source)
     node.saved_size, node.saved_stride, node.saved_storage_offset = geometry.shape, geometry.steps, geometry.offset
+    return node  # type: ignore[no-any-return]
+
+
+def _node(name: str, result: Any, edge: Any) -> Any:
+    """A node of operator `name` whose output is like the array `result`."""
+    node: Any = object.__new__(OPERATORS[name].node_class)
+    start(node, (edge,), 4)
+    node.shape, node.dtype = result.shape, result.dtype
     return node
 
 
 views.make_as_strided_node = make_as_strided_node
+views.real_view = view_as_real

@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..tensor import Tensor, ndarray, wrap
+from ..tensor import LEAF, Tensor, ndarray, wrap
 from . import modes, origin
+from .edges import edge_of
 from .node import Node
 
 FREED_MESSAGE = (
@@ -47,49 +48,60 @@ RELEASED = _Released()
 class Packed:
     """A saved tensor that went through a pack hook: `unpack_hook(packed)` gives it back."""
 
-    __slots__ = ("_counter", "packed", "unpack_hook")
+    __slots__ = ("_counter", "edge", "packed", "unpack_hook")
 
-    def __init__(self, packed: Any, unpack_hook: Callable[[Any], Any]) -> None:
+    def __init__(self, packed: Any, unpack_hook: Callable[[Any], Any], edge: Any) -> None:
         self.packed = packed
         self.unpack_hook = unpack_hook
+        self.edge = edge
         self._counter = None
 
     def tensor(self) -> Tensor:
-        """What the unpack hook makes of it."""
+        """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
         tensor = self.unpack_hook(self.packed)
         if not isinstance(tensor, Tensor):
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                             f"{type(tensor).__name__}")
-        return tensor
+        result = wrap(tensor._array)
+        result._edge = self.edge
+        return result
 
     @property
     def _array(self) -> Any:
         return self.tensor()._array
 
 
-def pack(tensor: Tensor, hooks: Any) -> Packed:
-    """Run the pack hook of `hooks`, a pair (pack, unpack), on `tensor`."""
+def pack(tensor: Tensor, hooks: Any, edge: Any, shown_edge: Any) -> Packed:
+    """Run the pack hook of `hooks`, a pair (pack, unpack), on a new tensor on the memory of `tensor`.
+
+    `edge` is the place in the graph that what is unpacked will have, `shown_edge` that of what the pack hook sees.
+    """
     if isinstance(hooks, str):
         raise RuntimeError(hooks)
-    version = tensor._version
+    shown = detached(tensor, shared_counter(tensor))
+    shown._edge = shown_edge
+    version = shown._version
     with modes_without_hooks():
-        packed = hooks[0](tensor)
-    if tensor._version != version:
+        packed = hooks[0](shown)
+    if shown._version != version:
         raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
-                           "hook can not be modified by in-place operations as this can lead to unexpected side-effects. "
+                           "hook cannot be modified by in-place operations as this can lead to unexpected side-effects. "
                            "Please open an issue if you need to perform in-place operations on the input to a pack hook.")
-    return Packed(packed, hooks[1])
+    return Packed(packed, hooks[1], edge)
 
 
 class modes_without_hooks:
-    """No saved-tensor hooks while a hook runs, or it would call itself."""
+    """No saved-tensor hooks, and nothing recorded, while a pack hook runs."""
 
     def __enter__(self) -> None:
         self.previous = modes.STATE.saved_tensor_hooks
+        self.grad_enabled = modes.STATE.grad_enabled
         modes.STATE.saved_tensor_hooks = ()
+        modes.set_grad(False)
 
     def __exit__(self, *exception: object) -> None:
         modes.STATE.saved_tensor_hooks = self.previous
+        modes.set_grad(self.grad_enabled)
 
 
 def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
@@ -98,9 +110,14 @@ def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
         setattr(node, f"saved_{item}", None)
         setattr(node, f"version_{item}", 0)
         return
+    version = 0 if tensor._counter is None else tensor._counter[0]
     hooks = modes.STATE.saved_tensor_hooks
-    setattr(node, f"saved_{item}", pack(tensor, hooks[-1]) if hooks else tensor)
-    setattr(node, f"version_{item}", 0 if tensor._counter is None else tensor._counter[0])
+    if hooks:
+        edge = edge_of(tensor)
+        setattr(node, f"saved_{item}", pack(tensor, hooks[-1], edge, LEAF if isinstance(edge, Tensor) else edge))
+    else:
+        setattr(node, f"saved_{item}", tensor)
+    setattr(node, f"version_{item}", version)
 
 
 def save_result(node: Node, item: str, result: Tensor) -> None:
@@ -110,9 +127,30 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
     setattr(node, f"version_{item}", counter[0])
     hooks = modes.STATE.saved_tensor_hooks
     if hooks:
-        setattr(node, f"saved_{item}", pack(detached(result, counter), hooks[-1]))
+        outputs = node.operator.outputs  # type: ignore[attr-defined]
+        number = outputs.index(item) if outputs else 0
+        setattr(node, f"saved_{item}", pack(result, hooks[-1], None, (node, number)))
     else:
         setattr(node, f"saved_{item}", result._array)
+
+
+class _NoVersions:
+    """The version counter of inference tensors: asking it for a version, as saving does, is an error."""
+
+    def __getitem__(self, index: Any) -> Any:
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+            "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd."
+        )
+
+
+_NO_VERSIONS: Any = _NoVersions()
+
+
+def mark_inference(tensor: Tensor) -> None:
+    """Make `tensor` one that was made in inference mode: it has no versions and can never be saved."""
+    tensor._own_extra().inference = True
+    tensor._counter = _NO_VERSIONS
 
 
 def detached(tensor: Tensor, counter: list[Any]) -> Tensor:
@@ -136,6 +174,8 @@ def shared_counter(tensor: Tensor) -> list[Any]:
 def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
     """Note an in-place change of `tensor` by operation `name`, and the user's line that made it."""
     counter = shared_counter(tensor)
+    if counter is _NO_VERSIONS:
+        return
     frame = origin.user_frame(depth + 1)
     counter[1:] = (frame.f_code, frame.f_lasti, name)
     counter[0] += 1
@@ -240,15 +280,25 @@ class SavedTensor:
         """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
-            raise released(self._node)
+            raise RuntimeError(FREED_MESSAGE.replace(
+                "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+                "already been freed).", "Calling register_hooks on a saved tensor after it has been freed."))
         if type(saved) is Packed:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
                                "one pair of hooks is allowed at a time.")
         if saved is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        for hook in (pack_hook, unpack_hook):
+            if not callable(hook):
+                raise TypeError("register_hooks(): incompatible function arguments. The following argument types are "
+                                "supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
+                                "arg1: collections.abc.Callable) -> None")
+        edge = None
         if type(saved) is ndarray:
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
-        setattr(self._node, f"saved_{self._item}", pack(saved, (pack_hook, unpack_hook)))
+        else:
+            edge = edge_of(saved)
+        setattr(self._node, f"saved_{self._item}", pack(saved, (pack_hook, unpack_hook), edge, None))
 
 
 def read_saved(node: Node, attribute: str) -> Any:

@@ -16,6 +16,7 @@ from .. import tensor as tensor_module
 from ..kernels import storage
 from ..tensor import LEAF, Tensor, current_edge
 from . import modes
+from .edges import edge_of
 from .node import Node, own_hooks, start
 
 NO_GRAD = "no_grad"
@@ -26,11 +27,8 @@ CUSTOM = "custom"
 make_as_strided_node: Any = None
 """Set by `adjoint.operators.view`: makes the node of `as_strided(base, ...)` for a view's geometry."""
 
-
-def edge_of(tensor: Tensor) -> Any:
-    """Where a gradient of `tensor` goes: None, `(node, output_nr)`, or `tensor` itself if it is a leaf."""
-    edge = tensor._edge if tensor._base is None else current_edge(tensor)
-    return tensor if edge is LEAF else edge
+real_view: Any = None
+"""Set by `adjoint.operators.view`: `view_as_real`."""
 
 
 def regenerate(view: Tensor) -> None:
@@ -39,14 +37,50 @@ def regenerate(view: Tensor) -> None:
     version = view._counter[0]  # type: ignore[index]
     base_edge = edge_of(base)  # type: ignore[arg-type]
     if base_edge is not None:
-        if view._creation is not None and view._edge is None:
-            return
+        check_regeneration(view)
         node = make_as_strided_node(base, view, base_edge)
         view._edge = (node, 0)
     view._view_version = version
 
 
 tensor_module.regenerate = regenerate
+
+
+def check_regeneration(view: Tensor) -> None:
+    """Raise if the base of `view` has been changed in place, and how the view was made hides what that means for it."""
+    if view._creation in (None, CUSTOM) or type(view._edge) is not tuple and view._edge is not LEAF:
+        return
+    base = view._base
+    if base._edge is LEAF or not modes.is_grad_enabled():  # type: ignore[union-attr]
+        return
+    if view._creation == MULTI_OUTPUT:
+        raise RuntimeError(
+            f"{_made_by(view)} is a view and its base or another view of its base has been modified inplace. {_MULTI_OUTPUT}"
+        )
+    mode = "inference mode" if view._creation == INFERENCE else "no_grad mode"
+    raise RuntimeError(
+        f"A view was created in {mode} and its base or another view of its base has been modified inplace with grad mode "
+        f"enabled. {_ambiguous(view)}"
+    )
+
+
+_MULTI_OUTPUT = (
+    "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
+    "modified inplace. You should replace the inplace operation by an out-of-place one."
+)
+
+
+def _made_by(view: Tensor) -> str:
+    edge = view._edge
+    return f"Output {edge[1]} of {edge[0].operation()}" if type(edge) is tuple else "A view was created in no_grad mode and"
+
+
+def _ambiguous(view: Tensor) -> str:
+    return (
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
+        f"and the inplace either both inside the {'inference_mode' if view._creation == INFERENCE else 'no_grad'} block (if you "
+        "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+    )
 
 
 def check_inplace(tensor: Tensor, name: str) -> None:
@@ -70,27 +104,20 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
     creation = view._creation
     if creation is None or not requires_grad or not modes.is_grad_enabled():
         return
-    edge = view._edge
-    made_by = f"Output {edge[1]} of {edge[0].operation()}" if type(edge) is tuple else "A view"
     if creation == MULTI_OUTPUT:
-        raise RuntimeError(
-            f"{made_by} is a view and is being modified inplace. This view is the output of a function that returns "
-            "multiple views. Such functions do not allow the output views to be modified inplace. You should replace the "
-            "inplace operation by an out-of-place one."
-        )
+        tracked = type(view._edge) is tuple
+        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
+        raise RuntimeError(f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}")
     if creation == CUSTOM:
         raise RuntimeError(
-            f"{made_by} is a view and is being modified inplace. This view was created inside a custom Function (or "
+            f"{_made_by(view)} is a view and is being modified inplace. This view was created inside a custom Function (or "
             "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom "
             "backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You "
             "can fix this by cloning the output of the custom Function."
         )
     mode = "inference mode" if creation == INFERENCE else "no_grad mode"
     raise RuntimeError(
-        f"A view was created in {mode} and is being modified inplace with grad mode enabled. Given that this use case is "
-        "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
-        f"either both inside the {'inference_mode' if creation == INFERENCE else 'no_grad'} block (if you don't want the "
-        "inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+        f"A view was created in {mode} and is being modified inplace with grad mode enabled. {_ambiguous(view)}"
     )
 
 
@@ -108,7 +135,7 @@ class Geometry:
 class CopySlices(Node):
     """The history of a base after one of its views was changed in place by the operation of node `function`."""
 
-    __slots__ = ("base", "function", "view")
+    __slots__ = ("as_real", "base", "function", "view")
 
     def name(self) -> str:
         """PyTorch's full name."""
@@ -116,6 +143,7 @@ class CopySlices(Node):
 
     def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:
         start(self, (edge_of(base), *function.edges[1:]), depth + 1)
+        self.as_real = base._array.dtype.kind == "c" and view._array.dtype.kind != "c"
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
         self.function = function
@@ -131,26 +159,37 @@ class CopySlices(Node):
 
     def _split(self, grad: Any) -> tuple[Any, Any]:
         """A copy of `grad` laid out like the base, and the part of it under the view."""
-        span = 1 + sum((size - 1) * step for size, step in zip(self.base.shape, self.base.steps, strict=True)) if grad.size else 0
-        last = 1 + sum((size - 1) * step for size, step in zip(self.view.shape, self.view.steps, strict=True)) if 0 not in self.view.shape else 0
-        offset = self.view.offset - self.base.offset
-        flat = numpy.zeros(max(span, offset + last), dtype=numpy.asarray(grad).dtype)
+        offset, scale = self._offset()
+        flat = numpy.zeros(max(_span(self.base), -(-(offset + _span(self.view)) // scale)), numpy.asarray(grad).dtype)
         whole = storage.strided(flat, self.base.shape, self.base.steps, 0)
         whole[...] = grad
-        return whole, storage.strided(flat, self.view.shape, self.view.steps, max(offset, 0))
+        elements = flat.view(flat.real.dtype) if self.as_real else flat
+        return whole, storage.strided(elements, self.view.shape, self.view.steps, offset)
+
+    def _offset(self) -> tuple[int, int]:
+        """Where the view begins, in its elements, and how many of those one of the base's is."""
+        scale = 2 if self.as_real else 1
+        return self.view.offset - scale * self.base.offset, scale
 
     def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
         """The same with tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
         whole.copy_(grad)
-        offset = self.view.offset - self.base.offset
-        part = whole.as_strided(self.view.shape, self.view.steps, offset)
+        elements = real_view(whole) if self.as_real else whole
+        part = elements.as_strided(self.view.shape, self.view.steps, self._offset()[0])
         inner = self.function.backward_recorded(part.clone(), keep)
         if inner[0] is None:
             part.zero_()
         else:
             part.copy_(inner[0])
         return (whole, *inner[1:])
+
+
+def _span(geometry: Geometry) -> int:
+    """How many elements of memory lie between the first and the last."""
+    if 0 in geometry.shape:
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(geometry.shape, geometry.steps, strict=True))
 
 
 def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
