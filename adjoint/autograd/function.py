@@ -150,7 +150,7 @@ class FunctionNode(FunctionCtx, Node):
         for index, (result, is_tensor) in enumerate(zip(results, self._tensor_inputs, strict=True)):
             if is_tensor:
                 if result is not None and not isinstance(result, Tensor):
-                    raise TypeError(f"expected Variable or None (got {type(result).__name__})")
+                    raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
                 taken.append(result)
             elif result is not None:
                 raise RuntimeError(

@@ -10,6 +10,7 @@ import numpy
 from ..device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ..dtypes import from_numpy
 from .broadcast import broadcast_shapes
+from .floating import silent
 from .precision import HALVES
 from .scalar import scalar_array
 
@@ -125,6 +126,12 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     return result
 
 
+@silent
+def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
+    """`convert` to a dtype of adjoint."""
+    return convert(self, dtype.numpy, memory_format)
+
+
 def real_part(array: Array, dtype: Any) -> Array:
     """The real part of a complex array that is to become a real one, otherwise `array`."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
@@ -150,6 +157,9 @@ def expanded(source: Array, array: Array) -> Array:
 
 def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
     """Write `other`, broadcast and converted, over `self`."""
+    if other.dtype == self.dtype and other.shape == self.shape:
+        numpy.copyto(self, other)
+        return
     source = expanded(other, self)
     if self.dtype.itemsize == 2 and source.dtype.itemsize > 4 and self.dtype in HALVES:
         source = source.astype(numpy.float32)
@@ -186,6 +196,8 @@ def zero_(self: Array) -> None:
 
 def distinct(array: Array) -> Array:
     """One element for each place in memory that elements of `array` share, writable."""
+    if array.ndim == 0:
+        return array
     part = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
     part.flags.writeable = True
     return part

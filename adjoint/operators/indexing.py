@@ -203,6 +203,9 @@ def apply_basic(input: Tensor, parts: tuple[Any, ...]) -> tuple[Tensor, list[Any
         elif type(part) is int:
             check_integer(result, dim, part)
             result = select(result, dim, part)
+        elif part == _EVERYTHING and len(parts) > 1:
+            indices.append(None)
+            dim += 1
         elif isinstance(part, _slice_type):
             result = sliced(result, dim, part)
             indices.append(None)
@@ -224,6 +227,8 @@ def apply_basic(input: Tensor, parts: tuple[Any, ...]) -> tuple[Tensor, list[Any
             indices += [SPANNED] * (array.ndim - 1) if array.dtype == numpy.bool_ else []
     return result, [item for item in indices if item is not SPANNED]
 
+
+_EVERYTHING = numpy.s_[:]
 
 SPANNED: Any = object()
 """A dimension that the mask before it covers."""

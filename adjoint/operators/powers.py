@@ -27,8 +27,6 @@ class pow_number:
     def grad_self(grad, self, exponent, xp):
         if exponent == 0:
             return xp.zeros_like(grad)
-        if exponent == 2:
-            return grad * (self + self).conj()
         return grad * (xp.pow_number(self, exponent - 1) * exponent).conj()
 
 

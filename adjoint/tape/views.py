@@ -211,6 +211,8 @@ def rebase_history(tensor: Tensor, node: Node, depth: int, output_nr: int = 0) -
 def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:
     """Give `tensor` a new history; a `retain_grad` moves along, other hooks stay with the old node."""
     old = tensor._edge
+    if type(old) is tuple and tensor._extra is not None:
+        tensor._extra.hooks = None
     tensor._edge = edge
     if type(old) is tuple and old[0].hooks is not None:
         reference = old[0].hooks.retained.pop(old[1], None)
