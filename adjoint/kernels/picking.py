@@ -78,3 +78,9 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
 def reversed_cumsum(x: Array, dim: int) -> Array:
     """Sums of each element and all later ones along `dim`."""
     return x if x.ndim == 0 else numpy.flip(numpy.cumsum(numpy.flip(x, dim), axis=dim), dim)
+
+
+def at_indices(x: Array, indices: Array) -> Array:
+    """The elements of `x` (batch, channels, spatial...) at `indices` of its flattened spatial dimensions."""
+    rows = x.reshape(*x.shape[:2], -1)
+    return numpy.take_along_axis(rows, indices.reshape(*x.shape[:2], -1), -1).reshape(indices.shape)

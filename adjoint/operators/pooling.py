@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels import pooling as kernels
+from ..kernels import picking
+from ..kernels import window_pooling as kernels
 from .build import operator, public
 
 # ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
@@ -44,7 +45,7 @@ class max_pool_backward:
         return xp.at_indices(grad, indices)
 
 
-@operator(kernel=kernels.at_indices, namespace=None, method=False, out=False)
+@operator(kernel=picking.at_indices, namespace=None, method=False, out=False)
 class at_indices:
     """The elements at indices of the flattened spatial dimensions."""
 
