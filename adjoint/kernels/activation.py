@@ -16,6 +16,7 @@ from .floating import silent
 from .masking import choose, zero_where
 from .pointwise import fused, refuse
 from .precision import type_name
+from .special import erf
 
 Array = numpy.ndarray[Any, Any]
 
@@ -330,9 +331,7 @@ def gelu(self: Array, *, approximate: str = "none") -> Array:
     """`x * Phi(x)`, with the normal distribution function or (`approximate="tanh"`) a form with tanh near it."""
     dtype = self.dtype
     if approximate == "none":
-        from . import special
-
-        result = special.erf(self * typed(_SQRT_HALF, dtype))
+        result = erf(self * typed(_SQRT_HALF, dtype))
     else:
         result = numpy.tanh(_tanh_argument(self))
     result += ONE[dtype]
@@ -346,9 +345,7 @@ def gelu_backward(grad: Array, self: Array, *, approximate: str = "none") -> Arr
     """`grad * (Phi(x) + x * phi(x))`, or the derivative of the approximation."""
     dtype = self.dtype
     if approximate == "none":
-        from . import special
-
-        slope = special.erf(self * typed(_SQRT_HALF, dtype))
+        slope = erf(self * typed(_SQRT_HALF, dtype))
         slope += ONE[dtype]
         slope *= HALF[dtype]
         slope += self * _normal_density(self)

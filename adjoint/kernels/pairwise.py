@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from .arithmetic import in_float32
-from .constants import TWO, ZERO
+from .constants import TWO
 from .masking import common_dtype
 from .pointwise import refuse
 from .precision import is_floating
@@ -55,25 +55,6 @@ def ldexp(self: Array, other: Array) -> Array:
     powers = numpy.power(TWO[common_dtype(other, 2.0)], other.astype(common_dtype(other, 2.0)))
     dtype = common_dtype(self, numpy.asarray(powers))
     return self.astype(dtype) * powers.astype(dtype)
-
-
-@in_float32
-def xlogy(self: Array, other: Array) -> Array:
-    """`self * log(other)`, 0 where `self` is 0 and `other` is not nan."""
-    return _times_log(self, other, numpy.log(other))
-
-
-@in_float32
-def xlog1py(self: Array, other: Array) -> Array:
-    """`self * log(1 + other)`, 0 where `self` is 0 and `other` is not nan."""
-    return _times_log(self, other, numpy.log1p(other))
-
-
-def _times_log(self: Array, other: Array, log: Array) -> Array:
-    if self.dtype.kind == "c":
-        raise refuse("xlogy_cpu", self)
-    none = (self == ZERO[self.dtype]) & ~numpy.isnan(other)
-    return numpy.where(none, ZERO[self.dtype], self * log)
 
 
 @in_float32

@@ -30,6 +30,7 @@ from . import (
     reduction,
     softmax,
     sorting,
+    special,
     view,
     view_gradients,
 )

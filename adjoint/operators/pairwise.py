@@ -7,6 +7,7 @@ import math
 import numpy
 
 from ..kernels import pairwise as kernels
+from ..kernels import special
 from .arithmetic import overloads
 from .build import PUBLIC, binary, operator, public
 
@@ -146,12 +147,12 @@ def _declare_xlogy(name, kernel, log, shifted, tensors, of_number, by_number):
 
 
 _xlogy = overloads(
-    "xlogy", *_declare_xlogy("xlogy", kernels.xlogy, "log", 0, "XlogyBackward0", "XlogyBackward1", "XlogyBackward2")
+    "xlogy", *_declare_xlogy("xlogy", special.xlogy, "log", 0, "XlogyBackward0", "XlogyBackward1", "XlogyBackward2")
 )
 _xlog1py = overloads(
     "special_xlog1py",
     *_declare_xlogy(
-        "xlog1py", kernels.xlog1py, "log1p", -1, "SpecialXlog1PyBackward0", "SpecialXlog1PyBackward1", "SpecialXlog1PyBackward2"
+        "xlog1py", special.xlog1py, "log1p", -1, "SpecialXlog1PyBackward0", "SpecialXlog1PyBackward1", "SpecialXlog1PyBackward2"
     ),
 )
 
