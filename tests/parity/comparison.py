@@ -20,7 +20,7 @@ TOLERANCES = {
 
 
 def is_tensor(value: Any) -> bool:
-    return hasattr(value, "grad_fn") and hasattr(value, "requires_grad")
+    return not isinstance(value, type) and hasattr(value, "grad_fn") and hasattr(value, "requires_grad")
 
 
 def dtype_name(dtype: Any) -> str:

@@ -16,6 +16,10 @@ from .comparison import arrays_differ, dtype_name, graph, is_tensor
 from .conversion import to_array
 
 
+# PyTorch otherwise says each warning of its core only once in a process.
+torch.set_warn_always(True)
+
+
 @dataclass
 class TensorRecord:
     """What a program can tell of a tensor."""

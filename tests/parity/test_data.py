@@ -34,7 +34,7 @@ def outcome(call, module):
         warnings.simplefilter("always")
         try:
             result = plain(call(module))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             return type(error).__name__, str(error)
     return result, [str(warning.message) for warning in caught]
 

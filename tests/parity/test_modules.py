@@ -132,21 +132,46 @@ str(nn.Parameter(torch.ones(2))), f'{nn.Parameter(torch.ones(2))}', repr(nn.Para
 type(nn.Parameter(torch.ones(2)) * 2).__name__, type(nn.Parameter(torch.ones(2)).detach()).__name__
 type(nn.Parameter(torch.ones(2))[0]).__name__, type(nn.Parameter(torch.ones(2)).data).__name__
 isinstance(nn.Parameter(torch.ones(2)), torch.Tensor), isinstance(torch.ones(2), nn.Parameter)
-x = torch.ones(2)\\np = nn.Parameter(x)\\nx.add_(1)\\np, p._version, x._version, p.is_leaf, p._is_view()
-x = torch.ones(2, requires_grad=True) * 2\\nnn.Parameter(x)
 nn.Parameter(torch.ones(2)).add_(0)
-import copy\\np = nn.Parameter(torch.ones(2))\\np.grad = torch.ones(2)\\nq = copy.deepcopy(p)\\nq, q is p, type(q).__name__, q.grad
-import pickle\\np = nn.Parameter(torch.ones(2))\\np.foo = 3\\nq = pickle.loads(pickle.dumps(p))\\nq, type(q).__name__, q.foo
 nn.Buffer(torch.ones(1)), isinstance(nn.Buffer(torch.ones(1)), nn.Buffer), isinstance(torch.ones(1), nn.Buffer)
 nn.Buffer(), nn.Buffer(torch.ones(1)).persistent, nn.Buffer(torch.ones(1), persistent=False).persistent
-l = nn.Linear(2, 2)\\nw = l.weight\\nw.grad = torch.ones(2, 2)\\nl.double()\\nl.weight is w, w.grad.dtype
-class P(nn.Parameter): pass\\ntype(P(torch.ones(1))).__name__, isinstance(P(torch.ones(1)), nn.Parameter)
 """.strip().split("\n")
 
+PARAMETERS_IN_STEPS = """
+x = torch.ones(2)
+p = nn.Parameter(x)
+x.add_(1)
+p, p._version, x._version, p.is_leaf, p._is_view()
 
-@pytest.mark.parametrize("line", PARAMETERS)
+x = torch.ones(2, requires_grad=True) * 2
+nn.Parameter(x)
+
+import copy
+p = nn.Parameter(torch.ones(2))
+p.grad = torch.ones(2)
+q = copy.deepcopy(p)
+q, q is p, type(q).__name__, q.grad
+
+import pickle
+p = nn.Parameter(torch.ones(2))
+p.foo = 3
+q = pickle.loads(pickle.dumps(p))
+q, type(q).__name__, q.foo
+
+l = nn.Linear(2, 2)
+w = l.weight
+w.grad = torch.ones(2, 2)
+l.double()
+l.weight is w, w.grad.dtype
+
+class P(nn.Parameter): pass
+type(P(torch.ones(1))).__name__, isinstance(P(torch.ones(1)), nn.Parameter)
+""".strip().split("\n\n")
+
+
+@pytest.mark.parametrize("line", PARAMETERS + PARAMETERS_IN_STEPS)
 def test_parameters(line):
-    assert_same(line.replace("\\n", "\n"))
+    assert_same(line)
 
 
 STATES = """
@@ -160,32 +185,95 @@ nn.BatchNorm1d(2).load_state_dict({'running_mean': torch.ones(3)})
 nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 2)).load_state_dict({'0': 1, 'x.y': 3})
 nn.Linear(2, 2, bias=False).load_state_dict({'weight': torch.ones(2, 2), 'bias': torch.ones(3)})
 nn.Linear(2, 2).load_state_dict({'weight': torch.ones(2, 2), 'bias': torch.ones(3)}, assign=True)
-l = nn.Linear(2, 2)\\nl.load_state_dict({'weight': torch.ones(2, 2).double(), 'bias': torch.ones(2)}, assign=True), l.weight
-l = nn.Linear(2, 2)\\nw = l.weight\\nl.load_state_dict({'weight': torch.ones(2, 2).double(), 'bias': torch.ones(2)}), l.weight, l.weight is w
-m = nn.Module()\\nm.s = nn.Parameter(torch.tensor(1.0))\\nm.load_state_dict({'s': torch.tensor([5.0])}), m.s
 nn.Sequential(nn.Linear(2, 2)).state_dict()._metadata
-l = nn.Linear(2, 2)\\nl.state_dict({}, 'a.', True)
-l = nn.Linear(2, 2)\\n[(k, v.requires_grad) for k, v in l.state_dict(destination={}).items()]
-l = nn.Linear(2, 2)\\n[(k, v.requires_grad, v is l.weight) for k, v in l.state_dict(keep_vars=True, prefix='x.').items()]
 nn.Linear(2, 2).state_dict(3)
-l = nn.Linear(2, 2)\\nl.register_load_state_dict_post_hook(lambda m, k: 3)\\nl.load_state_dict(l.state_dict())
-l = nn.Linear(2, 2)\\nl.register_load_state_dict_post_hook(lambda m, k: k.missing_keys.clear())\\nl.load_state_dict({})
-l = nn.Linear(2, 2)\\nl.register_state_dict_post_hook(lambda *a: 3)\\nl.state_dict()
-h = lambda *a: None\\nl = nn.Linear(2, 2)\\nl.register_state_dict_post_hook(h)\\nl._register_state_dict_hook(h)
-l = nn.Linear(1, 1)\\nlog = []\\nh = l.register_state_dict_pre_hook(lambda m, *a: log.append(a))\\nl.register_state_dict_post_hook(lambda m, d, *a: log.append((list(d), *a)))\\nl._register_state_dict_hook(lambda *a: 3)\\n(l.state_dict(prefix='q.', keep_vars=True), log)
-l = nn.Linear(1, 1)\\nlog = []\\nl.register_load_state_dict_pre_hook(lambda m, d, *a: log.append((m is l, list(d), *a)))\\nl._register_load_state_dict_pre_hook(lambda d, *a: log.append((list(d), *a)))\\nl._register_load_state_dict_pre_hook(lambda m, d, *a: log.append((m is l, list(d), *a)), with_module=True)\\n(l.load_state_dict(l.state_dict()), log)
-class X(nn.Module):\\n    def get_extra_state(s): return {'a': 1}\\n    def set_extra_state(s, x): s.got = x\\nx = X()\\nx.register_buffer('b', torch.ones(1), persistent=False)\\nx.register_buffer('c', None)\\n(x.state_dict(), x.load_state_dict(x.state_dict()), x.got)
-class X(nn.Module):\\n    def get_extra_state(s): return {'a': 1}\\n    def set_extra_state(s, x): s.got = x\\nX().load_state_dict({})
 nn.Linear(1, 1).load_state_dict({'weight': torch.ones(1, 1), 'bias': torch.ones(1), '_extra_state': 3})
-b = nn.BatchNorm1d(2)\\nd = {k: v for k, v in b.state_dict().items() if k != 'num_batches_tracked'}\\nb.load_state_dict(d)
-b = nn.BatchNorm1d(2)\\nd = b.state_dict()\\ndel d['num_batches_tracked']\\nb.load_state_dict(d)
-import copy, pickle\\nl = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))\\nm = pickle.loads(pickle.dumps(l))\\n(m, m[0].weight.detach() == l[0].weight.detach(), m[0].weight.requires_grad, list(m.state_dict()))
 """.strip().split("\n")
 
+STATES_IN_STEPS = """
+l = nn.Linear(2, 2)
+l.load_state_dict({'weight': torch.ones(2, 2).double(), 'bias': torch.ones(2)}, assign=True), l.weight
 
-@pytest.mark.parametrize("line", STATES)
+l = nn.Linear(2, 2)
+w = l.weight
+l.load_state_dict({'weight': torch.ones(2, 2).double(), 'bias': torch.ones(2)}), l.weight, l.weight is w
+
+m = nn.Module()
+m.s = nn.Parameter(torch.tensor(1.0))
+m.load_state_dict({'s': torch.tensor([5.0])}), m.s
+
+l = nn.Linear(2, 2)
+l.state_dict({}, 'a.', True)
+
+l = nn.Linear(2, 2)
+[(k, v.requires_grad) for k, v in l.state_dict(destination={}).items()]
+
+l = nn.Linear(2, 2)
+[(k, v.requires_grad, v is l.weight) for k, v in l.state_dict(keep_vars=True, prefix='x.').items()]
+
+l = nn.Linear(2, 2)
+l.register_load_state_dict_post_hook(lambda m, k: 3)
+l.load_state_dict(l.state_dict())
+
+l = nn.Linear(2, 2)
+l.register_load_state_dict_post_hook(lambda m, k: k.missing_keys.clear())
+l.load_state_dict({})
+
+l = nn.Linear(2, 2)
+l.register_state_dict_post_hook(lambda *a: 3)
+l.state_dict()
+
+h = lambda *a: None
+l = nn.Linear(2, 2)
+l.register_state_dict_post_hook(h)
+l._register_state_dict_hook(h)
+
+l = nn.Linear(1, 1)
+log = []
+h = l.register_state_dict_pre_hook(lambda m, *a: log.append(a))
+l.register_state_dict_post_hook(lambda m, d, *a: log.append((list(d), *a)))
+l._register_state_dict_hook(lambda *a: 3)
+(l.state_dict(prefix='q.', keep_vars=True), log)
+
+l = nn.Linear(1, 1)
+log = []
+l.register_load_state_dict_pre_hook(lambda m, d, *a: log.append((m is l, list(d), *a)))
+l._register_load_state_dict_pre_hook(lambda d, *a: log.append((list(d), *a)))
+l._register_load_state_dict_pre_hook(lambda m, d, *a: log.append((m is l, list(d), *a)), with_module=True)
+(l.load_state_dict(l.state_dict()), log)
+
+class X(nn.Module):
+    def get_extra_state(s): return {'a': 1}
+    def set_extra_state(s, x): s.got = x
+x = X()
+x.register_buffer('b', torch.ones(1), persistent=False)
+x.register_buffer('c', None)
+(x.state_dict(), x.load_state_dict(x.state_dict()), x.got)
+
+class X(nn.Module):
+    def get_extra_state(s): return {'a': 1}
+    def set_extra_state(s, x): s.got = x
+X().load_state_dict({})
+
+b = nn.BatchNorm1d(2)
+d = {k: v for k, v in b.state_dict().items() if k != 'num_batches_tracked'}
+b.load_state_dict(d)
+
+b = nn.BatchNorm1d(2)
+d = b.state_dict()
+del d['num_batches_tracked']
+b.load_state_dict(d)
+
+import copy, pickle
+l = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
+m = pickle.loads(pickle.dumps(l))
+(m, m[0].weight.detach() == l[0].weight.detach(), m[0].weight.requires_grad, list(m.state_dict()))
+""".strip().split("\n\n")
+
+
+@pytest.mark.parametrize("line", STATES + STATES_IN_STEPS)
 def test_state_dicts(line):
-    assert_same("torch.manual_seed(0)\n" + line.replace("\\n", "\n"))
+    assert_same("torch.manual_seed(0)\n" + line)
 
 
 HOOKED = """
@@ -238,38 +326,132 @@ run(lambda s, a: a * s.w, x, hook=lambda m, gi, go: 3)
 run(lambda s, a: 3, x, back=False)
 run(lambda s, a: None, x, back=False)
 run(lambda s, a: y, y, back=False)
-m = M(lambda s, a: a * s.w)\\nm.register_full_backward_hook(seen('f'))\\no = m(x)\\n(o._is_view(), o.add_(1))
-m = M(lambda s, a: a.add_(1) * s.w)\\nm.register_full_backward_hook(seen('f'))\\nm(x * 1)
-m = M(lambda s, a: a * s.w)\\nm.register_full_backward_hook(seen('f'))\\no = m(x)\\no.sum().backward(retain_graph=True)\\no.sum().backward()\\nlog
-m = M(lambda s, a: a * s.w)\\nm.register_full_backward_hook(seen('a'))\\nm.register_full_backward_hook(seen('b'), prepend=True)\\nm(x).sum().backward()\\nlog
-m = M(lambda s, a: a * s.w)\\nh = m.register_full_backward_hook(seen('a'))\\nh.remove()\\nh.remove()\\nm(x).sum().backward()\\nlog
-m = M(lambda s, a: a * s.w)\\nm.register_full_backward_hook(seen('a'))\\nwith torch.no_grad(): o = m(x)\\no, log
 legacy(lambda s, a: a * s.w, x)
 legacy(lambda s, a: (a * s.w, a), x)
 legacy(lambda s, a: a * s.w + 1, x)
 legacy(lambda s, a: [a * s.w], x)
 legacy(lambda s, a: y, y)
 run(lambda s, a: a * s.w, x, hook=lambda m, gi, go: torch.ones(2, 2))
-m = M(lambda s, a: a)\\nm.register_backward_hook(print)\\nm.register_full_backward_hook(print)
-m = M(lambda s, a: a)\\nm.register_full_backward_hook(print)\\nm.register_backward_hook(print)
-m = M(lambda s, *a, **k: (a, k))\\nm.register_forward_pre_hook(lambda m, a: 5)\\nm(1, b=2)
-m = M(lambda s, *a, **k: (a, k))\\nm.register_forward_pre_hook(lambda m, a: 5)\\nm.register_forward_pre_hook(lambda m, a, k: ((a, 1), {'z': 2}), with_kwargs=True)\\nm.register_forward_pre_hook(lambda m, a: (7, 8), prepend=True)\\nm(1, b=2)
-m = M(lambda s, *a, **k: (a, k))\\nm.register_forward_pre_hook(lambda m, a, k: 3, with_kwargs=True)\\nm(1)
-m = M(lambda s, *a, **k: (a, k))\\nm.register_forward_pre_hook(lambda m, a, k: (1, 2, 3), with_kwargs=True)\\nm(1)
-m = M(lambda s, *a, **k: (a, k))\\nm.register_forward_hook(lambda m, a, o: (a, o))\\nm.register_forward_hook(lambda m, a, k, o: (a, k, o), with_kwargs=True)\\nm(1, b=2)
-m = M(lambda s, *a, **k: 1 / 0)\\nm.register_forward_hook(seen('never'))\\nm.register_forward_hook(seen('always'), always_call=True)\\nm.register_forward_hook(seen('both'), always_call=True, with_kwargs=True)\\nm.register_forward_hook(lambda *a: [][1], always_call=True)\\ntry: m(1, k=2)\\nexcept ZeroDivisionError as e: log.append(str(e))\\nlog
-m = M(lambda s, *a: a)\\nm.register_forward_hook(lambda *a: [][1])\\nm.register_forward_hook(seen('always'), always_call=True)\\ntry: m(1)\\nexcept IndexError as e: log.append(str(e))\\nlog
-m = M(lambda s, *a: a)\\nwith m.register_forward_hook(seen('a')): m(1)\\nm(2)\\nlog
-from NN.modules import module as mm\\nh = mm.register_module_forward_hook(lambda m, a, o: [][1], always_call=True)\\nm = M(lambda s, *a: 1 / 0)\\ntry: m(1)\\nfinally: h.remove()
-from NN.modules import module as mm\\nh = mm.register_module_forward_hook(seen('gk'), with_kwargs=True)\\nm = M(lambda s, *a, **k: a)\\nm(1, z=3)\\nh.remove()\\nm(2)\\nlog
-from NN.modules import module as mm\\nhs = [mm.register_module_full_backward_hook(seen('gfull')), mm.register_module_full_backward_pre_hook(seen('gpre')), mm.register_module_forward_pre_hook(seen('gforward'))]\\nr = run(lambda s, a: a * s.w, x)\\nfor h in hs: h.remove()\\nr
-from NN.modules import module as mm\\nhs = [mm.register_module_parameter_registration_hook(lambda m, n, p: log.append(n)), mm.register_module_buffer_registration_hook(lambda m, n, p: log.append(n)), mm.register_module_module_registration_hook(lambda m, n, p: log.append(n))]\\nnn.Sequential(nn.BatchNorm1d(2))\\nfor h in hs: h.remove()\\nlog
 """.strip().split("\n")
 
+HOOKS_IN_STEPS = """
+m = M(lambda s, a: a * s.w)
+m.register_full_backward_hook(seen('f'))
+o = m(x)
+(o._is_view(), o.add_(1))
 
-@pytest.mark.parametrize("line", HOOKS)
+m = M(lambda s, a: a.add_(1) * s.w)
+m.register_full_backward_hook(seen('f'))
+m(x * 1)
+
+m = M(lambda s, a: a * s.w)
+m.register_full_backward_hook(seen('f'))
+o = m(x)
+o.sum().backward(retain_graph=True)
+o.sum().backward()
+log
+
+m = M(lambda s, a: a * s.w)
+m.register_full_backward_hook(seen('a'))
+m.register_full_backward_hook(seen('b'), prepend=True)
+m(x).sum().backward()
+log
+
+m = M(lambda s, a: a * s.w)
+h = m.register_full_backward_hook(seen('a'))
+h.remove()
+h.remove()
+m(x).sum().backward()
+log
+
+m = M(lambda s, a: a * s.w)
+m.register_full_backward_hook(seen('a'))
+with torch.no_grad(): o = m(x)
+o, log
+
+m = M(lambda s, a: a)
+m.register_backward_hook(print)
+m.register_full_backward_hook(print)
+
+m = M(lambda s, a: a)
+m.register_full_backward_hook(print)
+m.register_backward_hook(print)
+
+m = M(lambda s, *a, **k: (a, k))
+m.register_forward_pre_hook(lambda m, a: 5)
+m(1, b=2)
+
+m = M(lambda s, *a, **k: (a, k))
+m.register_forward_pre_hook(lambda m, a: 5)
+m.register_forward_pre_hook(lambda m, a, k: ((a, 1), {'z': 2}), with_kwargs=True)
+m.register_forward_pre_hook(lambda m, a: (7, 8), prepend=True)
+m(1, b=2)
+
+m = M(lambda s, *a, **k: (a, k))
+m.register_forward_pre_hook(lambda m, a, k: 3, with_kwargs=True)
+m(1)
+
+m = M(lambda s, *a, **k: (a, k))
+m.register_forward_pre_hook(lambda m, a, k: (1, 2, 3), with_kwargs=True)
+m(1)
+
+m = M(lambda s, *a, **k: (a, k))
+m.register_forward_hook(lambda m, a, o: (a, o))
+m.register_forward_hook(lambda m, a, k, o: (a, k, o), with_kwargs=True)
+m(1, b=2)
+
+m = M(lambda s, *a, **k: 1 / 0)
+m.register_forward_hook(seen('never'))
+m.register_forward_hook(seen('always'), always_call=True)
+m.register_forward_hook(seen('both'), always_call=True, with_kwargs=True)
+m.register_forward_hook(lambda *a: [][1], always_call=True)
+try: m(1, k=2)
+except ZeroDivisionError as e: log.append(str(e))
+log
+
+m = M(lambda s, *a: a)
+m.register_forward_hook(lambda *a: [][1])
+m.register_forward_hook(seen('always'), always_call=True)
+try: m(1)
+except IndexError as e: log.append(str(e))
+log
+
+m = M(lambda s, *a: a)
+with m.register_forward_hook(seen('a')): m(1)
+m(2)
+log
+
+from NN.modules import module as mm
+h = mm.register_module_forward_hook(lambda m, a, o: [][1], always_call=True)
+m = M(lambda s, *a: 1 / 0)
+try: m(1)
+finally: h.remove()
+
+from NN.modules import module as mm
+h = mm.register_module_forward_hook(seen('gk'), with_kwargs=True)
+m = M(lambda s, *a, **k: a)
+m(1, z=3)
+h.remove()
+m(2)
+log
+
+from NN.modules import module as mm
+hs = [mm.register_module_full_backward_hook(seen('gfull')), mm.register_module_full_backward_pre_hook(seen('gpre')), mm.register_module_forward_pre_hook(seen('gforward'))]
+r = run(lambda s, a: a * s.w, x)
+for h in hs: h.remove()
+r
+
+from NN.modules import module as mm
+hs = [mm.register_module_parameter_registration_hook(lambda m, n, p: log.append(n)), mm.register_module_buffer_registration_hook(lambda m, n, p: log.append(n)), mm.register_module_module_registration_hook(lambda m, n, p: log.append(n))]
+nn.Sequential(nn.BatchNorm1d(2))
+for h in hs: h.remove()
+log
+""".strip().split("\n\n")  # noqa: E501
+
+
+@pytest.mark.parametrize("line", HOOKS + HOOKS_IN_STEPS)
 def test_hooks(line):
-    lines = line.replace("\\n", "\n").replace("from NN.modules import module as mm", "mm = nn.modules.module")
+    lines = line.replace("from NN.modules import module as mm", "mm = nn.modules.module")
     assert_same(HOOKED + lines)
 
 
@@ -497,13 +679,18 @@ init.trunc_normal_(torch.empty(20), a=0.5, b=1.0)
 init.trunc_normal_(torch.empty(20), mean=3.0)
 init.sparse_(torch.empty(5, 3), 0.3)
 init.orthogonal_(torch.empty(3, 5).double()), init.orthogonal_(torch.empty(5, 3).double(), 2.0), init.orthogonal_(torch.empty(4, 2, 2).double())
-g = torch.Generator()\\ng.manual_seed(3)\\ninit.kaiming_uniform_(torch.empty(3, 3), generator=g)
-""".strip().split("\n")
+""".strip().split("\n")  # noqa: E501
+
+INIT_IN_STEPS = """
+g = torch.Generator()
+g.manual_seed(3)
+init.kaiming_uniform_(torch.empty(3, 3), generator=g)
+""".strip().split("\n\n")
 
 
-@pytest.mark.parametrize("line", INIT)
+@pytest.mark.parametrize("line", INIT + INIT_IN_STEPS)
 def test_initial_values(line):
-    assert_same("torch.manual_seed(0)\n" + line.replace("\\n", "\n"))
+    assert_same("torch.manual_seed(0)\n" + line)
 
 
 GRADIENTS = """
@@ -519,7 +706,6 @@ u.clip_grad_norm_(ps[0], 1.0, 1), ps[0].grad
 u.clip_grad_norm_(iter(ps), 1.0, float('inf')), ps[0].grad
 u.clip_grad_norm_([], 1.0)
 u.clip_grad_norm_((p for p in []), 1.0)
-ps[0].grad[0] = float('nan')\\nu.clip_grad_norm_(ps, 1.0, error_if_nonfinite=True)
 u.clip_grad_value_(ps, 1.5), ps[0].grad, ps[1].grad
 u.get_total_norm([p.grad for p in ps]), u.get_total_norm([p.grad for p in ps], 1.0), u.get_total_norm([])
 u.clip_grads_with_norm_(ps, 1.0, torch.tensor(10.0)), ps[0].grad
@@ -529,7 +715,12 @@ u.vector_to_parameters(3, ps)
 u.clip_grad_norm(ps, 1.0)
 """.strip().split("\n")
 
+CLIPPING_IN_STEPS = """
+ps[0].grad[0] = float('nan')
+u.clip_grad_norm_(ps, 1.0, error_if_nonfinite=True)
+""".strip().split("\n\n")
 
-@pytest.mark.parametrize("line", CLIPPING)
+
+@pytest.mark.parametrize("line", CLIPPING + CLIPPING_IN_STEPS)
 def test_gradients_and_vectors(line):
-    assert_same(GRADIENTS + line.replace("\\n", "\n"))
+    assert_same(GRADIENTS + line)

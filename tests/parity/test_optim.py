@@ -243,31 +243,107 @@ SGD([p]).add_param_group({'params': 3})
 SGD([p]).add_param_group({'params': [3]})
 SGD([p]).add_param_group({'params': {P()}})
 SGD([p]).add_param_group({'params': [p]})
-o = SGD([p], lr=0.1)\\no.add_param_group({'params': P()})\\no.add_param_group({'params': [], 'foo': 3})\\no.add_param_group({'params': (P(), P()), 'lr': 7})\\n(o, o.state_dict())
 SGD([p]).load_state_dict({'state': {}, 'param_groups': []})
 SGD([p]).load_state_dict({'state': {}, 'param_groups': [{'params': [0, 1]}]})
 SGD([p]).load_state_dict(3)
-o = SGD([p])\\no.load_state_dict({'state': {0: {'foo': torch.ones(2).int(), 'bar': [1, 2], 'baz': {'x': torch.ones(1)}}}, 'param_groups': [{'params': [0]}]})\\n(dict(o.state[p]), {k: v for k, v in o.param_groups[0].items() if k not in ('params', 'fused')})
-o = SGD([p], momentum=0.9)\\np.grad = torch.ones(2)\\no.step()\\nd = o.state_dict()\\nq = SGD([p], momentum=0.9)\\nq.load_state_dict(d)\\n(d['state'][0]['momentum_buffer'] is o.state[p]['momentum_buffer'], q.state[p]['momentum_buffer'] is d['state'][0]['momentum_buffer'], q.param_groups[0] is o.param_groups[0])
-o = Adam([p])\\np.grad = torch.ones(2)\\no.step()\\nq = nn.Parameter(torch.ones(2).double())\\no2 = Adam([q])\\no2.load_state_dict(o.state_dict())\\no2.state[q]
-import pickle\\no = Adam([p])\\np.grad = torch.ones(2)\\no.step()\\no2 = pickle.loads(pickle.dumps(o))\\n(o2, list(o2.state.values()), type(o2.state).__name__, o2.defaults)
-o = SGD([p], lr=0.1)\\np.grad = torch.ones(2)\\nhs = [o.register_step_pre_hook(lambda o, a, k: log.append(('pre', len(a), list(k)))), o.register_step_post_hook(lambda o, a, k: log.append(('post', len(a), list(k)))), o.register_state_dict_pre_hook(lambda *a: log.append(len(a))), o.register_state_dict_post_hook(lambda *a: log.append(len(a))), o.register_load_state_dict_pre_hook(lambda *a: log.append(len(a))), o.register_load_state_dict_post_hook(lambda *a: log.append(len(a)))]\\no.step()\\no.step(lambda: 3.0)\\no.step(closure=lambda: 3.0)\\no.load_state_dict(o.state_dict())\\nfor h in hs: h.remove()\\no.step()\\n(log, p)
-o = SGD([p], lr=0.1)\\no.register_step_pre_hook(lambda o, a, k: (a, {'closure': lambda: 7}))\\no.step()
-o = SGD([p], lr=0.1)\\no.register_state_dict_post_hook(lambda o, s: {'x': 1})\\no.state_dict()
-o = SGD([p], lr=0.1)\\np.grad = torch.ones(2)\\no.zero_grad(False)\\n(p.grad, o.zero_grad(), p.grad)
-from copy import deepcopy\\no = Adam([p])\\np.grad = torch.ones(2)\\no.step()\\n[list(s) for s in deepcopy(o).state.values()]
 optim.Optimizer([p], {'a': 1})
 optim.Optimizer([p], {}).step()
-p.grad = torch.ones(2)\\nv = p._version\\nSGD([p], lr=0.5).step()\\n(p._version - v, p)
-q = P()\\np.grad = torch.ones(2)\\nSGD([p, q]).step()\\n(p, q)
-o = SGD([p], lr=0.5)\\no.step(lambda: (p * p).sum())
-class Mine(optim.Optimizer):\\n    def __init__(self, params): super().__init__(params, {'lr': 1.0})\\n    @torch.no_grad()\\n    def step(self, closure=None):\\n        for g in self.param_groups:\\n            for q in g['params']: q.sub_(g['lr'] * q.grad)\\np.grad = torch.ones(2)\\no = Mine([p])\\no.register_step_post_hook(lambda *a: log.append('post'))\\no.step()\\n(o, p, log)
 """.strip().split("\n")
 
+LINES_IN_STEPS = """
+o = SGD([p], lr=0.1)
+o.add_param_group({'params': P()})
+o.add_param_group({'params': [], 'foo': 3})
+o.add_param_group({'params': (P(), P()), 'lr': 7})
+(o, o.state_dict())
 
-@pytest.mark.parametrize("line", LINES)
+o = SGD([p])
+o.load_state_dict({'state': {0: {'foo': torch.ones(2).int(), 'bar': [1, 2], 'baz': {'x': torch.ones(1)}}}, 'param_groups': [{'params': [0]}]})
+(dict(o.state[p]), {k: v for k, v in o.param_groups[0].items() if k not in ('params', 'fused')})
+
+o = SGD([p], momentum=0.9)
+p.grad = torch.ones(2)
+o.step()
+d = o.state_dict()
+q = SGD([p], momentum=0.9)
+q.load_state_dict(d)
+(d['state'][0]['momentum_buffer'] is o.state[p]['momentum_buffer'], q.state[p]['momentum_buffer'] is d['state'][0]['momentum_buffer'], q.param_groups[0] is o.param_groups[0])
+
+o = Adam([p])
+p.grad = torch.ones(2)
+o.step()
+q = nn.Parameter(torch.ones(2).double())
+o2 = Adam([q])
+o2.load_state_dict(o.state_dict())
+o2.state[q]
+
+import pickle
+o = Adam([p])
+p.grad = torch.ones(2)
+o.step()
+o2 = pickle.loads(pickle.dumps(o))
+(o2, list(o2.state.values()), type(o2.state).__name__, o2.defaults)
+
+o = SGD([p], lr=0.1)
+p.grad = torch.ones(2)
+hs = [o.register_step_pre_hook(lambda o, a, k: log.append(('pre', len(a), list(k)))), o.register_step_post_hook(lambda o, a, k: log.append(('post', len(a), list(k)))), o.register_state_dict_pre_hook(lambda *a: log.append(len(a))), o.register_state_dict_post_hook(lambda *a: log.append(len(a))), o.register_load_state_dict_pre_hook(lambda *a: log.append(len(a))), o.register_load_state_dict_post_hook(lambda *a: log.append(len(a)))]
+o.step()
+o.step(lambda: 3.0)
+o.step(closure=lambda: 3.0)
+o.load_state_dict(o.state_dict())
+for h in hs: h.remove()
+o.step()
+(log, p)
+
+o = SGD([p], lr=0.1)
+o.register_step_pre_hook(lambda o, a, k: (a, {'closure': lambda: 7}))
+o.step()
+
+o = SGD([p], lr=0.1)
+o.register_state_dict_post_hook(lambda o, s: {'x': 1})
+o.state_dict()
+
+o = SGD([p], lr=0.1)
+p.grad = torch.ones(2)
+o.zero_grad(False)
+(p.grad, o.zero_grad(), p.grad)
+
+from copy import deepcopy
+o = Adam([p])
+p.grad = torch.ones(2)
+o.step()
+[list(s) for s in deepcopy(o).state.values()]
+
+p.grad = torch.ones(2)
+v = p._version
+SGD([p], lr=0.5).step()
+(p._version - v, p)
+
+q = P()
+p.grad = torch.ones(2)
+SGD([p, q]).step()
+(p, q)
+
+o = SGD([p], lr=0.5)
+o.step(lambda: (p * p).sum())
+
+class Mine(optim.Optimizer):
+    def __init__(self, params): super().__init__(params, {'lr': 1.0})
+    @torch.no_grad()
+    def step(self, closure=None):
+        for g in self.param_groups:
+            for q in g['params']: q.sub_(g['lr'] * q.grad)
+p.grad = torch.ones(2)
+o = Mine([p])
+o.register_step_post_hook(lambda *a: log.append('post'))
+o.step()
+(o, p, log)
+""".strip().split("\n\n")  # noqa: E501
+
+
+@pytest.mark.parametrize("line", LINES + LINES_IN_STEPS)
 def test_groups_states_and_refusals(line):
-    assert_same(SETUP + line.replace("\\n", "\n"))
+    assert_same(SETUP + line)
 
 
 def test_a_differentiable_update_is_recorded():

