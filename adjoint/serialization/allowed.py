@@ -5,7 +5,6 @@ it; the object is called, if at all, through its `construct`, and given state th
 """
 
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
-from argparse import Namespace
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -83,6 +82,8 @@ _REBUILDERS: dict[str, Callable[..., Any]] = {
 @cache
 def data_globals() -> dict[str, Allowed]:
     """Further plain data of Python and NumPy, which `weights_only=False` allows."""
+    from argparse import Namespace
+
     named = {
         "builtins.frozenset": Allowed(frozenset, plain.make_frozenset),
         "builtins.slice": Allowed(slice, plain.make_slice),

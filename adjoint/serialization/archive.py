@@ -4,16 +4,18 @@ Records lie in one folder of the archive. Nothing here knows what they hold. A r
 too short for, so that a small file cannot make large records.
 """
 
-import hashlib
 import mmap
 import struct
 import zipfile
+import zlib
 from types import TracebackType
 from typing import IO, Any
 
 import numpy
 
-__all__ = ["ALIGNMENT", "ArchiveReader", "ArchiveWriter", "is_archive", "read_into"]
+from .files import CORRUPT, read_into
+
+__all__ = ["ALIGNMENT", "ArchiveReader", "ArchiveWriter"]
 
 Array = numpy.ndarray[Any, Any]
 
@@ -21,15 +23,6 @@ ALIGNMENT = 64
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 _ENCRYPTED = 0x1
-_CORRUPT = (
-    "If you are seeing this error, there is a high likelihood that your checkpoint file is corrupted. This can happen "
-    "if the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving."
-)
-
-
-def is_archive(start: bytes) -> bool:
-    """Whether a file that begins with the four bytes `start` is an archive."""
-    return start == _LOCAL_SIGNATURE
 
 
 class _Stream:
@@ -65,7 +58,7 @@ class ArchiveWriter:
         self._stream = _Stream(file)
         self._zip = zipfile.ZipFile(self._stream, "w", zipfile.ZIP_STORED)  # type: ignore[call-overload]
         self._folder = folder
-        self._digest = hashlib.sha256()
+        self._checksums = 0, 0
 
     def __enter__(self) -> "ArchiveWriter":
         return self
@@ -86,11 +79,12 @@ class ArchiveWriter:
         info.extra = _padding(-(self._stream.tell() + header) % ALIGNMENT)
         self._zip.writestr(info, data)
         info.extra = b""  # the padding is of no use in the directory
-        self._digest.update(f"{name}:{info.CRC};".encode())
+        names, contents = self._checksums
+        self._checksums = zlib.crc32(name.encode(), names), zlib.crc32(info.CRC.to_bytes(4, "little"), contents)
 
     def fingerprint(self) -> str:
-        """Forty decimal digits that identify the records so far."""
-        return f"{int.from_bytes(self._digest.digest(), 'big') % 10**40:040d}"
+        """Forty decimal digits for the names and the contents of the records so far."""
+        return "{:020d}{:020d}".format(*self._checksums)
 
 
 def _padding(length: int) -> bytes:
@@ -114,18 +108,18 @@ class ArchiveReader:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError) as error:
             raise RuntimeError(
-                f"PytorchStreamReader failed reading zip archive: failed finding central directory. {_CORRUPT}"
+                f"PytorchStreamReader failed reading zip archive: failed finding central directory. {CORRUPT}"
             ) from error
         self._length = file.seek(0, 2)
         self._entries = {info.filename: info for info in self._zip.infolist()}
         self._folder = self._find_folder()
         if sum(info.file_size for info in self._entries.values()) > self._length:
-            raise RuntimeError(f"PytorchStreamReader failed reading zip archive: records overlap. {_CORRUPT}")
+            raise RuntimeError(f"PytorchStreamReader failed reading zip archive: records overlap. {CORRUPT}")
 
     def _find_folder(self) -> str:
         first = next(iter(self._entries), None)
         if first is None:
-            raise RuntimeError(f"PytorchStreamReader failed reading zip archive: it is empty. {_CORRUPT}")
+            raise RuntimeError(f"PytorchStreamReader failed reading zip archive: it is empty. {CORRUPT}")
         folder, slash, _ = first.partition("/")
         if not slash:
             raise RuntimeError(f"file in archive is not in a subdirectory: {first}")
@@ -160,7 +154,7 @@ class ArchiveReader:
     def _entry(self, name: str) -> zipfile.ZipInfo:
         entry = self._entries.get(f"{self._folder}/{name}")
         if entry is None:
-            raise RuntimeError(f"PytorchStreamReader failed locating file {name}: file not found. {_CORRUPT}")
+            raise RuntimeError(f"PytorchStreamReader failed locating file {name}: file not found. {CORRUPT}")
         if entry.flag_bits & _ENCRYPTED:
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it is encrypted")
         if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
@@ -173,32 +167,12 @@ class ArchiveReader:
     def _position(self, name: str) -> int:
         """Where the bytes of a record start: after its own header, whose length the directory does not tell."""
         entry = self._entry(name)
-        self._file.seek(entry.header_offset)
+        self._file.seek(max(entry.header_offset, 0))
         header = self._file.read(_LOCAL_HEADER.size)
-        if len(header) < _LOCAL_HEADER.size or not header.startswith(_LOCAL_SIGNATURE):
-            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: no header found. {_CORRUPT}")
+        if entry.header_offset < 0 or len(header) < _LOCAL_HEADER.size or not header.startswith(_LOCAL_SIGNATURE):
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: no header found. {CORRUPT}")
         _, name_length, extra_length = _LOCAL_HEADER.unpack(header)
         position: int = entry.header_offset + len(header) + name_length + extra_length
         if position + entry.file_size > self._length:
-            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: file read failed. {_CORRUPT}")
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: file read failed. {CORRUPT}")
         return position
-
-
-def read_into(file: IO[bytes], target: memoryview, name: str) -> None:
-    """Fill `target` from `file`, which need not know `readinto`.
-
-    Raises:
-        RuntimeError: if the file ends before; `name` is what was being read.
-    """
-    filled = 0
-    readinto = getattr(file, "readinto", None)
-    while filled < len(target):
-        if readinto is not None:
-            count = readinto(target[filled:])
-        else:
-            data = file.read(len(target) - filled)
-            count = len(data)
-            target[filled : filled + count] = data
-        if not count:
-            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: file read failed. {_CORRUPT}")
-        filled += count

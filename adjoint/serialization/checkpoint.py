@@ -1,31 +1,32 @@
 """`save` and `load`: checkpoints in PyTorch's file format, which hold data and never code."""
 
 import io
-import mmap as memory_map
 import pickle
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
-from os import PathLike, fspath
-from pathlib import Path
-from typing import IO, Any
+from os import PathLike
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy
 
 from ..kernels.storage import UntypedStorage
 from .allowed import data_globals, user_globals, weights_globals
-from .archive import ALIGNMENT, ArchiveReader, ArchiveWriter, is_archive
+from .files import FileLike, open_to_read, open_to_write, stem
 from .legacy import read_legacy, write_legacy
 from .locations import MapLocation, Restore, restorer
 from .pickler import dumps
 from .storages import StorageTable, StorageType, as_storage, swap_bytes
 from .unpickler import Unpickler
 
+if TYPE_CHECKING:
+    import mmap as memory_map
+
+    from .archive import ArchiveReader
+
 __all__ = ["load", "save"]
 
-FileLike = str | PathLike[str] | IO[bytes]
-
 _NEWEST_VERSION = 10
+_ARCHIVE_START = b"PK\x03\x04"
 _REFUSED = """\
 Weights only load failed. Loading makes tensors, plain data and what you allow, and never runs code from a file, \
 whatever `weights_only` says. Instead of a whole model save its `state_dict()`, and load that with `load_state_dict`. \
@@ -76,13 +77,15 @@ def save(
         raise ValueError("pickle protocol 0 cannot refer to storages; use 2")
     if not _use_new_zipfile_serialization:
         parts = write_legacy(obj, pickle_protocol)
-        with _open_to_write(f) as file:
+        with open_to_write(f) as file:
             for part in parts:
                 file.write(part)
         return
+    from .archive import ALIGNMENT, ArchiveWriter  # here, because `zipfile` takes its time to import
+
     storages = StorageTable()
     content = dumps(obj, pickle_protocol, storages)
-    with _open_to_write(f) as file, ArchiveWriter(file, _folder(f)) as archive:
+    with open_to_write(f) as file, ArchiveWriter(file, stem(f)) as archive:
         archive.write("data.pkl", content)
         archive.write(".format_version", b"1")
         archive.write(".storage_alignment", str(ALIGNMENT).encode())
@@ -92,21 +95,6 @@ def save(
             archive.write(f"data/{key}", data)
         archive.write("version", b"3\n")
         archive.write(".data/serialization_id", archive.fingerprint().encode())
-
-
-def _folder(f: FileLike) -> str:
-    """The folder within the archive: the name of the file without its extension, as PyTorch calls it."""
-    stem = Path(fspath(f)).stem if isinstance(f, (str, PathLike)) else "archive"
-    return stem if stem.isascii() else "archive"
-
-
-def _open_to_write(f: FileLike) -> Any:
-    if not isinstance(f, (str, PathLike)):
-        return nullcontext(f)
-    path = Path(f)
-    if not path.parent.exists():
-        raise RuntimeError(f"Parent directory {path.parent} does not exist.")
-    return path.open("wb")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -157,13 +145,13 @@ def load(
         raise ValueError("f must be a file path in order to use the mmap argument")
     plain_data = not weights_only and (weights_only is not None or pickle_module is not None)
     reader = _Reader(plain_data, restorer(map_location), pickle_load_args.get("encoding", "utf-8"))
-    with _open_to_read(f) as file:
+    with open_to_read(f) as file:
         start = file.read(4)
         file.seek(-len(start), 1)
         if not start:
             raise EOFError("Ran out of input")
         try:
-            if is_archive(start):
+            if start == _ARCHIVE_START:
                 return reader.archive(file, mapped=bool(mmap))
             if mmap:
                 raise RuntimeError(
@@ -173,25 +161,6 @@ def load(
             return read_legacy(file, reader.pickle, reader.restore)
         except pickle.UnpicklingError as error:
             raise pickle.UnpicklingError(_REFUSED + str(error)) from None
-
-
-def _open_to_read(f: FileLike) -> Any:
-    if isinstance(f, (str, PathLike)):
-        return Path(f).open("rb")
-    for method in ("seek", "tell", "read", "readline"):
-        if not hasattr(f, method):
-            raise AttributeError(f"{type(f).__name__!r} object has no attribute '{method}'{_SEEK}")
-    try:
-        f.seek(f.tell())
-    except io.UnsupportedOperation as error:
-        raise io.UnsupportedOperation(f"{error}{_SEEK}") from None
-    return nullcontext(f)
-
-
-_SEEK = (
-    ". You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO "
-    "and try to load from it instead."
-)
 
 
 class _Reader:
@@ -209,6 +178,10 @@ class _Reader:
 
     def archive(self, file: IO[bytes], mapped: bool) -> Any:
         """The object in a zip archive."""
+        import mmap as memory_map
+
+        from .archive import ArchiveReader
+
         archive = ArchiveReader(file)
         _check_layout(archive)
         memory = memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY) if mapped else None
@@ -217,7 +190,7 @@ class _Reader:
         return self.pickle(io.BytesIO(content), len(content), storages.load)
 
 
-def _check_layout(archive: ArchiveReader) -> None:
+def _check_layout(archive: "ArchiveReader") -> None:
     if "constants.pkl" in archive:
         raise RuntimeError(
             "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. A TorchScript "
@@ -237,7 +210,7 @@ def _check_layout(archive: ArchiveReader) -> None:
 class _StorageReader:
     """The storages of an archive, each read when it is first named."""
 
-    def __init__(self, archive: ArchiveReader, memory: memory_map.mmap | None, restore: Restore) -> None:
+    def __init__(self, archive: "ArchiveReader", memory: "memory_map.mmap | None", restore: Restore) -> None:
         self._archive = archive
         self._memory = memory
         self._restore = restore

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy
 
 from ..kernels.storage import UntypedStorage
-from .archive import read_into
+from .files import read_into
 from .locations import Restore
 from .pickler import dumps
 from .storages import StorageTable, StorageType, as_storage, swap_bytes

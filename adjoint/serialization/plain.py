@@ -5,11 +5,13 @@ could make of it (`bytearray(10**12)`).
 """
 
 import sys
-from argparse import Namespace
 from collections import Counter, OrderedDict, defaultdict, deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
+
+if TYPE_CHECKING:
+    import argparse
 
 __all__ = [
     "make_bytearray", "make_bytes", "make_complex", "make_counter", "make_defaultdict", "make_deque", "make_frozenset",
@@ -90,8 +92,10 @@ def make_defaultdict(factory: Any = None) -> defaultdict[Any, Any]:
     return defaultdict(factory)
 
 
-def make_namespace() -> Namespace:
+def make_namespace() -> "argparse.Namespace":
     """An empty `argparse.Namespace`; its attributes follow as state."""
+    from argparse import Namespace
+
     return Namespace()
 
 

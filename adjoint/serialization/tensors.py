@@ -76,7 +76,7 @@ def _view(storage: UntypedStorage, kind: dtype, offset: int, size: Any, stride: 
 
 
 def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
-    if metadata:
+    if isinstance(metadata, dict):
         if metadata.get("conj"):
             tensor = wrap(numpy.conjugate(tensor._array))
         if metadata.get("neg"):

@@ -1,5 +1,5 @@
 """PyTorch's public name for what surrounds training; only names here, no logic."""
 
-from . import hooks
+from . import data, hooks
 
-__all__ = ["hooks"]
+__all__ = ["data", "hooks"]

@@ -1,0 +1,79 @@
+"""Paths and open files: opened alike for reading and writing, and read to the last byte that was asked for."""
+
+import io
+from contextlib import AbstractContextManager, nullcontext
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO
+
+__all__ = ["CORRUPT", "FileLike", "open_to_read", "open_to_write", "read_into", "stem"]
+
+FileLike = str | PathLike[str] | IO[bytes]
+
+CORRUPT = (
+    "If you are seeing this error, there is a high likelihood that your checkpoint file is corrupted. This can happen "
+    "if the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving."
+)
+_SEEK = (
+    ". You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO "
+    "and try to load from it instead."
+)
+
+
+def stem(f: FileLike) -> str:
+    """The name of the file without its folder and extension; `'archive'` for an open file, or a name beyond ASCII."""
+    name = Path(fspath(f)).stem if isinstance(f, (str, PathLike)) else "archive"
+    return name if name.isascii() else "archive"
+
+
+def open_to_write(f: FileLike) -> AbstractContextManager[IO[bytes]]:
+    """The file at a path, closed in the end; or an open file, left open.
+
+    Raises:
+        RuntimeError: if the folder does not exist.
+    """
+    if not isinstance(f, (str, PathLike)):
+        return nullcontext(f)
+    path = Path(f)
+    if not path.parent.exists():
+        raise RuntimeError(f"Parent directory {path.parent} does not exist.")
+    return path.open("wb")
+
+
+def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:
+    """The file at a path, closed in the end; or an open file, left open.
+
+    Raises:
+        AttributeError: if `f` is not a file.
+        io.UnsupportedOperation: if it is one that cannot be sought.
+    """
+    if isinstance(f, (str, PathLike)):
+        return Path(f).open("rb")
+    for method in ("seek", "tell", "read", "readline"):
+        if not hasattr(f, method):
+            raise AttributeError(f"{type(f).__name__!r} object has no attribute '{method}'{_SEEK}")
+    try:
+        f.seek(f.tell())
+    except io.UnsupportedOperation as error:
+        raise io.UnsupportedOperation(f"{error}{_SEEK}") from None
+    return nullcontext(f)
+
+
+def read_into(file: IO[bytes], target: memoryview, name: str) -> None:
+    """Fill `target` from `file`, which need not know `readinto`.
+
+    Raises:
+        RuntimeError: if the file ends before; `name` is what was being read.
+    """
+    filled = 0
+    readinto = getattr(file, "readinto", None)
+    while filled < len(target):
+        if readinto is not None:
+            count = readinto(target[filled:])
+        else:
+            data = file.read(len(target) - filled)
+            count = len(data)
+            target[filled : filled + count] = data
+        if not count:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: file read failed. {CORRUPT}")
+        filled += count
