@@ -171,7 +171,7 @@ def fill_(self: Array, value: Any) -> None:
     """Write the number `value` to every element of `self`. Raises as `scalar_array` does."""
     if 0 in self.strides:
         self = distinct(self)
-    if self.dtype.kind == "f" and self.itemsize > 2 and isinstance(value, (int, float)) and -3e38 < value < 3e38:
+    if self.dtype.kind == "f" and self.itemsize > 2 and type(value) is float and -3e38 < value < 3e38:
         self.fill(value)
     else:
         self[...] = scalar_array(value, from_numpy(self.dtype))

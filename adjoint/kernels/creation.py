@@ -15,6 +15,7 @@ from ..dtypes import dtype
 from . import storage
 from .broadcast import broadcast_shapes
 from .copying import convert
+from .floating import quiet, restore
 from .precision import type_name
 from .random.fused import fma32, fma64
 from .scalar import scalar_array
@@ -24,6 +25,7 @@ Unwrap = Callable[[Any], Any]
 
 _PYTHON_NUMBERS = frozenset((bool, int, float, complex))
 _PLAIN_INTEGERS = frozenset((bool, int))
+_LISTS = {list}
 
 
 # --- from data ------------------------------------------------------------------------------------------------
@@ -41,6 +43,10 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
         TypeError, RuntimeError: for what is not a number, and numbers out of the range of `kind`.
     """
     kind_of_data = type(data)
+    if kind is None:
+        array = _quick_array(data, kind_of_data)
+        if array is not None:
+            return array
     if kind_of_data not in _PYTHON_NUMBERS and kind_of_data not in (list, tuple):
         data = unwrap(data)
         if isinstance(data, numpy.ndarray):
@@ -53,6 +59,27 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
     error = _ragged(data, shape, kind or _inferred(data, unwrap))
     assert error is not None
     raise error
+
+
+def _quick_array(data: Any, kind_of_data: Any) -> Array | None:
+    """The most frequent data, one float or int, or nothing else in one or two levels of lists, the short way."""
+    if kind_of_data is list:
+        types = set(map(type, data))
+        if types == _LISTS and len(set(map(len, data))) == 1:
+            types = set().union(*[map(type, row) for row in data])
+        kind_of_data = types.pop() if len(types) == 1 else None
+    if kind_of_data is float:
+        token = quiet()
+        try:
+            return numpy.array(data, dtypes.get_default_dtype().numpy)
+        finally:
+            restore(token)
+    if kind_of_data is int:
+        try:
+            return numpy.array(data, numpy.int64)
+        except OverflowError:
+            return None
+    return None
 
 
 def check_array(array: Array) -> None:

@@ -22,12 +22,12 @@ class _Foreign:
 
     def __init__(self, array: Array) -> None:
         self.array = array
-        self.__array_interface__ = array.__array_interface__
+        self.__array_struct__ = array.__array_struct__
 
 
 def adopt(array: Array) -> Array:
     """An array on the memory of `array` that counts as the owner of it."""
-    if array.dtype.kind == "V":  # bfloat16 has no description in the array interface: pass through integers
+    if array.dtype.kind == "V":  # bfloat16 has no description in the array protocol: pass through integers
         return adopt(array.view(numpy.uint16)).view(array.dtype)
     return numpy.asarray(_Foreign(array))
 

@@ -182,8 +182,7 @@ def as_tensor(data, *, dtype=None, device=None):
             check_device(device)
         return data if dtype is None else data.to(dtype)
     if isinstance(data, numpy.ndarray) and (dtype is None or dtype.numpy == data.dtype):
-        kernels.check_array(data)
-        return leaf(storage.adopt(data), False, device)
+        return leaf(_adopted(data), False, device)
     return leaf(kernels.array_from_data(data, dtype, tensor_array), False, device)
 
 
@@ -258,8 +257,25 @@ def from_numpy(ndarray, /):
         kind = type(ndarray)
         name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
         raise TypeError(f"expected np.ndarray (got {name})")
-    kernels.check_array(ndarray)
-    return leaf(storage.adopt(ndarray))
+    return leaf(_adopted(ndarray))
+
+
+def _adopted(array):
+    """The memory of a NumPy array as a tensor's, with a warning where it may not be written to."""
+    kernels.check_array(array)
+    if not array.flags.writeable:
+        _warn_of_reading("NumPy array", "array")
+    return storage.adopt(array)
+
+
+def _warn_of_reading(source, name):
+    warnings.warn(
+        f"The given {source} is not writable, and PyTorch does not support non-writable tensors. Operations that change the "
+        f"tensor in place will fail. You may want to copy the {name} to protect its data or make it writable before converting it "
+        "to a tensor.",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 @public()
@@ -292,6 +308,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
             f"buffer length ({length} bytes)"
         )
     array = numpy.frombuffer(buffer, numpy.uint8, count * size, offset)
+    if not array.flags.writeable:
+        _warn_of_reading("buffer", "buffer")
     return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad)
 
 
