@@ -31,5 +31,17 @@ from .tensor import Tensor
 
 globals().update(operators.PUBLIC["torch"])
 
-from . import nn, optim, serialization, utils  # noqa: E402  (on the public names above)
-from .serialization import load, save  # noqa: E402
+_LATER = ("nn", "optim", "serialization", "utils")
+_LATER_NAMES = {"load": "serialization", "save": "serialization"}
+
+
+def __getattr__(name: str) -> object:
+    """Import the parts that stand on the names above when they are first asked for."""
+    from importlib import import_module
+
+    if name in _LATER:
+        return import_module(f"{__name__}.{name}")
+    if name in _LATER_NAMES:
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER_NAMES[name]}"), name)
+        return value
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

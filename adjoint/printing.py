@@ -142,7 +142,7 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
         parts.append(f"dtype={dtype!r}")
     grad_fn = tensor.grad_fn
     if grad_fn is not None:
-        parts.append(f"grad_fn=<{type(grad_fn).__name__}>")
+        parts.append(f"grad_fn=<{grad_fn.name().rpartition('::')[2]}>")
     elif tensor.requires_grad:
         parts.append("requires_grad=True")
     return parts

@@ -1,6 +1,7 @@
 """`import adjoint` is quick and brings nothing along that the user did not ask for."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -12,7 +13,10 @@ LARGEST_RATIO = 2.2
 
 def run(program):
     """Standard output of a program in a fresh interpreter, read as JSON."""
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
     return json.loads(finished.stdout)
 
 
