@@ -186,9 +186,7 @@ def _calculate_correct_fan(tensor: torch.Tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
-def xavier_uniform_(
-    tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None
-) -> torch.Tensor:
+def xavier_uniform_(tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None) -> torch.Tensor:
     """Fill uniformly with the standard deviation `gain √(2 / (fan_in + fan_out))` (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -196,9 +194,7 @@ def xavier_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(
-    tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None
-) -> torch.Tensor:
+def xavier_normal_(tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None) -> torch.Tensor:
     """Fill normally with the standard deviation `gain √(2 / (fan_in + fan_out))` (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -247,9 +243,7 @@ def _kaiming_std(tensor: torch.Tensor, a: float, mode: str, nonlinearity: str) -
 
 
 @torch.no_grad()
-def orthogonal_(
-    tensor: torch.Tensor, gain: float = 1, generator: torch.Generator | None = None
-) -> torch.Tensor:
+def orthogonal_(tensor: torch.Tensor, gain: float = 1, generator: torch.Generator | None = None) -> torch.Tensor:
     """Fill with a (semi-)orthogonal matrix, trailing dimensions flattened (Saxe et al., 2013).
 
     Raises:

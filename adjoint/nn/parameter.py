@@ -28,6 +28,7 @@ class Parameter(torch.Tensor, plain=True):
     """
 
     def __new__(cls, data: torch.Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        """Make a leaf on the memory of `data`."""
         plain = torch.empty(0) if data is None else data.detach()
         if requires_grad and not (plain.is_floating_point() or plain.is_complex()):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -76,6 +77,7 @@ class Buffer(metaclass=_BufferMeta):
     """
 
     def __new__(cls, data: torch.Tensor | None = None, *, persistent: bool = True) -> torch.Tensor:  # type: ignore[misc]
+        """Make a tensor on the memory of `data` that modules recognise."""
         tensor = torch.empty(0) if data is None else data.detach().requires_grad_(data.requires_grad)
         tensor.persistent = persistent
         tensor._is_buffer = True

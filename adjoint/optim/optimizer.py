@@ -218,9 +218,7 @@ class Optimizer:
     def _require_leaves(self, params: list[Any]) -> None:
         for param in params:
             if not isinstance(param, torch.Tensor):
-                raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {_type_name(param)}"
-                )
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(param)}")
             if not self.defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
 
@@ -238,9 +236,7 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
             kind = "with names to the optimizer" if "param_names" in param_group else "without names to the optimizer"
-            raise ValueError(
-                f"all optimizer param groups should be with/without names. cannot add param group {kind}"
-            )
+            raise ValueError(f"all optimizer param groups should be with/without names. cannot add param group {kind}")
 
     # State dicts
 

@@ -17,8 +17,10 @@ F = torch.nn.functional
         (lambda: nn.Conv2d(1, 2, 3), "Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1))"),
         (
             lambda: nn.Conv2d(2, 4, (3, 2), 2, 1, 2, 2, False, "circular"),
-            "Conv2d(2, 4, kernel_size=(3, 2), stride=(2, 2), padding=(1, 1), dilation=(2, 2), groups=2, bias=False, "
-            "padding_mode=circular)",
+            (
+                "Conv2d(2, 4, kernel_size=(3, 2), stride=(2, 2), padding=(1, 1), dilation=(2, 2), groups=2, "
+                "bias=False, padding_mode=circular)"
+            ),
         ),
         (
             lambda: nn.BatchNorm2d(3, bias=False),

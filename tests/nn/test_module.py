@@ -39,7 +39,7 @@ def test_a_shared_module_counts_once():
 
 def test_an_attribute_cannot_change_its_kind_by_accident():
     net = Net()
-    with pytest.raises(TypeError, match="cannot assign 'torch.FloatTensor' as parameter 'scale'"):
+    with pytest.raises(TypeError, match=r"cannot assign 'torch\.FloatTensor' as parameter 'scale'"):
         net.scale = torch.ones(2)
     with pytest.raises(TypeError, match="cannot assign 'int' as child module 'first'"):
         net.first = 3

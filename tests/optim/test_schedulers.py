@@ -36,7 +36,9 @@ def rates(scheduler, steps):
         (lambda o: schedules.CosineAnnealingLR(o, 4), [(1 + math.cos(math.pi * e / 4)) / 2 for e in range(9)]),
         (lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2), [1, 0.5, 1, (2 + math.sqrt(2)) / 4, 0.5]),
         (
-            lambda o: schedules.SequentialLR(o, [schedules.ConstantLR(o, 0.1, 9), schedules.ExponentialLR(o, 0.5)], [2]),
+            lambda o: schedules.SequentialLR(
+                o, [schedules.ConstantLR(o, 0.1, 9), schedules.ExponentialLR(o, 0.5)], [2]
+            ),
             [0.1, 0.1, 1, 0.5],
         ),
         (lambda o: schedules.CyclicLR(o, 0.1, 0.5, 2, cycle_momentum=False), [0.1, 0.3, 0.5, 0.3, 0.1]),

@@ -202,8 +202,11 @@ def with_parameters(library, layer):
 @pytest.mark.parametrize("layer", list(dict.fromkeys(case[0] for case in CASES)))
 def test_printed_form_and_options(layer):
     assert_same(f"nn.{layer}")
-    options = "{k: v if isinstance(v, (int, float, str, tuple, list)) else str(type(v)) for k, v in sorted(m.__dict__.items())"
-    assert_same(f"m = nn.{layer}\n{options} if not k.startswith('_') and not callable(v)}}")
+    assert_same(
+        f"m = nn.{layer}\n"
+        "shown = lambda v: v if isinstance(v, (int, float, str, tuple, list)) else str(type(v))\n"
+        "{k: shown(v) for k, v in sorted(m.__dict__.items()) if not k.startswith('_') and not callable(v)}"
+    )
 
 
 @pytest.mark.parametrize("layer", list(dict.fromkeys(case[0] for case in CASES)))

@@ -20,9 +20,7 @@ def threshold(input: torch.Tensor, threshold: float, value: float, inplace: bool
     return operators.threshold_(input, threshold, value) if inplace else operators.threshold(input, threshold, value)
 
 
-def hardtanh(
-    input: torch.Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-) -> torch.Tensor:
+def hardtanh(input: torch.Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> torch.Tensor:
     """`input` limited to the interval from `min_val` to `max_val`; the derivative is 0 at both ends."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
@@ -115,8 +113,7 @@ def hardswish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. "
-        "Change the call to include dim=X as an argument.",
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=stacklevel,
     )
     return 0 if ndim in (0, 1, 3) else 1

@@ -77,9 +77,7 @@ def dropout3d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplac
     return _channel_dropout(input, p, training, inplace, batched=input.dim() != 4)
 
 
-def alpha_dropout(
-    input: torch.Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> torch.Tensor:
+def alpha_dropout(input: torch.Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> torch.Tensor:
     """Dropout that keeps the mean and variance of SELU activations (Klambauer et al., 2017)."""
     _check_probability(p)
     function = operators.alpha_dropout_ if inplace else operators.alpha_dropout

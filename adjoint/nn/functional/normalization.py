@@ -127,7 +127,9 @@ def local_response_norm(
         ValueError: if the input has fewer than 3 dimensions.
     """
     if input.dim() < 3:
-        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.dim()} dimensions)")
+        raise ValueError(
+            f"Expected 3D or higher dimensionality                          input (got {input.dim()} dimensions)"
+        )
     if input.numel() == 0:
         return input
     batch, channels = input.shape[:2]

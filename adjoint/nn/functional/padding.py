@@ -83,8 +83,7 @@ def pixel_shuffle(input: torch.Tensor, upscale_factor: int) -> torch.Tensor:
     r = upscale_factor
     if input.dim() < 3:
         raise RuntimeError(
-            "pixel_shuffle expects input to have at least 3 dimensions, but got input with "
-            f"{input.dim()} dimension(s)"
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
         )
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")

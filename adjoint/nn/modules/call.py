@@ -204,8 +204,7 @@ def _call_forward_pre_hooks(
                 continue
             if not (isinstance(replacement, tuple) and len(replacement) == 2):
                 raise RuntimeError(
-                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                    f"but got {replacement}."
+                    f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {replacement}."
                 )
             args, kwargs = replacement
         else:

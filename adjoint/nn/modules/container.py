@@ -89,9 +89,7 @@ class Sequential(Module):
     @staticmethod
     def _require_sequential(other: Any) -> None:
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {str(type(other))} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)!s} is given.")
 
     def __mul__(self, other: Any) -> Sequential:
         self._require_factor(other)

@@ -211,9 +211,13 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        for kind in ("_parameters", "_buffers", "_modules"):
-            if kind in own and name in own[kind]:
-                return own[kind][name]
+        if "_modules" in own:  # that is, after __init__
+            if name in (held := own["_parameters"]):
+                return held[name]
+            if name in (held := own["_modules"]):
+                return held[name]
+            if name in (held := own["_buffers"]):
+                return held[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -289,7 +293,7 @@ class Module:
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield `(dotted name, module)` for this module and all below it, each once unless `remove_duplicate` is off."""
+        """Yield `(dotted name, module)` for this module and all below it; each once, unless told otherwise."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -558,7 +562,7 @@ class Module:
         return add_hook(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
+        """Call `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before loading."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(

@@ -18,6 +18,7 @@ _global_parameter_registration_hooks: OrderedDict[int, Callable[..., Any]] = Ord
 _global_buffer_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _global_module_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
+
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, parameter)` whenever any module registers a parameter; its result replaces it."""
     return add_hook(_global_parameter_registration_hooks, hook)
@@ -31,7 +32,6 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, submodule)` whenever any module registers a submodule; its result replaces it."""
     return add_hook(_global_module_registration_hooks, hook)
-
 
 
 def register_parameter(module: Module, name: str, param: Parameter | None) -> None:
@@ -79,7 +79,7 @@ def _require_free_name(module: Module, name: str, kind: str, registered: Mapping
     if hasattr(module, name) and name not in registered:
         raise KeyError(f"attribute '{name}' already exists")
     if "." in name:
-        raise KeyError(f"{kind} name can't contain \".\"" + (f", got: {name}" if kind == "module" else ""))
+        raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
     if name == "":
         raise KeyError(f'{kind} name can\'t be empty string ""')
 

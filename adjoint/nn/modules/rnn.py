@@ -34,7 +34,7 @@ def _relu_step(projected: torch.Tensor, hidden: torch.Tensor, weight: torch.Tens
 
 
 def _gru_step(projected: torch.Tensor, hidden: torch.Tensor, weight: torch.Tensor, bias: Weight) -> torch.Tensor:
-    """r = σ(i_r + h_r), z = σ(i_z + h_z), n = tanh(i_n + r h_n), h' = n + z (h - n) (Cho et al., 2014)."""
+    """R = σ(i_r + h_r), z = σ(i_z + h_z), n = tanh(i_n + r h_n), h' = n + z (h - n) (Cho et al., 2014)."""
     input_reset, input_update, input_new = projected.chunk(3, -1)
     hidden_reset, hidden_update, hidden_new = F.linear(hidden, weight, bias).chunk(3, -1)
     reset = torch.sigmoid(input_reset + hidden_reset)
@@ -50,7 +50,7 @@ def _lstm_step(
     bias: Weight,
     projection: Weight = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """c' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c') (Hochreiter and Schmidhuber, 1997; Gers et al., 2000)."""
+    """C' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c') (Hochreiter and Schmidhuber, 1997; Gers et al., 2000)."""
     hidden, cell = state
     input_gate, forget_gate, new, output_gate = (projected + F.linear(hidden, weight, bias)).chunk(4, -1)
     cell = torch.sigmoid(forget_gate) * cell + torch.sigmoid(input_gate) * torch.tanh(new)
@@ -189,9 +189,7 @@ class RNNBase(Module):
                 input = F.dropout(input, self.dropout, self.training)
         return input, final
 
-    def _run(
-        self, input: torch.Tensor, state: State, suffix: str, backwards: bool
-    ) -> tuple[torch.Tensor, State]:
+    def _run(self, input: torch.Tensor, state: State, suffix: str, backwards: bool) -> tuple[torch.Tensor, State]:
         """Run one layer in one direction over the sequence."""
         bias_input = getattr(self, "bias_ih" + suffix) if self.bias else None
         weights = [getattr(self, "weight_hh" + suffix), getattr(self, "bias_hh" + suffix) if self.bias else None]
@@ -240,9 +238,7 @@ class RNNBase(Module):
         """The forward pass of a network whose state is one tensor."""
         input, batched = self._prepare(input)
         if hx is None:
-            hx = torch.zeros(
-                self.num_layers * self._directions, input.size(1), self.hidden_size, dtype=input.dtype
-            )
+            hx = torch.zeros(self.num_layers * self._directions, input.size(1), self.hidden_size, dtype=input.dtype)
         else:
             expected = 3 if batched else 2
             if hx.dim() != expected:
@@ -257,9 +253,7 @@ class RNNBase(Module):
         return self._finish(output, batched), hidden if batched else hidden.squeeze(1)
 
 
-def _check_sizes(
-    mode: str, input_size: Any, hidden_size: Any, num_layers: int, dropout: Any, proj_size: int
-) -> None:
+def _check_sizes(mode: str, input_size: Any, hidden_size: Any, num_layers: int, dropout: Any, proj_size: int) -> None:
     if not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
         raise ValueError(
             "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
@@ -411,15 +405,11 @@ class RNNCellBase(Module):
 
     def _check(self, tensor: torch.Tensor, what: str) -> None:
         if tensor.dim() not in (1, 2):
-            raise ValueError(
-                f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead"
-            )
+            raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
 
     def _check_sizes(self, input: torch.Tensor, hiddens: tuple[torch.Tensor, ...]) -> None:
         if input.size(1) != self.input_size:
-            raise RuntimeError(
-                f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}"
-            )
+            raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}")
         for i, hidden in enumerate(hiddens):
             if hidden.size(0) != input.size(0):
                 raise RuntimeError(

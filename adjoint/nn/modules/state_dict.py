@@ -204,7 +204,7 @@ def _load_tensor(
         else:
             with torch.no_grad():
                 param.copy_(value)
-    except Exception as exception:
+    except Exception as exception:  # noqa: BLE001  (all that is wrong is collected)
         error_msgs.append(
             f'While copying the parameter named "{key}", whose dimensions in the model '
             f"are {param.size()} and whose dimensions in the checkpoint are {value.size()}, "
@@ -215,9 +215,8 @@ def _load_tensor(
 def _own_state(module: Module) -> dict[str, torch.Tensor]:
     """The parameters and persistent buffers of `module` itself, by name."""
     own: dict[str, torch.Tensor] = {name: p for name, p in module._parameters.items() if p is not None}
-    for name, buffer in module._buffers.items():
-        if buffer is not None and name not in module._non_persistent_buffers_set:
-            own[name] = buffer
+    dropped = module._non_persistent_buffers_set
+    own.update({name: b for name, b in module._buffers.items() if b is not None and name not in dropped})
     return own
 
 

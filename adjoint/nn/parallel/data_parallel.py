@@ -47,6 +47,7 @@ class DataParallel(Module):
         self.output_device = output_device
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Split the inputs, run the replicas and join their outputs."""
         return data_parallel(self.module, inputs, self.device_ids, self.output_device, self.dim, kwargs)
 
 
@@ -114,9 +115,7 @@ class _Everywhere:
 def _align(columns: list[list[Any]]) -> list[tuple[Any, ...]]:
     """Turn the parts of each item into the items of each part."""
     count = min(len(column) for column in columns if not _is_everywhere(column))
-    return [
-        tuple(column[0].value if _is_everywhere(column) else column[i] for column in columns) for i in range(count)
-    ]
+    return [tuple(column[0].value if _is_everywhere(column) else column[i] for column in columns) for i in range(count)]
 
 
 def _is_everywhere(column: list[Any]) -> bool:
@@ -133,7 +132,7 @@ def _in_threads(calls: list[Callable[[], Any]]) -> list[Any]:
         try:
             with torch.set_grad_enabled(grad_enabled):
                 results[i] = calls[i]()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  (raised again in the calling thread)
             errors[i] = error
 
     workers = [threading.Thread(target=run, args=(i,)) for i in range(1, len(calls))]

@@ -248,6 +248,4 @@ class CyclicLR(LRScheduler):
                 self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True
             ):
                 _set_momentum(group, high - (high - low) * height * scale, self.use_beta1)
-        return [
-            low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)
-        ]
+        return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]

@@ -134,11 +134,12 @@ class ConstantLR(LRScheduler):
         return [lr * (1.0 / self.factor) for lr in current]
 
     def _get_closed_form_lr(self) -> list[Any]:
-        return [base * (self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)) for base in self.base_lrs]
+        factor = self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
+        return [base * factor for base in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
-    """Multiplies the learning rate by a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs."""
+    """Multiplies the learning rate by what goes from `start_factor` to `end_factor` in `total_iters` epochs."""
 
     def __init__(
         self,
@@ -193,9 +194,7 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """The initial learning rate times `(1 - epoch / total_iters) ** power`."""
 
-    def __init__(
-        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
@@ -239,9 +238,7 @@ class CosineAnnealingLR(LRScheduler):
                 for base, lr in zip(self.base_lrs, current, strict=True)
             ]
         return [
-            (1 + math.cos(math.pi * epoch / half))
-            / (1 + math.cos(math.pi * (epoch - 1) / half))
-            * (lr - self.eta_min)
+            (1 + math.cos(math.pi * epoch / half)) / (1 + math.cos(math.pi * (epoch - 1) / half)) * (lr - self.eta_min)
             + self.eta_min
             for lr in current
         ]
