@@ -241,9 +241,14 @@ class Tensor:
         """The device index, -1 on the CPU."""
         return -1
 
-    def cpu(self) -> Tensor:
+    def cpu(self, memory_format: Any = None) -> Tensor:
         """This tensor, which is on the CPU."""
         return self
+
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+        """The dimensions in the order they have in memory, the one of the largest stride first."""
+        steps = storages.element_strides(self._array)
+        return tuple(sorted(range(self._array.ndim), key=lambda dim: (-steps[dim], dim)))
 
     # --- to Python and NumPy ----------------------------------------------------------------------------------
 
@@ -272,6 +277,11 @@ class Tensor:
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+        if array.dtype == numpy.bool_:
+            array = array.astype(numpy.uint8)
+        return wrap(numpy.asarray(array))
+
     def __dlpack__(self, **keywords: Any) -> Any:
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -294,13 +304,24 @@ class Tensor:
         return bool(array.reshape(()))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._only_number("int64_t"))
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._only_number("double"))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._only_number(None))
+
+    def _only_number(self, real: str | None) -> Any:
+        """The only element; for a `real` C++ type, one without an imaginary part."""
+        if self._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        number = self.item()
+        if real is not None and type(number) is complex:
+            if number.imag != 0:
+                raise RuntimeError(f"value cannot be converted to type {real} without overflow")
+            return number.real
+        return number
 
     def __index__(self) -> int:
         if self._array.dtype.kind not in "iub" or self._array.size != 1:
@@ -320,6 +341,9 @@ class Tensor:
         if self._array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __reversed__(self) -> Tensor:
+        return self if self._array.ndim == 0 else self.flip(0)  # type: ignore[attr-defined, no-any-return]
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return printing.format_tensor(self)
@@ -352,6 +376,8 @@ class Tensor:
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` in place and return this tensor."""
+        if requires_grad and not can_require_grad(self._array):
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
 
@@ -451,11 +477,6 @@ class Tensor:
         return result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the pickle protocol; "
-                "use tensor.detach() first"
-            )
         from .serialization.rebuild import reduce_array
 
         return (rebuild, (type(self), *reduce_array(self._array), self.requires_grad, self.__dict__))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -13,6 +14,7 @@ from .broadcast import broadcast_shapes
 from .floating import silent
 from .precision import HALVES
 from .scalar import scalar_array
+from .storage import to_python
 
 Array = numpy.ndarray[Any, Any]
 
@@ -214,3 +216,12 @@ def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:
     if self.ndim > 2 and len(set(self.shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
     numpy.fill_diagonal(self, scalar_array(fill_value, from_numpy(self.dtype)), wrap)
+
+
+def mapped(function: Callable[..., Any], *arrays: Array) -> Array:
+    """What a Python function makes of the elements of arrays of one shape, as Python numbers."""
+    values = [function(*numbers) for numbers in zip(*(to_python(array.reshape(-1)) for array in arrays), strict=True)]
+    for value in values:
+        if not isinstance(value, (int, float, complex)):
+            raise TypeError(f"must be real number, not {type(value).__name__}")
+    return numpy.array(values, numpy.result_type(*values) if values else None).reshape(arrays[0].shape)

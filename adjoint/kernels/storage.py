@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from ..device import channels_last, channels_last_3d
+from ..dtypes import from_numpy
 
 Array = numpy.ndarray[Any, Any]
 
@@ -66,10 +67,10 @@ def element_strides(array: Array) -> tuple[int, ...]:
 
 def is_contiguous(array: Array, memory_format: Any = None) -> bool:
     """Whether the elements lie in row-major order, or in the order of a channels-last `memory_format`."""
-    if memory_format is channels_last and array.ndim == 4:
-        return array.transpose(0, 2, 3, 1).flags.c_contiguous
-    if memory_format is channels_last_3d and array.ndim == 5:
-        return array.transpose(0, 2, 3, 4, 1).flags.c_contiguous
+    if memory_format is channels_last:
+        return array.ndim == 4 and array.transpose(0, 2, 3, 1).flags.c_contiguous
+    if memory_format is channels_last_3d:
+        return array.ndim == 5 and array.transpose(0, 2, 3, 4, 1).flags.c_contiguous
     return array.flags.c_contiguous
 
 
@@ -176,11 +177,19 @@ class UntypedStorage:
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
 
+    def __repr__(self) -> str:
+        return f"{_listed(self.tolist())}\n[torch.storage.UntypedStorage(device=cpu) of size {len(self)}]"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UntypedStorage) and other._root is self._root
 
     def __hash__(self) -> int:
         return id(self._root)
+
+
+def _listed(values: list[Any]) -> str:
+    """One value a line."""
+    return "\n".join(f" {value}" for value in values)
 
 
 class TypedStorage(UntypedStorage):
@@ -205,6 +214,10 @@ class TypedStorage(UntypedStorage):
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
         return to_python(self._elements())  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        kind = from_numpy(self._kind)
+        return f"{_listed(self.tolist())}\n[torch.storage.TypedStorage(dtype={kind}, device=cpu) of size {len(self)}]"
 
     def untyped(self) -> UntypedStorage:
         """The same storage as bytes."""

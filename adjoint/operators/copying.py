@@ -216,6 +216,37 @@ class zero:
 public(method=True, name="zero_")(zero.inplace)
 
 
+# --- by a Python function -------------------------------------------------------------------------------------
+
+
+def _without_grad(input, name):
+    if input.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+
+
+@public(namespace=None, method=True)
+def apply_(input, callable):
+    """Replace each element, in place, by what the Python function `callable` makes of it. Slow."""
+    _without_grad(input, "apply_")
+    copying.copy_(input._array, copying.mapped(callable, input._array))
+    bump(input, "apply_")
+    return input
+
+
+@public(namespace=None, method=True)
+def map_(input, tensor, callable):
+    """Replace each element, in place, by what the Python function `callable` makes of it and that of `tensor`. Slow."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"map_(): argument 'other' (position 1) must be Tensor, not {type(tensor).__name__}")
+    _without_grad(input, "map_")
+    if input.dtype is not tensor.dtype:
+        raise TypeError(f"map_: expected {input.type()} for 'other' (got {tensor.type()})")
+    other = tensor.expand(input._array.shape)._array
+    copying.copy_(input._array, copying.mapped(callable, input._array, other))
+    bump(input, "map_")
+    return input
+
+
 # --- other memory ---------------------------------------------------------------------------------------------
 
 
