@@ -339,6 +339,31 @@ def test_tensors_in_batches():
     assert last[0].tolist() == [[4.0, 5.0]]
 
 
+@pytest.mark.parametrize("indices", [[0, 2], [-1, 1], [3, 3], [torch.tensor(1), 2]], ids=str)
+def test_rows_got_at_once_are_those_got_one_by_one(indices):
+    rows = torch.arange(24.0).reshape(4, 3, 2)
+    leaf = torch.ones(4, requires_grad=True)
+    for tensors in (
+        [rows, torch.arange(4)],
+        [rows.transpose(1, 2)],
+        [rows, leaf],
+        [rows[:, 1]],
+        [torch.arange(4).bool()],
+    ):
+        for dataset in (TensorDataset(*tensors), data.Subset(TensorDataset(*tensors), [3, 2, 1, 0])):
+            [batch] = DataLoader(dataset, batch_sampler=[indices])
+            expected = default_collate([dataset[index] for index in indices])
+            assert_batch(batch, expected)
+            assert [part.stride() for part in batch] == [part.stride() for part in expected]
+            assert [part.requires_grad for part in batch] == [part.requires_grad for part in expected]
+
+
+def test_rows_that_are_not_there():
+    for dataset in (TensorDataset(torch.arange(3)), data.Subset(TensorDataset(torch.arange(3)), [0, 1, 2])):
+        with pytest.raises(IndexError):
+            list(DataLoader(dataset, batch_sampler=[[0, 3]]))
+
+
 def test_each_pass_is_another_order():
     torch.manual_seed(0)
     loader = DataLoader(range(100), batch_size=100, shuffle=True)

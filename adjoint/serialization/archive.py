@@ -41,9 +41,7 @@ class _Stream:
         return self._position
 
     def flush(self) -> None:
-        flush = getattr(self._file, "flush", None)
-        if flush is not None:
-            flush()
+        """Nothing: `zipfile` calls this for each record, and the file is closed or handed back soon enough."""
 
 
 class ArchiveWriter:

@@ -289,6 +289,12 @@ def test_a_stream_longer_than_it_said():
         lambda module, data: list(data.DataLoader([])),
         lambda module, data: data.DataLoader([], shuffle=True),
         lambda module, data: list(data.DataLoader({"a": 1})),
+        lambda module, data: list(
+            data.DataLoader(data.TensorDataset(module.ones(3, 2), module.arange(3)), batch_size=2)
+        ),
+        lambda module, data: list(data.DataLoader(data.TensorDataset(module.ones(3)), batch_sampler=[[0, 5]])),
+        lambda module, data: list(data.DataLoader(data.TensorDataset(module.ones(3)), batch_sampler=[[-4]])),
+        lambda module, data: list(data.DataLoader(data.TensorDataset(module.ones(3)), batch_sampler=[[]])),
         lambda module, data: list(data.DataLoader(data.Subset(range(9), [5, 6, 7]), batch_size=2)),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import adjoint as torch
 
 from .collate import default_collate, default_convert
-from .dataset import Dataset, IterableDataset
+from .dataset import Dataset, IterableDataset, gather
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 
 __all__ = ["DataLoader", "get_worker_info"]
@@ -181,12 +181,11 @@ class _Batches(Iterator[Any]):
         loader = self._loader
         index = next(self._indices)
         if self._samples is not None:
-            data = self._fetch_next(index)
-        elif loader.batch_sampler is not None:
-            data = self._fetch_batch(index)
+            batch = loader.collate_fn(self._fetch_next(index))
+        elif loader.batch_sampler is None:
+            batch = loader.collate_fn(loader.dataset[index])
         else:
-            data = loader.dataset[index]
-        batch = loader.collate_fn(data)
+            batch = self._collated(index)
         self._yielded += 1
         if self._reported_length is not None and self._yielded > self._reported_length:
             warnings.warn(
@@ -196,10 +195,14 @@ class _Batches(Iterator[Any]):
             )
         return batch
 
-    def _fetch_batch(self, indices: list[Any]) -> Any:
-        dataset = self._loader.dataset
+    def _collated(self, indices: list[Any]) -> Any:
+        dataset, collate = self._loader.dataset, self._loader.collate_fn
+        if collate is default_collate and isinstance(indices, list):
+            gathered = gather(dataset, indices)
+            if gathered is not None:
+                return gathered
         get_all = getattr(dataset, "__getitems__", None)
-        return get_all(indices) if get_all else [dataset[index] for index in indices]
+        return collate(get_all(indices) if get_all else [dataset[index] for index in indices])
 
     def _fetch_next(self, index: Any) -> Any:
         assert self._samples is not None

@@ -14,7 +14,7 @@ import adjoint as torch
 
 __all__ = [
     "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
-    "random_split",
+    "gather", "random_split",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -68,6 +68,23 @@ class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
 
     def __len__(self) -> int:
         return int(self.tensors[0].size(0))
+
+
+def gather(dataset: Any, indices: list[Any]) -> list[torch.Tensor] | None:
+    """What `default_collate` makes of the rows of a `TensorDataset`, or of a subset of one, at once for all rows.
+
+    None where that takes the rows one by one: for other datasets and indices, and where gradients are recorded.
+    """
+    while type(dataset) is Subset and set(map(type, indices)) == {int}:
+        dataset, indices = dataset.dataset, [dataset.indices[index] for index in indices]
+    if type(dataset) is not TensorDataset or set(map(type, indices)) != {int}:
+        return None
+    if any(type(tensor) is not torch.Tensor or tensor.requires_grad for tensor in dataset.tensors):
+        return None
+    if not all(tensor.is_contiguous() for tensor in dataset.tensors):
+        return None
+    rows = torch.tensor(indices)
+    return [tensor[rows] for tensor in dataset.tensors]
 
 
 class StackDataset(Dataset[Any]):
