@@ -147,13 +147,23 @@ class Optimizer:
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        with torch.set_grad_enabled(self.defaults.get("differentiable", False)):
+        # Not a `with` block: that would take as long as the update of a small parameter.
+        grad_enabled = torch.is_grad_enabled()
+        torch.set_grad_enabled(self.defaults.get("differentiable", False))
+        try:
             for group in self.param_groups:
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is not None:
-                        self._update(param, grad, group)
+                self._update_group(group)
+        finally:
+            torch.set_grad_enabled(grad_enabled)
         return loss
+
+    def _update_group(self, group: dict[str, Any]) -> None:
+        """Update the parameters of a group that have a gradient."""
+        update = self._update
+        for param in group["params"]:
+            grad = param.grad
+            if grad is not None:
+                update(param, grad, group)
 
     def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
         """Update one parameter in place."""
@@ -399,7 +409,7 @@ def direction(param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) ->
     if group["maximize"]:
         grad = -grad
     if group["weight_decay"] != 0:
-        grad = grad.add(param, alpha=number(group["weight_decay"]))
+        grad = grad + param * number(group["weight_decay"])
     return grad
 
 

@@ -73,13 +73,15 @@ class SGD(Optimizer):
 
     def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
         momentum = group["momentum"]
-        grad = direction(param, grad, group)
+        if group["maximize"] or group["weight_decay"] != 0:
+            grad = direction(param, grad, group)
         if momentum != 0:
             state = self.state[param]
             velocity = state.get("momentum_buffer")
             if velocity is None:
                 velocity = state["momentum_buffer"] = grad.detach().clone()
             else:
-                velocity.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
-            grad = grad.add(velocity, alpha=momentum) if group["nesterov"] else velocity
-        param.add_(grad, alpha=-number(group["lr"]))
+                dampening = group["dampening"]
+                velocity.mul_(momentum).add_(grad * (1 - dampening) if dampening else grad)
+            grad = grad + velocity * momentum if group["nesterov"] else velocity
+        param.sub_(grad * number(group["lr"]))
