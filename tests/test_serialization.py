@@ -421,13 +421,17 @@ class Malicious:
         return self.function, self.args
 
 
-@pytest.mark.parametrize("weights_only", [True, False, None])
-@pytest.mark.parametrize("options", [{}, {"pickle_module": pickle}], ids=["", "pickle_module"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"weights_only": True}, {"weights_only": False},
+        {"pickle_module": pickle}, {"pickle_module": pickle, "weights_only": False},
+    ],
+    ids=lambda options: "-".join(map(str, options)) or "default",
+)  # fmt: skip
 @pytest.mark.parametrize("protocol", [1, 2, 3, 4, 5])
 @FORMATS
-def test_functions_are_not_called(weights_only, options, protocol, zipped):
-    if weights_only and options:
-        pytest.skip("refused before the file is opened")
+def test_functions_are_not_called(options, protocol, zipped):
     CALLS.clear()
     for value in (
         Malicious(record, 1),
@@ -437,7 +441,7 @@ def test_functions_are_not_called(weights_only, options, protocol, zipped):
     ):
         file = saved(value, pickle_protocol=protocol, _use_new_zipfile_serialization=zipped)
         with pytest.raises(pickle.UnpicklingError, match="was not an allowed global by default"):
-            torch.load(file, weights_only=weights_only, **options)
+            torch.load(file, **options)
     assert CALLS == []
 
 
@@ -630,6 +634,12 @@ def test_safe_globals_add_up_and_are_restored():
     assert torch.serialization.get_safe_globals() == [Config]
     torch.serialization.clear_safe_globals()
     assert torch.serialization.get_safe_globals() == []
+
+
+def test_pytorch_models_when_their_classes_are_allowed():
+    with torch.serialization.safe_globals([torch.nn.Linear]):
+        loaded = torch.load(DATA / "whole_model.pt")
+    assert type(loaded) is torch.nn.Linear and loaded.weight.shape == (1, 1)
 
 
 def test_a_class_allowed_under_another_name():
