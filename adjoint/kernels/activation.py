@@ -332,6 +332,8 @@ def gelu(self: Array, *, approximate: str = "none") -> Array:
     dtype = self.dtype
     if approximate == "none":
         result = erf(self * typed(_SQRT_HALF, dtype))
+    elif approximate != "tanh":
+        raise RuntimeError("approximate argument must be either none or tanh.")
     else:
         result = numpy.tanh(_tanh_argument(self))
     result += ONE[dtype]
@@ -402,14 +404,18 @@ def prelu(self: Array, weight: Array) -> Array:
     return numpy.where(self > ZERO[self.dtype], self, self * weight)
 
 
+@fused("prelu_backward_cpu", "f")
+def prelu_backward(grad: Array, self: Array, weight: Array) -> Array:
+    """`grad` where `x` is positive, else `weight * grad`."""
+    return numpy.where(self > ZERO[self.dtype], grad, grad * weight)
+
+
 def halves(self: Array, dim: int) -> tuple[Array, Array]:
     """The first and the second half of an array along `dim`."""
     if self.ndim == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     if self.shape[dim] % 2:
-        raise RuntimeError(
-            f"Halving dimension must be even, but dimension {dim % self.ndim} is size {self.shape[dim]}"
-        )
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % self.ndim} is size {self.shape[dim]}")
     first, second = numpy.split(self, 2, dim)
     return first, second
 

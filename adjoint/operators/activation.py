@@ -167,7 +167,7 @@ class hardswish_double_backward:
         return xp.hardswish_double_backward(grad, self)
 
 
-@operator(kernel=kernels.hardshrink)
+@operator(kernel=kernels.hardshrink, same_out=True)
 class hardshrink:
     """`input`, but 0 where its magnitude is at most `lambd`."""
 
@@ -190,7 +190,7 @@ class hardshrink_backward:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.softshrink, namespace="functional", method=())
+@operator(kernel=kernels.softshrink, namespace="functional", method=(), same_out=True)
 class softshrink:
     """`input` moved towards 0 by `lambd`, 0 where it would pass it."""
 
@@ -261,7 +261,9 @@ class elu_double_backward:
     def grad_self_or_result(grad, grad_output, alpha, scale, input_scale, is_result, self_or_result, xp):
         if is_result:
             return xp.zeros_like(grad)
-        return input_scale * xp.elu_double_backward(grad * grad_output, alpha, scale, input_scale, False, self_or_result)
+        return input_scale * xp.elu_double_backward(
+            grad * grad_output, alpha, scale, input_scale, False, self_or_result
+        )
 
 
 # Klambauer et al., "Self-Normalizing Neural Networks", 2017, equation 14.
@@ -392,7 +394,7 @@ def _mish_curvature(self):
 public(namespace=None, name="mish_curvature", on_arrays=kernels.mish_curvature)(_mish_curvature)
 
 
-@operator(kernel=kernels.softplus, namespace="functional", method=())
+@operator(kernel=kernels.softplus, namespace="functional", method=(), same_out=True)
 class softplus:
     """`log(1 + exp(beta * input)) / beta`, and `input` itself where `beta * input` is greater than `threshold`."""
 
@@ -429,7 +431,7 @@ class softplus_double_backward:
         return xp.softplus_double_backward(grad * grad_output * bend, self, beta, threshold)
 
 
-@operator(kernel=kernels.logsigmoid, namespace="functional", method=(), node="LogSigmoidBackward0")
+@operator(kernel=kernels.logsigmoid, namespace="functional", method=(), node="LogSigmoidBackward0", same_out=True)
 class logsigmoid:
     """`log(sigmoid(input))`, elementwise, without overflow."""
 
@@ -456,12 +458,7 @@ class logsigmoid_backward:
 # --- the Gaussian error linear unit ---------------------------------------------------------------------------
 
 
-def _checked_approximation(self, approximate="none"):
-    if approximate not in ("none", "tanh"):
-        raise RuntimeError("approximate argument must be either none or tanh.")
-
-
-@operator(kernel=kernels.gelu, namespace="functional", method=(), check=_checked_approximation)
+@operator(kernel=kernels.gelu, namespace="functional", method=(), same_out=True)
 class gelu:
     """`input * Phi(input)`, elementwise, with the normal distribution function (Hendrycks and Gimpel, 2016).
 
@@ -510,13 +507,29 @@ class prelu_kernel:
     def forward(self: Array, weight: Array): ...
 
     def grad_self(grad, self, weight, xp):
-        return xp.where(self > 0, grad, grad * weight)
+        return xp.prelu_backward(grad, self, weight)
 
     def grad_weight(grad, self, xp):
         return xp.zero_where(grad * self, self > 0)
 
 
-@public(method=True)
+@operator(kernel=kernels.prelu_backward, namespace=None, method=(), node="PreluKernelBackwardBackward0")
+class prelu_backward:
+    """The derivative of `prelu` by its input, times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, weight: Array): ...
+
+    def grad_grad_output(grad, self, weight, xp):
+        return xp.prelu_backward(grad, self, weight)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+    def grad_weight(grad, grad_output, self, xp):
+        return xp.zero_where(grad * grad_output, self > 0)
+
+
+@public(method=True, numpy_names=True)
 def prelu(input, weight):
     """`input` where positive, else `weight * input`, with one weight for all or one for each channel (dimension 1).
 
@@ -541,8 +554,8 @@ def prelu(input, weight):
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._array.ndim}"
         )
-    if len(shape) > 2 or (weight._array.ndim and not shape):
-        weight = weight.reshape([-1] + [1] * (len(shape) - 2) if shape else [])
+    if weight._array.ndim != len(shape):
+        weight = weight.reshape((1, -1, *[1] * (len(shape) - 2)) if len(shape) > 1 else (-1,) if shape else ())
     return prelu_kernel(input, weight)
 
 
@@ -579,8 +592,22 @@ class rrelu_with_noise:
     def forward(self: Array, noise: Array):
         return self * noise
 
-    def grad_self(grad, noise):
-        return grad * noise
+    def grad_self(grad, self, noise, xp):
+        return xp.rrelu_backward(grad, self, noise)
+
+
+@operator(namespace=None, method=(), node="RreluWithNoiseBackwardBackward0")
+class rrelu_backward:
+    """The derivative of `rrelu_with_noise` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, noise: Array):
+        return grad_output * noise
+
+    def grad_grad_output(grad, self, noise, xp):
+        return xp.rrelu_backward(grad, self, noise)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
 
 
 @operator(kernel=kernels.leaky_relu, namespace=None, method=(), inplace=True, node="RreluWithNoiseBackward0", out=False)
@@ -621,6 +648,6 @@ PUBLIC["functional"].update(
     relu=relu, relu_=relu.inplace, threshold=threshold, threshold_=threshold.inplace, leaky_relu_=leaky_relu_in_place.inplace,
     hardtanh_=hardtanh.inplace, hardsigmoid_=hardsigmoid.inplace, hardswish_=hardswish.inplace, hardshrink=hardshrink,
     elu_=elu_in_place.inplace, selu=selu, selu_=selu_, celu=celu, celu_=celu_, silu_=silu.inplace, mish_=mish.inplace,
-    prelu=prelu, rrelu=rrelu, rrelu_=rrelu_, tanh=tanh, sigmoid=sigmoid,
+    prelu=PUBLIC["torch"]["prelu"], rrelu=rrelu, rrelu_=rrelu_, tanh=tanh, sigmoid=sigmoid,
 )  # fmt: skip
 PUBLIC["torch"].update(relu_=relu.inplace, threshold_=threshold.inplace)

@@ -48,7 +48,13 @@ def overloads(name, of_tensors, by_number, of_number=None):
 
 
 @operator(
-    promote="common", simple=numpy.add, kernel=kernels.add, inplace=True, dunder="__add__", reflected="__radd__", number_first=True
+    promote="common",
+    simple=numpy.add,
+    kernel=kernels.add,
+    inplace=True,
+    dunder="__add__",
+    reflected="__radd__",
+    number_first=True,
 )
 class add:
     """`input + alpha * other`, elementwise, broadcast together.
@@ -106,7 +112,9 @@ class sub:
         return -grad if alpha == 1 else grad * -conjugate(alpha)
 
 
-@operator(promote="common", kernel=kernels.rsub, namespace=None, method=(), node="RsubBackward0", out=False, check=_no_bool)
+@operator(
+    promote="common", kernel=kernels.rsub, namespace=None, method=(), node="RsubBackward0", out=False, check=_no_bool
+)
 class rsub_tensor:
     """`other - alpha * input`, elementwise, broadcast together."""
 
@@ -174,7 +182,13 @@ class mul:
 
 
 @binary(
-    numpy.true_divide, promote="float", namespace=None, method=(), dunder="__truediv__", number_first=True, node="DivBackward0"
+    numpy.true_divide,
+    promote="float",
+    namespace=None,
+    method=(),
+    dunder="__truediv__",
+    number_first=True,
+    node="DivBackward0",
 )
 class div:
     """`input / other`, elementwise, broadcast together."""
@@ -186,7 +200,15 @@ class div:
         return -grad * ((self / other) / other).conj()
 
 
-@operator(promote="common", kernel=kernels.div_rounded, namespace=None, method=(), inplace=True, number_first=True, node="DivBackward2")
+@operator(
+    promote="common",
+    kernel=kernels.div_rounded,
+    namespace=None,
+    method=(),
+    inplace=True,
+    number_first=True,
+    node="DivBackward2",
+)
 class div_rounded:
     """`input / other`, elementwise, rounded: constant between the steps, so the derivative is 0."""
 
@@ -250,7 +272,13 @@ def rtruediv(input, other):
 
 
 @binary(
-    kernels.floor_divide, simple=numpy.floor_divide, fast="float", dunder="__floordiv__", number_first=True, node="NotImplemented", overloaded=True
+    kernels.floor_divide,
+    simple=numpy.floor_divide,
+    fast="float",
+    dunder="__floordiv__",
+    number_first=True,
+    node="NotImplemented",
+    overloaded=True,
 )
 class floor_divide:
     """`input / other`, elementwise, rounded down. PyTorch defines no derivative."""
@@ -411,7 +439,7 @@ class addcdiv:
         return -grad * (value * tensor1 / (tensor2 * tensor2)).conj()
 
 
-@operator(kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward0", same_out=True)
+@operator(kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward0")
 class lerp_by_number:
     """`input + weight * (end - input)`, elementwise, where `weight` is a number."""
 

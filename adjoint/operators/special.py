@@ -96,7 +96,14 @@ class digamma:
         return grad * xp.polygamma_of(self, 1)
 
 
-@operator(promote="float", namespace=None, method=(), inplace=True, node="PolygammaBackward0")
+@operator(
+    promote="float",
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="PolygammaBackward0",
+    inplace_node="PolygammaBackward1",
+)
 class polygamma_of:
     """The `n`-th derivative of `digamma`, elementwise."""
 
@@ -153,7 +160,15 @@ class mvlgamma:
         return grad * total
 
 
-@binary(kernels.zeta, promote="float", namespace="special", method=(), inplace=False, number_first=True, node="SpecialZetaBackward0")
+@binary(
+    kernels.zeta,
+    promote="float",
+    namespace="special",
+    method=(),
+    inplace=False,
+    number_first=True,
+    node="SpecialZetaBackward0",
+)
 class zeta:
     """The Hurwitz zeta function, the sum of `(k + other) ** -input` over k from 0, elementwise."""
 
