@@ -1,285 +1,390 @@
-"""Pooling: the maximum or the mean of windows, and their gradients, for any number of spatial dimensions.
+"""Pooling over any number of spatial dimensions: the maximum or the mean of windows of given or adapted sizes.
 
-Arrays are (batch, channels, spatial...). A window is gone through offset by offset, each of them one vector operation over all windows.
+Arrays are (batch, channels, spatial...). Windows are boxes, so each dimension is reduced on its own, the last first: a
+window of 3 by 3 takes 3 + 3 passes, not 9. Indices count in the flattened spatial dimensions.
 """
 
-from __future__ import annotations
-
-import itertools
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy
+from numpy import asarray, ndarray
 
-from .precision import widen
+from adjoint.kernels import reduction
+from adjoint.kernels.parallel import parallel_rows
+from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
 
-Array = numpy.ndarray[Any, Any]
+__all__ = [
+    "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool", "at_indices", "avg_pool",
+    "avg_pool_backward", "max_pool", "max_pool_backward", "pooled_size",
+]  # fmt: skip
+
 Sizes = tuple[int, ...]
+Pair = tuple[ndarray, ndarray]
+
+_INT64 = numpy.dtype(numpy.int64)
 
 
-def output_sizes(
-    sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
-) -> Sizes:
-    """How many windows there are along each dimension; in ceil mode also one that begins inside and ends outside."""
-    result = []
-    for size, width, step, pad, gap in zip(sizes, kernel, stride, padding, dilation, strict=True):
-        span = size + 2 * pad - gap * (width - 1) - 1
-        count = (-(-span // step) if ceil_mode else span // step) + 1
-        if ceil_mode and (count - 1) * step >= size + pad:
-            count -= 1
-        result.append(count)
-    return tuple(result)
+class _Windows(NamedTuple):
+    """Windows along one dimension."""
+
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+    length: int  # of the dimension
+    count: int  # of windows
+
+    @property
+    def reach(self) -> int:
+        """How long the padded dimension must be for all windows to lie in it."""
+        return (self.count - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
+
+    def slices(self) -> list[slice]:
+        """For each element of a window, where it is in the padded dimension for all windows."""
+        last = (self.count - 1) * self.stride
+        starts = range(0, self.kernel * self.dilation, self.dilation)
+        return [slice(start, start + last + 1, self.stride) for start in starts]
 
 
-def _check(x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool) -> Sizes:
-    if any(step == 0 for step in stride):
-        raise RuntimeError("stride should not be zero")
-    if any(width <= 0 for width in kernel):
-        raise RuntimeError("kernel size should be greater than zero")
-    if any(gap <= 0 for gap in dilation):
-        raise RuntimeError("dilation should be greater than zero")
-    for pad, width, gap in zip(padding, kernel, dilation, strict=True):
-        if pad < 0:
-            raise RuntimeError(f"pad must be non-negative, but got pad: {pad}")
-        if pad > ((width - 1) * gap + 1) // 2:
-            raise RuntimeError(
-                f"pad should be at most half of effective kernel size, but got pad={pad}, kernel_size={width} and dilation={gap}"
-            )
-    sizes = output_sizes(x.shape[2:], kernel, stride, padding, dilation, ceil_mode)
-    if any(size < 1 for size in sizes):
-        given = "x".join(map(str, x.shape[1:]))
-        found = "x".join(map(str, (x.shape[1], *(max(size, 0) for size in sizes))))
-        raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({found}). Output size is too small")
-    return sizes
-
-
-def _windows(
-    sizes: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes
-) -> Iterator[tuple[Sizes, tuple[slice, ...]]]:
-    """Each offset within a window, and the slices of the padded input that it takes in all windows."""
-    for offset in itertools.product(*map(range, kernel)):
-        begin = [step * gap for step, gap in zip(offset, dilation, strict=True)]
-        yield (
-            offset,
-            (Ellipsis, *(slice(b, b + (n - 1) * s + 1, s) for b, n, s in zip(begin, sizes, stride, strict=True))),  # type: ignore[misc]
-        )
-
-
-def _padded(x: Array, sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, value: Any) -> Array:
-    """`x` surrounded by `value`, as far as the windows reach."""
-    widths = [(0, 0), (0, 0)]
-    for length, n, width, step, pad, gap in zip(x.shape[2:], sizes, kernel, stride, padding, dilation, strict=True):
-        reach = (n - 1) * step + gap * (width - 1) + 1
-        widths.append((pad, max(reach - pad - length, 0)))
-    if not any(before or after for before, after in widths):
-        return x
-    return numpy.pad(x, widths, constant_values=value)
-
-
-# --- the maximum ----------------------------------------------------------------------------------------------
-
-
-def _lowest(dtype: Any) -> Any:
-    return numpy.iinfo(dtype).min if dtype.kind in "iu" else -numpy.inf
-
-
-def max_pool(
-    x: Array, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
-) -> tuple[Array, Array]:
-    """The largest element of each window and its index in the flattened spatial dimensions; NaN is larger than all."""
-    sizes = _check(x, kernel_size, stride, padding, dilation, ceil_mode)
-    padded = _padded(x, sizes, kernel_size, stride, padding, dilation, _lowest(x.dtype))
-    values = indices = None
-    floating = x.dtype.kind not in "iu"
-    for offset, window in _windows(sizes, kernel_size, stride, dilation):
-        candidates, position = padded[window], _positions(x.shape[2:], sizes, offset, stride, padding, dilation)
-        if values is None or indices is None:
-            values = candidates.copy()
-            indices = numpy.broadcast_to(position, values.shape).copy()
-            continue
-        better = candidates > values
-        if floating:
-            better |= candidates != candidates
-        if any(padding):
-            better |= indices < 0
-        numpy.copyto(values, candidates, where=better)
-        numpy.copyto(indices, position, where=better)
-    return values, indices  # type: ignore[return-value]
-
-
-def _positions(lengths: Sizes, sizes: Sizes, offset: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
-    """The flat spatial index of the element at `offset` of each window; below 0 where that is padding."""
-    flat, outside = numpy.zeros((), numpy.int64), numpy.zeros((), bool)
-    for dim, length in enumerate(lengths):
-        along = numpy.arange(sizes[dim]) * stride[dim] + (offset[dim] * dilation[dim] - padding[dim])
-        flat = flat[..., None] * length + along
-        outside = outside[..., None] | (along < 0) | (along >= length)
-    return numpy.where(outside, -1, flat)
-
-
-def max_pool_backward(grad: Array, indices: Array, input_shape: Sizes) -> Array:
-    """Zeros of `input_shape` to which `grad` is added at the flat spatial `indices`."""
-    places = math.prod(input_shape[2:])
-    wide = widen(grad)
-    result = numpy.zeros(math.prod(input_shape[:2]) * places, wide.dtype)
-    rows = indices.reshape(math.prod(input_shape[:2]), -1)
-    flat = (rows + numpy.arange(len(rows))[:, None] * places).reshape(-1)
-    numpy.add.at(result, flat, wide.reshape(-1))
-    return result.reshape(input_shape).astype(grad.dtype, copy=False)
-
-
-def at_indices(x: Array, indices: Array) -> Array:
-    """The elements of `x` at flat spatial `indices`."""
-    rows = x.reshape(*x.shape[:2], -1)
-    return numpy.take_along_axis(rows, indices.reshape(*x.shape[:2], -1), -1).reshape(indices.shape)
-
-
-# --- the mean -------------------------------------------------------------------------------------------------
-
-
-def _divisors(
-    lengths: Sizes, sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, include_pad: bool, override: int | None
-) -> Any:
-    """By what each window's sum is divided: the elements in it, the padding counted or not."""
-    if override is not None:
-        return override
-    count: Any = 1
-    for dim, length in enumerate(lengths):
-        start = numpy.arange(sizes[dim]) * stride[dim] - padding[dim]
-        end = numpy.minimum(start + kernel[dim], length + padding[dim])
-        if not include_pad:
-            start, end = numpy.maximum(start, 0), numpy.minimum(end, length)
-        count = numpy.asarray(count)[..., None] * (end - start)
+def pooled_size(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    """How many windows a dimension has; with `ceil_mode` also a last one that begins inside and ends outside."""
+    span = length + 2 * padding - dilation * (kernel - 1) - 1
+    count = (-(-span // stride) if ceil_mode else span // stride) + 1
+    if ceil_mode and (count - 1) * stride >= length + padding:
+        count -= 1
     return count
 
 
+def _windows(
+    spatial: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
+) -> list[_Windows]:
+    return [
+        _Windows(k, s, p, d, length, pooled_size(length, k, s, p, d, ceil_mode))
+        for length, k, s, p, d in zip(spatial, kernel, stride, padding, dilation, strict=True)
+    ]
+
+
+def _refuse(name: str, dims: int, x: ndarray) -> NotImplementedError:
+    return NotImplementedError(f"\"{name}{dims}d\" not implemented for '{type_name(x.dtype)}'")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The maximum
+
+
+def max_pool(
+    input: ndarray, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool = False
+) -> Pair:
+    """The largest element of each window and its index: the first one, or the last nan where there is one.
+
+    Raises:
+        NotImplementedError: for complex numbers and bool.
+    """
+    spatial = input.shape[2:]
+    if input.dtype.kind in "cb":
+        raise _refuse("max_pool", len(spatial), input)
+    windows = _windows(spatial, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
+        return _max_along(values, inner, axis, windows[axis], nan)
+
+    return _pool_planes(input, tuple(w.count for w in windows), pool)
+
+
+def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
+    """The largest element, and its index, of windows that divide the input into `output_size`.
+
+    Window i of n along a dimension of length L goes from floor(i L / n) to ceil((i + 1) L / n).
+
+    Raises:
+        NotImplementedError: if `input` is not floating-point.
+    """
+    spatial = input.shape[2:]
+    if not is_floating(input.dtype):
+        raise _refuse("adaptive_max_pool", len(spatial), input)
+    if all(size and length % size == 0 for length, size in zip(spatial, output_size, strict=True)):
+        kernel = tuple(length // size for length, size in zip(spatial, output_size, strict=True))
+        return max_pool(input, kernel, kernel, (0,) * len(kernel), (1,) * len(kernel))
+
+    def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
+        pooled = []
+        for start, stop in _adaptive_windows(spatial[axis], output_size[axis]):
+            part = _at(axis + 1, values.ndim, slice(start, stop))
+            window = _Windows(stop - start, 1, 0, 1, stop - start, 1)
+            best, positions = _max_along(values[part], [each[part] for each in inner], axis, window, nan)
+            positions[0] += positions[0].dtype.type(start)
+            pooled.append([best, *positions])
+        best, *positions = (numpy.concatenate(each, axis + 1) for each in zip(*pooled, strict=True))
+        return best, positions
+
+    return _pool_planes(input, output_size, pool)
+
+
+def _adaptive_windows(length: int, count: int) -> list[tuple[int, int]]:
+    return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+
+
+def _at(axis: int, ndim: int, index: slice) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (index,) + (slice(None),) * (ndim - axis - 1)
+
+
+def _pool_planes(input: ndarray, sizes: Sizes, pool: Callable[..., tuple[ndarray, list[ndarray]]]) -> Pair:
+    """Reduce every plane (sample and channel) by `pool(values, positions, axis, nan)`, the last dimension first."""
+    spatial = input.shape[2:]
+    planes = numpy.ascontiguousarray(input).reshape(-1, *spatial)
+    values = numpy.empty((len(planes), *sizes), input.dtype)
+    indices = numpy.empty((len(planes), *sizes), _INT64)
+
+    def reduce(start: int, stop: int) -> None:
+        best, positions = _reduce_plane(widen(planes[start:stop]), pool, nan=False)
+        if is_inexact(best.dtype) and numpy.isnan(numpy.maximum.reduce(best, None)):
+            best, positions = _reduce_plane(widen(planes[start:stop]), pool, nan=True)
+        values[start:stop] = best
+        index = indices[start:stop]
+        index[...] = positions[0]
+        for length, position in zip(spatial[1:], positions[1:], strict=True):
+            index *= length
+            index += position
+
+    if values.size:
+        parallel_rows(reduce, len(planes), 2 * planes.itemsize * math.prod(spatial))
+    shape = (*input.shape[:2], *sizes)
+    return values.reshape(shape), indices.reshape(shape)
+
+
+def _reduce_plane(
+    values: ndarray, pool: Callable[..., tuple[ndarray, list[ndarray]]], nan: bool
+) -> tuple[ndarray, list[ndarray]]:
+    positions: list[ndarray] = []
+    for axis in range(values.ndim - 2, -1, -1):
+        values, positions = pool(values, positions, axis, nan)
+    return values, positions
+
+
+def _max_along(
+    values: ndarray, inner: list[ndarray], axis: int, windows: _Windows, nan: bool
+) -> tuple[ndarray, list[ndarray]]:
+    """Reduce one spatial dimension: the maxima, and for it and those after it where in them the maxima are.
+
+    `inner` says where, in each dimension after this one, the elements of `values` come from.
+    """
+    axis += 1
+    spread = _pad(values, axis, windows, _lowest(values.dtype))
+    inner = [_pad(each, axis, windows, each[_at(axis, each.ndim, slice(0, 1))]) for each in inner]
+    number = numpy.int16 if windows.length < 2**15 else numpy.int64
+    parts = [_at(axis, values.ndim, part) for part in windows.slices()]
+    best = spread[parts[0]].copy()
+    chosen = [each[parts[0]].copy() for each in inner]
+    choice = numpy.zeros(best.shape, numpy.int8 if windows.kernel < 128 else number)
+    for k, part in enumerate(parts[1:], 1):
+        candidate = spread[part]
+        larger = candidate > best
+        if nan:
+            larger |= numpy.isnan(candidate)
+        numpy.maximum(choice, larger.view(numpy.int8) * choice.dtype.type(k), out=choice)
+        numpy.maximum(best, candidate, out=best)
+        for kept, each in zip(chosen, inner, strict=True):
+            numpy.copyto(kept, each[part], where=larger)
+    position = choice.astype(number)
+    if windows.dilation > 1:
+        position *= number(windows.dilation)
+    origin = numpy.arange(windows.count, dtype=number) * number(windows.stride) - number(windows.padding)
+    position += origin.reshape(-1, *(1,) * (values.ndim - axis - 1))
+    if windows.padding:
+        # A window of nothing but -inf chose its first element: take the first that is not padding.
+        outside = position < 0
+        position[outside] %= windows.dilation
+        numpy.minimum(position, windows.length - 1, out=position)
+    return best, [position, *chosen]
+
+
+def _lowest(dtype: Any) -> Any:
+    return dtype.type(-math.inf) if is_floating(dtype) else numpy.iinfo(dtype).min
+
+
+def _pad(values: ndarray, axis: int, windows: _Windows, fill: Any) -> ndarray:
+    """One dimension with `fill` before and after it, as far as windows reach."""
+    after = windows.reach - windows.length - windows.padding
+    if windows.padding == 0 and after <= 0:
+        return values
+    shape = list(values.shape)
+    shape[axis] = max(windows.reach, windows.length + windows.padding)
+    padded = numpy.empty(shape, values.dtype)
+    padded[_at(axis, values.ndim, slice(0, windows.padding))] = fill
+    padded[_at(axis, values.ndim, slice(windows.padding, windows.padding + windows.length))] = values
+    padded[_at(axis, values.ndim, slice(windows.padding + windows.length, None))] = fill
+    return padded
+
+
+def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes) -> ndarray:
+    """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened spatial dimensions."""
+    wide = widen(grad)
+    planes, size = math.prod(input_shape[:2]), math.prod(input_shape[2:])
+    result = numpy.zeros((planes, size), wide.dtype)
+    if grad.size:
+        values, where = wide.reshape(planes, -1), indices.reshape(planes, -1)
+
+        def scatter(start: int, stop: int) -> None:
+            offsets = numpy.arange(0, (stop - start) * size, size)[:, None]
+            target = result[start:stop].reshape(-1)
+            numpy.add.at(target, (where[start:stop] + offsets).reshape(-1), values[start:stop].reshape(-1))
+
+        parallel_rows(scatter, planes, size * result.itemsize)
+    return result.reshape(input_shape).astype(grad.dtype, copy=False)
+
+
+def at_indices(self: ndarray, indices: ndarray) -> ndarray:
+    """The elements at indices into the flattened spatial dimensions: the transpose of `max_pool_backward`."""
+    planes, size = math.prod(self.shape[:2]), math.prod(self.shape[2:])
+    where = indices.reshape(planes, -1) + numpy.arange(0, planes * size, size or 1)[:planes, None]
+    return self.reshape(-1).take(where).reshape(indices.shape)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The mean
+
+
 def avg_pool(
-    x: Array,
+    input: ndarray,
     kernel_size: Sizes,
     stride: Sizes,
     padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> Array:
-    """The mean of each window."""
-    ones = (1,) * len(kernel_size)
-    sizes = _check(x, kernel_size, stride, padding, ones, ceil_mode)
-    padded = _padded(widen(x), sizes, kernel_size, stride, padding, ones, 0)
-    total: Any = None
-    for _, window in _windows(sizes, kernel_size, stride, ones):
-        if total is None:
-            total = padded[window].copy()
-        else:
-            total += padded[window]
-    count = _divisors(x.shape[2:], sizes, kernel_size, stride, padding, count_include_pad, divisor_override)
-    if x.dtype.kind in "iu":
-        return numpy.asarray(total // count, dtype=x.dtype)
-    total /= numpy.asarray(count, dtype=total.real.dtype)
-    return numpy.asarray(total, dtype=x.dtype)
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> ndarray:
+    """The sum of each window over how many elements it has, or over `divisor_override`.
+
+    The padding, zeros, counts as elements unless `count_include_pad` is false.
+
+    Raises:
+        NotImplementedError: for complex numbers and bool.
+    """
+    spatial = input.shape[2:]
+    if input.dtype.kind in "cb":
+        raise _refuse("avg_pool", len(spatial), input)
+    windows = _windows(spatial, kernel_size, stride, padding, (1,) * len(spatial), ceil_mode)
+    divisor = _divisor(windows, count_include_pad, divisor_override)
+    planes = numpy.ascontiguousarray(input).reshape(-1, *spatial)
+    result = numpy.empty((len(planes), *(w.count for w in windows)), input.dtype)
+    divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
+
+    def pool(start: int, stop: int) -> None:
+        total = widen(planes[start:stop])
+        for axis in range(len(spatial), 0, -1):
+            spread = _pad(total, axis, windows[axis - 1], 0)
+            first, *others = (spread[_at(axis, spread.ndim, part)] for part in windows[axis - 1].slices())
+            total = first + others[0] if others else first
+            for part in others[1:]:
+                total += part
+        result[start:stop] = divide(total, divisor.astype(total.dtype))
+
+    if result.size:
+        parallel_rows(pool, len(planes), 2 * planes.itemsize * math.prod(spatial))
+    return result.reshape(*input.shape[:2], *result.shape[1:])
+
+
+def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
+    return numpy.sign(total) * (numpy.abs(total) // divisor)
+
+
+def _divisor(windows: Sequence[_Windows], count_include_pad: bool, divisor_override: int | None) -> ndarray:
+    """What the sum of each window is divided by; an array of the spatial dimensions, or of none."""
+    if divisor_override is not None:
+        return asarray(divisor_override)
+    total = numpy.ones(())
+    for w in windows:
+        starts = numpy.arange(w.count) * w.stride - w.padding
+        stops = numpy.minimum(starts + w.kernel, w.length + w.padding)
+        if not count_include_pad:
+            starts, stops = numpy.maximum(starts, 0), numpy.minimum(stops, w.length)
+        total = numpy.multiply.outer(total, stops - starts)
+    return total.reshape(-1)[:1].reshape(()) if total.size and (total == total.reshape(-1)[0]).all() else total
 
 
 def avg_pool_backward(
-    grad: Array,
+    grad: ndarray,
     input_shape: Sizes,
     kernel_size: Sizes,
     stride: Sizes,
     padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> Array:
-    """Zeros of `input_shape` to which each window's share is added."""
-    ones = (1,) * len(kernel_size)
-    sizes, lengths = grad.shape[2:], tuple(input_shape[2:])
-    count = _divisors(lengths, sizes, kernel_size, stride, padding, count_include_pad, divisor_override)
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> ndarray:
+    """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
+    spatial = input_shape[2:]
+    windows = _windows(spatial, kernel_size, stride, padding, (1,) * len(spatial), ceil_mode)
     wide = widen(grad)
-    share = wide / numpy.asarray(count, dtype=wide.real.dtype)
-    reach = [
-        max((n - 1) * step + width, length + 2 * pad)
-        for n, step, width, length, pad in zip(sizes, stride, kernel_size, lengths, padding, strict=True)
-    ]
-    padded = numpy.zeros((*input_shape[:2], *reach), share.dtype)
-    for _, window in _windows(sizes, kernel_size, stride, ones):
-        padded[window] += share
-    inside = (Ellipsis, *(slice(pad, pad + length) for pad, length in zip(padding, lengths, strict=True)))
-    return padded[inside].astype(grad.dtype, copy=False)
+    divisor = _divisor(windows, count_include_pad, divisor_override).astype(wide.dtype)
+    planes = wide.reshape(-1, *grad.shape[2:])
+    result = numpy.empty((len(planes), *spatial), grad.dtype)
+
+    def spread(start: int, stop: int) -> None:
+        share = planes[start:stop] / divisor
+        for axis, w in enumerate(windows, 1):
+            shape = list(share.shape)
+            shape[axis] = max(w.reach, w.length + w.padding)
+            padded = numpy.zeros(shape, share.dtype)
+            for part in w.slices():
+                padded[_at(axis, padded.ndim, part)] += share
+            share = padded[_at(axis, padded.ndim, slice(w.padding, w.padding + w.length))]
+        result[start:stop] = share
+
+    if result.size and grad.size:
+        parallel_rows(spread, len(planes), 2 * wide.itemsize * math.prod(spatial))
+    elif result.size:
+        result.fill(0)
+    return result.reshape(input_shape)
 
 
-# --- windows that adapt ---------------------------------------------------------------------------------------
+def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
+    """The mean of windows that divide the input into `output_size`, as `adaptive_max_pool` does.
+
+    Raises:
+        NotImplementedError: if `input` is not floating-point.
+    """
+    spatial = input.shape[2:]
+    if not is_floating(input.dtype):
+        raise _refuse("adaptive_avg_pool", len(spatial), input)
+    total = widen(input)
+    if all(size == 1 for size in output_size):
+        dims = tuple(range(2, input.ndim))
+        return reduction.mean(total, dims, True).astype(input.dtype, copy=False)
+    for axis, (length, size) in enumerate(zip(spatial, output_size, strict=True), 2):
+        if length == size:
+            continue
+        if size and length % size == 0:
+            grouped = total.reshape(*total.shape[:axis], size, length // size, *total.shape[axis + 1 :])
+            total = reduction.mean(grouped, axis + 1)
+            continue
+        parts = [total[_at(axis, total.ndim, slice(*window))] for window in _adaptive_windows(length, size)]
+        means = [reduction.mean(part, axis, True) for part in parts]
+        total = numpy.concatenate(means, axis) if means else total[_at(axis, total.ndim, slice(0, 0))]
+    return total.astype(input.dtype, copy=total is input)
 
 
-def _bounds(length: int, size: int) -> list[tuple[int, int]]:
-    """Where each of `size` windows that divide `length` begins and ends."""
-    return [(index * length // size, -(-(index + 1) * length // size)) for index in range(size)]
-
-
-def _averaging(length: int, size: int, dtype: Any) -> Array:
-    """The matrix whose product with a column of `length` elements are the means of `size` windows."""
-    matrix = numpy.zeros((size, length), dtype)
-    for row, (start, end) in enumerate(_bounds(length, size)):
-        matrix[row, start:end] = 1 / (end - start)
-    return matrix
-
-
-def _along_each(x: Array, matrices: list[Array]) -> Array:
-    for dim, matrix in enumerate(matrices, start=2):
-        x = numpy.moveaxis(numpy.tensordot(x, matrix, axes=(dim, 1)), -1, dim)
-    return numpy.ascontiguousarray(x)
-
-
-def _check_adaptive(x: Array, output_size: Sizes) -> None:
-    for dim, size in enumerate(x.shape[1:], start=1):
-        if size == 0:
-            raise RuntimeError(
-                f"adaptive pooling: Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-                f"{list(x.shape)} with dimension {dim} being empty"
-            )
-    if any(size < 0 for size in output_size):
-        raise RuntimeError("elements of output_size must be greater than or equal to 0")
-
-
-def adaptive_avg_pool(x: Array, output_size: Sizes) -> Array:
-    """The means of windows that divide the input into `output_size`."""
-    _check_adaptive(x, output_size)
-    wide = widen(x)
-    matrices = [_averaging(length, size, wide.real.dtype) for length, size in zip(x.shape[2:], output_size, strict=True)]
-    return _along_each(wide, matrices).astype(x.dtype, copy=False)
-
-
-def adaptive_avg_pool_backward(grad: Array, input_shape: Sizes) -> Array:
+def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes) -> ndarray:
     """The gradient of the input of `adaptive_avg_pool`."""
-    wide = widen(grad)
-    matrices = [
-        _averaging(length, size, wide.real.dtype).T for length, size in zip(input_shape[2:], grad.shape[2:], strict=True)
-    ]
-    return _along_each(wide, matrices).astype(grad.dtype, copy=False)
-
-
-def adaptive_max_pool(x: Array, output_size: Sizes) -> tuple[Array, Array]:
-    """The largest elements of windows that divide the input into `output_size`, and their flat spatial indices."""
-    _check_adaptive(x, output_size)
-    lengths = x.shape[2:]
-    values = numpy.empty((*x.shape[:2], *output_size), x.dtype)
-    indices = numpy.empty(values.shape, numpy.int64)
-    flat_index = numpy.arange(math.prod(lengths)).reshape(lengths)
-    bounds = [list(enumerate(_bounds(length, size))) for length, size in zip(lengths, output_size, strict=True)]
-    for cell in itertools.product(*bounds):
-        place = tuple(index for index, _ in cell)
-        window = tuple(slice(start, end) for _, (start, end) in cell)
-        elements = x[(..., *window)].reshape(*x.shape[:2], -1)
-        best = _argmax(elements)
-        values[(..., *place)] = numpy.take_along_axis(elements, best[..., None], -1)[..., 0]
-        indices[(..., *place)] = flat_index[window].reshape(-1)[best]
-    return values, indices
-
-
-def _argmax(elements: Array) -> Array:
-    """The first largest element along the last axis; the last NaN wins over all."""
-    best = numpy.asarray(elements.argmax(-1))
-    if elements.dtype.kind in "iu":
-        return best
-    missing = elements != elements
-    last = elements.shape[-1] - 1 - missing[..., ::-1].argmax(-1)
-    return numpy.where(missing.any(-1), last, best)
+    share = widen(grad)
+    for axis in range(2, len(input_shape)):
+        length, size = input_shape[axis], grad.shape[axis]
+        if length == size:
+            continue
+        if size == 1:
+            share = numpy.broadcast_to(share / length, (*share.shape[:axis], length, *share.shape[axis + 1 :]))
+            continue
+        if size and length % size == 0:
+            share = numpy.repeat(share / (length // size), length // size, axis)
+            continue
+        shape = list(share.shape)
+        shape[axis] = length
+        spread = numpy.zeros(shape, share.dtype)
+        for i, (start, stop) in enumerate(_adaptive_windows(length, size)):
+            spread[_at(axis, spread.ndim, slice(start, stop))] += share[_at(axis, share.ndim, slice(i, i + 1))] / (
+                stop - start
+            )
+        share = spread
+    return numpy.array(share, grad.dtype)
