@@ -1,4 +1,6 @@
-"""The aspects of an operator that are compared. Each check runs one sample through both libraries and says what differs."""
+"""The aspects of an operator that are compared. Each check runs one sample through both libraries and says what
+differs.
+"""
 
 import signal
 import warnings
@@ -57,7 +59,7 @@ def call(module: Any, run: Callable[..., Any], sample: Sample, *, requires_grad:
     getattr(module, "manual_seed", id)(0)
     try:
         made.result = run(*args, **kwargs)
-    except Exception as error:  # noqa: BLE001 - whatever is raised is compared
+    except Exception as error:  # whatever is raised is compared
         made.error = error
     return made
 
@@ -116,7 +118,9 @@ def value(op: Any, sample: Sample) -> str | None:
 
 def _exact(op: Any, sample: Sample) -> Any:
     """PyTorch's result in double precision, or None where that is impossible."""
-    result = call(torch, source.function(op, torch), Sample(_widen(sample.args), _widen(sample.kwargs)), requires_grad=False)
+    result = call(
+        torch, source.function(op, torch), Sample(_widen(sample.args), _widen(sample.kwargs)), requires_grad=False
+    )
     return result.result
 
 
@@ -138,7 +142,9 @@ def _widen(item: Any) -> Any:
 
 
 def view(op: Any, sample: Sample) -> str | None:
-    """Strides, offsets, shared memory and shared versions of what is returned, and which results are the argument itself."""
+    """Strides, offsets, shared memory and shared versions of what is returned, and which results are the argument
+    itself.
+    """
     actual, expected = both(op, sample, requires_grad=False)
     over, difference = _outcome_differs(actual, expected)
     if over:
@@ -173,7 +179,9 @@ def _sharing(tensor: Any, others: list[Any]) -> list[bool]:
     return [numpy.may_share_memory(to_array(tensor), to_array(other)) for other in others]
 
 
-def _same_versions(op: Any, pairs: list[tuple[Any, Any]], inputs: list[Any], expected_inputs: list[torch.Tensor]) -> str | None:
+def _same_versions(
+    op: Any, pairs: list[tuple[Any, Any]], inputs: list[Any], expected_inputs: list[torch.Tensor]
+) -> str | None:
     """Writes to every result in place, and compares what the arguments hold and which versions they have."""
     if any(two.is_conj() or two.is_neg() or two.numel() == 0 for _, two in pairs) or op.name in source.UNINITIALISED:
         return None
@@ -183,7 +191,7 @@ def _same_versions(op: Any, pairs: list[tuple[Any, Any]], inputs: list[Any], exp
             try:
                 tensor.zero_()
                 errors.append(None)
-            except Exception as error:  # noqa: BLE001 - whatever is raised is compared
+            except Exception as error:  # whatever is raised is compared
                 errors.append(error)
         actual_error, expected_error = errors
         if expected_error is not None:
@@ -290,7 +298,7 @@ def _differentiate(op: Any, module: Any, made: Call, order: int) -> Any:
             return [grads, None]
         seconds = [_random_like(module, grad, generator) for grad in again]
         return [grads, module.autograd.grad(again, inputs + cotangents, seconds, allow_unused=True)]
-    except Exception as error:  # noqa: BLE001 - whatever is raised is compared
+    except Exception as error:  # whatever is raised is compared
         return error
 
 
@@ -321,7 +329,9 @@ def aliases(op: Any, sample: Sample) -> str | None:
 
 
 def keywords(op: Any, sample: Sample) -> str | None:
-    """Arguments by keyword: every way of naming them that PyTorch takes, NumPy's names among them, is taken with one result."""
+    """Arguments by keyword: every way of naming them that PyTorch takes, NumPy's names among them, is taken with
+    one result.
+    """
     for names, renamed in _named_calls(sample):
         difference = _variant(op.name, renamed, lambda module: source.function(op, module), words=0)
         if difference:
@@ -334,7 +344,10 @@ _RENAMED = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
 
 def _named_calls(sample: Sample) -> Iterator[tuple[str, Sample]]:
     for first in ("input", "x", "self"):
-        yield f"{first}=", Sample(sample.args[1:], {first: sample.args[0], **sample.kwargs}) if len(sample.args) == 1 else sample
+        yield (
+            f"{first}=",
+            Sample(sample.args[1:], {first: sample.args[0], **sample.kwargs}) if len(sample.args) == 1 else sample,
+        )
     for first, second in (("input", "other"), ("x", "x2")):
         if len(sample.args) == 2:
             yield f"{first}=, {second}=", Sample((), {first: sample.args[0], second: sample.args[1], **sample.kwargs})
@@ -418,7 +431,9 @@ def out(op: Any, sample: Sample) -> str | None:
         cases = {"that fits": cases["that fits"]}
     grouped = tuple if isinstance(plain.result, list | tuple) else (lambda tensors: tensors[0])
     for case, targets in cases.items():
-        difference = _writes_to(op, Sample(sample.args, {**sample.kwargs, "out": grouped(targets)}), requires_grad=False)
+        difference = _writes_to(
+            op, Sample(sample.args, {**sample.kwargs, "out": grouped(targets)}), requires_grad=False
+        )
         if difference:
             return f"out {case}: {difference}"
     with_grad = Sample(sample.args, {**sample.kwargs, "out": grouped(cases["that fits"])})
@@ -439,7 +454,10 @@ def _writes_to(op: Any, sample: Sample, *, requires_grad: bool) -> str | None:
     difference = results_differ(actual.result, expected.result)
     if difference:
         return difference
-    written = [[any(one is tensor for tensor in made.tensors) for one in tensors_in(made.result)] for made in (actual, expected)]
+    written = [
+        [any(one is tensor for tensor in made.tensors) for one in tensors_in(made.result)]
+        for made in (actual, expected)
+    ]
     if written[0] != written[1]:
         return f"results are the tensors given as out: {written[0]}, expected {written[1]}"
     return None
@@ -488,7 +506,9 @@ def _raises(op: Any, sample: ErrorSample, words: int) -> str | None:
         return None if actual.error is None else f"raised {actual.error!r}"
     if words and type(actual.error).__name__ != type(expected.error).__name__:
         return None
-    return errors_differ(actual.error, expected.error, min(words, len(leading_words(str(expected.error), words).split())))
+    return errors_differ(
+        actual.error, expected.error, min(words, len(leading_words(str(expected.error), words).split()))
+    )
 
 
 # The table of aspects
@@ -529,7 +549,9 @@ def aspects(op: Any) -> dict[str, Callable[[], Outcome]]:
     return checks
 
 
-def _check(op: Any, check: Callable[[Any, Sample], str | None], dtype: torch.dtype, limit: int) -> Callable[[], Outcome]:
+def _check(
+    op: Any, check: Callable[[Any, Sample], str | None], dtype: torch.dtype, limit: int
+) -> Callable[[], Outcome]:
     needs = check in (graph, grad, gradgrad, inplace, method, out) and (dtype.is_floating_point or dtype.is_complex)
     return lambda: _run(op, check, source.samples(op, dtype, limit, requires_grad=needs))
 
@@ -542,7 +564,7 @@ def _run(op: Any, check: Callable[[Any, Any], str | None], given: list[Any]) -> 
             try:
                 with _deadline(SECONDS):
                     difference = check(op, sample)
-            except Exception as error:  # noqa: BLE001 - a result that cannot even be compared is a difference
+            except Exception as error:  # a result that cannot even be compared is a difference
                 difference = f"the comparison raised {type(error).__name__}: {_first_line(error)}"
             if difference is None:
                 outcome.passed += 1

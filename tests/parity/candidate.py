@@ -1,6 +1,7 @@
 """The library that is compared with PyTorch.
 
-`ADJOINT_PARITY_CANDIDATE` names another module; `torch` there lets PyTorch play both sides, which checks the comparison itself.
+`ADJOINT_PARITY_CANDIDATE` names another module; `torch` there lets PyTorch play both sides, which checks the comparison
+itself.
 """
 
 import importlib
@@ -11,7 +12,9 @@ candidate: Any = importlib.import_module(os.environ.get("ADJOINT_PARITY_CANDIDAT
 
 
 def lookup(module: Any, qualified_name: str) -> Any:
-    """`module.qualified_name`, or the method of that name where there is no such function; None where there is neither."""
+    """`module.qualified_name`, or the method of that name where there is no such function; None where there is
+    neither.
+    """
     found = module
     for part in qualified_name.split("."):
         found = getattr(found, part, None)

@@ -30,8 +30,8 @@ def dtype_name(dtype: Any) -> str:
 def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: numpy.ndarray | None = None) -> str | None:
     """Compares within the tolerance of the dtype.
 
-    `exact` is the result in double precision: an element that is within the tolerance of the true value is right even where
-    PyTorch's own, less precise element is further away than that.
+    `exact` is the result in double precision: an element that is within the tolerance of the true value is right even
+    where PyTorch's own, less precise element is further away than that.
     """
     rtol, atol = TOLERANCES.get(actual.dtype.name, (0, 0))
     kind = numpy.complex128 if actual.dtype.kind == "c" else numpy.float64
@@ -45,11 +45,14 @@ def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: numpy.n
     if not wrong.any():
         return None
     where = tuple(int(index) for index in numpy.argwhere(wrong)[0])
-    return f"{int(wrong.sum())} of {wrong.size} elements differ, first at {where}: {actual[where]!r}, expected {expected[where]!r}"
+    first = f"{actual[where]!r}, expected {expected[where]!r}"
+    return f"{int(wrong.sum())} of {wrong.size} elements differ, first at {where}: {first}"
 
 
 def results_differ(actual: Any, expected: Any, exact: Any = None, *, values: bool = True) -> str | None:
-    """Compares what two calls returned: types, named fields, dtypes, shapes, requires_grad and (unless told otherwise) values."""
+    """Compares what two calls returned: types, named fields, dtypes, shapes, requires_grad and (unless told
+    otherwise) values.
+    """
     if is_tensor(expected):
         if not is_tensor(actual):
             return f"returned {type(actual).__name__} {actual!r}, expected a tensor"
@@ -116,7 +119,9 @@ def tensors_in(value: Any) -> Iterator[Any]:
 
 
 def graph(tensor: Any, limit: int = 200) -> list[tuple[str, list[tuple[int, int] | None]]]:
-    """The graph behind a tensor as plain data: nodes by name in the order first met, edges as (number of the node, index)."""
+    """The graph behind a tensor as plain data: nodes by name in the order first met, edges as (number of the node,
+    index).
+    """
     root = tensor.grad_fn
     if root is None:
         return []

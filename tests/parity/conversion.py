@@ -1,4 +1,6 @@
-"""Carries tensors and arguments from PyTorch's sample inputs to either library, keeping strides, offsets and aliasing."""
+"""Carries tensors and arguments from PyTorch's sample inputs to either library, keeping strides, offsets and
+aliasing.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +34,11 @@ class Recipe:
 def recipe(tensor: torch.Tensor) -> Recipe:
     """The recipe of a PyTorch tensor."""
     plain = tensor.detach().resolve_conj().resolve_neg()
-    span = 0 if plain.numel() == 0 else 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
+    span = (
+        0
+        if plain.numel() == 0
+        else 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
+    )
     window = plain.as_strided((span,), (1,), plain.storage_offset())
     return Recipe(to_array(window).copy(), tuple(plain.shape), plain.stride(), tensor.requires_grad)
 

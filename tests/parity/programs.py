@@ -15,7 +15,6 @@ from .candidate import candidate, lookup
 from .comparison import arrays_differ, dtype_name, graph, is_tensor
 from .conversion import to_array
 
-
 # PyTorch otherwise says each warning of its core only once in a process.
 torch.set_warn_always(True)
 
@@ -62,9 +61,7 @@ def record(value: Any) -> Any:
             dtype_name(value.dtype), tuple(value.shape), value.requires_grad, type(value.grad_fn).__name__, values
         )
     if isinstance(value, BaseException):
-        message = str(value)
-        first = message.strip().split("\n", 1)[0].split(". ", 1)[0]
-        return ErrorRecord(type(value).__name__, " ".join(first.split()), message)
+        return ErrorRecord(type(value).__name__, _first_sentence(str(value)), str(value))
     if isinstance(value, dict):
         return {str(key): record(item) for key, item in value.items()}
     if type(value).__name__ == "Size":
@@ -84,6 +81,10 @@ def record(value: Any) -> Any:
     return str(value)
 
 
+def _first_sentence(message: str) -> str:
+    return " ".join(message.strip().split("\n", 1)[0].split(". ", 1)[0].split())
+
+
 def records_differ(actual: Any, expected: Any) -> str | None:
     if isinstance(expected, TensorRecord | ErrorRecord):
         if type(actual) is not type(expected):
@@ -99,9 +100,15 @@ def records_differ(actual: Any, expected: Any) -> str | None:
     if isinstance(expected, dict):
         if list(actual) != list(expected):
             return f"names {list(actual)}, expected {list(expected)}"
-        return next((f"{name}: {d}" for name, item in expected.items() if (d := records_differ(actual[name], item))), None)
+        return next(
+            (f"{name}: {d}" for name, item in expected.items() if (d := records_differ(actual[name], item))), None
+        )
     if isinstance(expected, float | complex):
-        return None if numpy.isclose(actual, expected, 1e-6, 1e-9, equal_nan=True) else f"{actual!r}, expected {expected!r}"
+        return (
+            None
+            if numpy.isclose(actual, expected, 1e-6, 1e-9, equal_nan=True)
+            else f"{actual!r}, expected {expected!r}"
+        )
     return None if actual == expected else f"{actual!r}, expected {expected!r}"
 
 
@@ -129,9 +136,11 @@ class Session:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                exec(compile(source, "<program>", "exec"), self.names)  # noqa: S102 - the programs are our own
-        except Exception as error:  # noqa: BLE001 - compared like everything else
-            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<program>"]
+                exec(compile(source, "<program>", "exec"), self.names)  # the programs are our own
+        except Exception as error:  # compared like everything else
+            lines = [
+                frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<program>"
+            ]
             self.shown.append(((lines or [0])[0] or 0, record(error)))
         return self.shown
 
@@ -142,7 +151,7 @@ class Session:
         """Shows the exception that a call raises, or that there is none."""
         try:
             function(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - compared like everything else
+        except Exception as error:  # compared like everything else
             self._add(record(error))
         else:
             self._add("raised nothing")
@@ -152,7 +161,10 @@ class Session:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = function()
-        said = [(type(w.message).__name__, str(w.message).strip().split("\n")[0].split(". ")[0]) for w in caught]
+        said = [
+            (type(w.message).__name__, _first_sentence(str(w.message).split(" (Triggered internally")[0]))
+            for w in caught
+        ]
         self._add(record([said, result]))
 
     def _add(self, item: Any) -> None:
@@ -174,21 +186,24 @@ def _is_tensors(value: Any) -> bool:
     return isinstance(value, tuple | list) and any(is_tensor(item) for item in value)
 
 
-# PyTorch saves these of a tensor to make a gradient of the same kind of memory; they can be told from the tensor's own shape.
+# PyTorch saves these of a tensor to make a gradient of the same kind of memory; they can be told from the tensor's
+# own shape.
 _LAYOUT = ("_sizes", "_strides", "_numel", "_layout", "_options", "_device")
 
 
 def saved_arguments(node: Any) -> dict[str, Any]:
     """What a node saves that is no tensor: dimensions, numbers, flags."""
     others = {name: value for name, value in saved(node).items() if not is_tensor(value) and not _is_tensors(value)}
-    return {name: _signed(value) for name, value in others.items() if not name.endswith(_LAYOUT)}
+    return {name: _number(value) for name, value in others.items() if not name.endswith(_LAYOUT)}
 
 
-def _signed(value: Any) -> Any:
-    """PyTorch shows negative dimensions as unsigned numbers of 64 bits."""
+def _number(value: Any) -> Any:
+    """Numbers by their value, whether 6 or 6.0; PyTorch shows negative dimensions as unsigned numbers of 64 bits."""
     if isinstance(value, tuple | list):
-        return [_signed(item) for item in value]
-    return value - 2**64 if isinstance(value, int) and not isinstance(value, bool) and value >= 2**63 else value
+        return [_number(item) for item in value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return float(value - 2**64 if isinstance(value, int) and value >= 2**63 else value)
 
 
 def compare(source: str) -> list[str]:
@@ -198,13 +213,19 @@ def compare(source: str) -> list[str]:
     actual, expected = Session(candidate).run(source), Session(torch).run(source)
     differences = []
     for (line, one), (expected_line, two) in zip(actual, expected, strict=False):
-        difference = records_differ(one, two) if line == expected_line else f"shown {one!r}, expected {two!r} (line {expected_line})"
+        difference = (
+            records_differ(one, two)
+            if line == expected_line
+            else f"shown {one!r}, expected {two!r} (line {expected_line})"
+        )
         if difference:
             differences.append(f"line {line}: {lines[line - 1].strip()}\n    {difference}")
         if line != expected_line:
             return differences
     if len(actual) != len(expected):
-        differences.append(f"shows {len(actual)} things, expected {len(expected)}; the first missing or extra: {(actual + expected)[-1]}")
+        differences.append(
+            f"shows {len(actual)} things, expected {len(expected)}; the last of them: {(actual + expected)[-1]}"
+        )
     return differences
 
 

@@ -1,7 +1,7 @@
 """Which operators are compared, and the sample inputs PyTorch ships for them.
 
-A sample input is PyTorch's own: arguments that cover an operator's broadcasting, options and corner cases. Each is rebuilt for
-either library from plain arrays, so that both start from the same values, strides and aliasing.
+A sample input is PyTorch's own: arguments that cover an operator's broadcasting, options and corner cases. Each is
+rebuilt for either library from plain arrays, so that both start from the same values, strides and aliasing.
 """
 
 import itertools
@@ -21,40 +21,38 @@ from .candidate import candidate, lookup
 from .conversion import Converter, to_array
 
 NAMES = """
-    add sub rsub mul div true_divide floor_divide remainder fmod pow float_power neg positive reciprocal square sqrt rsqrt abs sign sgn
-    __radd__ __rsub__ __rmul__ __rdiv__ __rpow__ __rmod__ __rmatmul__ __rand__ __ror__ __rxor__
+    add sub rsub mul div true_divide floor_divide remainder fmod pow float_power neg positive reciprocal square sqrt
+    rsqrt abs sign sgn __radd__ __rsub__ __rmul__ __rdiv__ __rpow__ __rmod__ __rmatmul__ __rand__ __ror__ __rxor__
     exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 sinc hypot
-    ceil floor round trunc frac erf erfc erfinv lgamma digamma sigmoid logit logaddexp logaddexp2 xlogy copysign heaviside
-    nan_to_num deg2rad rad2deg angle conj conj_physical resolve_conj resolve_neg real imag polar complex
-    clamp clamp_min clamp_max maximum minimum fmax fmin lerp addcmul addcdiv where
-    nn.functional.relu nn.functional.relu6 nn.functional.leaky_relu nn.functional.elu nn.functional.celu nn.functional.selu
-    nn.functional.gelu nn.functional.silu nn.functional.mish nn.functional.softplus nn.functional.softsign nn.functional.softshrink
-    nn.functional.hardshrink nn.functional.hardtanh nn.functional.hardsigmoid nn.functional.hardswish nn.functional.tanhshrink
-    nn.functional.logsigmoid nn.functional.threshold nn.functional.glu nn.functional.prelu
-    eq ne lt le gt ge equal allclose isclose isnan isinf isfinite isposinf isneginf isreal signbit
-    logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not
-    bitwise_left_shift bitwise_right_shift
-    sum mean prod max min amax amin argmax argmin std var std_mean var_mean norm logsumexp all any aminmax nansum nanmean
-    cumsum cumprod cummax cummin median nanmedian kthvalue mode sort argsort msort topk unique unique_consecutive count_nonzero
-    view view_as reshape reshape_as transpose t permute squeeze unsqueeze expand expand_as broadcast_to broadcast_tensors
-    narrow select diagonal unbind split split_with_sizes chunk unfold as_strided movedim flatten unflatten ravel
-    view_as_real view_as_complex T H mT mH tensor_split hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d sum_to_size
+    ceil floor round trunc frac erf erfc erfinv lgamma digamma sigmoid logit logaddexp logaddexp2 xlogy copysign
+    heaviside nan_to_num deg2rad rad2deg angle conj conj_physical resolve_conj resolve_neg real imag polar complex
+    clamp clamp_min clamp_max maximum minimum fmax fmin lerp addcmul addcdiv where nn.functional.relu
+    nn.functional.relu6 nn.functional.leaky_relu nn.functional.elu nn.functional.celu nn.functional.selu
+    nn.functional.gelu nn.functional.silu nn.functional.mish nn.functional.softplus nn.functional.softsign
+    nn.functional.softshrink nn.functional.hardshrink nn.functional.hardtanh nn.functional.hardsigmoid
+    nn.functional.hardswish nn.functional.tanhshrink nn.functional.logsigmoid nn.functional.threshold
+    nn.functional.glu nn.functional.prelu eq ne lt le gt ge equal allclose isclose isnan isinf isfinite isposinf
+    isneginf isreal signbit logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor
+    bitwise_not bitwise_left_shift bitwise_right_shift sum mean prod max min amax amin argmax argmin std var
+    std_mean var_mean norm logsumexp all any aminmax nansum nanmean cumsum cumprod cummax cummin median nanmedian
+    kthvalue mode sort argsort msort topk unique unique_consecutive count_nonzero view view_as reshape reshape_as
+    transpose t permute squeeze unsqueeze expand expand_as broadcast_to broadcast_tensors narrow select diagonal
+    unbind split split_with_sizes chunk unfold as_strided movedim flatten unflatten ravel view_as_real
+    view_as_complex T H mT mH tensor_split hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d sum_to_size
     __getitem__ index_put index_select index_add index_copy index_fill masked_fill masked_select masked_scatter
-    gather scatter scatter_add scatter_reduce take put take_along_dim nonzero argwhere
-    cat stack hstack vstack dstack column_stack repeat tile roll flip fliplr flipud rot90 repeat_interleave
-    tril triu diag diagflat diag_embed trace meshgrid tril_indices triu_indices
-    matmul mm bmm mv dot vdot outer inner einsum tensordot addmm addmv addr addbmm baddbmm
-    softmax log_softmax nn.functional.softmin nn.functional.normalize nn.functional.cosine_similarity
-    nn.functional.mse_loss nn.functional.l1_loss nn.functional.smooth_l1_loss nn.functional.huber_loss nn.functional.nll_loss
-    nn.functional.cross_entropy nn.functional.binary_cross_entropy nn.functional.binary_cross_entropy_with_logits
-    nn.functional.kl_div
-    nn.functional.linear nn.functional.conv1d nn.functional.conv2d nn.functional.max_pool1d nn.functional.max_pool2d
-    nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.batch_norm nn.functional.layer_norm
-    nn.functional.embedding nn.functional.dropout nn.functional.one_hot nn.functional.pad
-    linalg.inv linalg.solve linalg.det linalg.slogdet linalg.cholesky linalg.norm linalg.vector_norm linalg.matrix_norm
-    clone contiguous item to bool byte char short int long half float double bfloat16 cfloat cdouble
-    zeros ones full empty eye arange linspace logspace zeros_like ones_like full_like empty_like scalar_tensor
-    new_zeros new_ones new_full new_empty fill zero_ resize_ resize_as_
+    gather scatter scatter_add scatter_reduce take put take_along_dim nonzero argwhere cat stack hstack vstack
+    dstack column_stack repeat tile roll flip fliplr flipud rot90 repeat_interleave tril triu diag diagflat
+    diag_embed trace meshgrid tril_indices triu_indices matmul mm bmm mv dot vdot outer inner einsum tensordot addmm
+    addmv addr addbmm baddbmm softmax log_softmax nn.functional.softmin nn.functional.normalize
+    nn.functional.cosine_similarity nn.functional.mse_loss nn.functional.l1_loss nn.functional.smooth_l1_loss
+    nn.functional.huber_loss nn.functional.nll_loss nn.functional.cross_entropy nn.functional.binary_cross_entropy
+    nn.functional.binary_cross_entropy_with_logits nn.functional.kl_div nn.functional.linear nn.functional.conv1d
+    nn.functional.conv2d nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.avg_pool1d
+    nn.functional.avg_pool2d nn.functional.batch_norm nn.functional.layer_norm nn.functional.embedding
+    nn.functional.dropout nn.functional.one_hot nn.functional.pad linalg.inv linalg.solve linalg.det linalg.slogdet
+    linalg.cholesky linalg.norm linalg.vector_norm linalg.matrix_norm clone contiguous item to bool byte char short
+    int long half float double bfloat16 cfloat cdouble zeros ones full empty eye arange linspace logspace zeros_like
+    ones_like full_like empty_like scalar_tensor new_zeros new_ones new_full new_empty fill zero_ resize_ resize_as_
     rand_like randn randn_like randint randint_like normal bernoulli multinomial uniform exponential
 """.split()
 
@@ -63,7 +61,8 @@ UNINITIALISED = frozenset(
     "empty empty_like new_empty empty_strided new_empty_strided empty_permuted resize_ resize_as_".split()
 )
 
-# Which of several equal elements they choose is left open; those that are not stable choose as their algorithm happens to.
+# Which of several equal elements they choose is left open; those that are not stable choose as their algorithm
+# happens to.
 SELECTING = frozenset("sort argsort msort topk kthvalue median nanmedian mode".split())
 
 DTYPES = (
@@ -83,13 +82,14 @@ DTYPES = (
 _WITHOUT_HALF = frozenset(["view_as_complex", "complex", "polar"])
 _LARGE = 20_000
 
-# Operators that PyTorch's tables call with their arguments in another order than the function of that name takes them, or that
+# Operators that PyTorch's tables call with their arguments in another order than the function of that name takes
+# them, or that
 # are methods where a function of the same name does something else.
 _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "einsum": lambda module: lambda operands, equation: module.einsum(equation, operands),
     "where": lambda module: lambda self, condition, other, **options: module.where(condition, self, other, **options),
-    "nn.functional.embedding": lambda module: lambda weight, index, **options: module.nn.functional.embedding(
-        index, weight, **options
+    "nn.functional.embedding": lambda module: (
+        lambda weight, index, **options: module.nn.functional.embedding(index, weight, **options)
     ),
     "T": lambda module: lambda self: self.T,
     "H": lambda module: lambda self: self.H,
@@ -101,8 +101,11 @@ _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "polygamma": lambda module: lambda self, n, **options: module.polygamma(n, self, **options),
 }
 _METHODS = frozenset(
-    """to contiguous item sum_to_size expand expand_as view view_as reshape_as unfold new_zeros new_ones new_full new_empty bool byte
-    char short int long half float double bfloat16 cfloat cdouble repeat resize_ resize_as_ zero_ chalf""".split()
+    """
+    to contiguous item sum_to_size expand expand_as view view_as reshape_as unfold new_zeros new_ones new_full
+    new_empty bool byte char short int long half float double bfloat16 cfloat cdouble repeat resize_ resize_as_
+    zero_ chalf
+""".split()
 )
 
 
@@ -113,13 +116,17 @@ class Sample:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
-    def build(self, module: Any, *, requires_grad: bool | None = None) -> tuple[tuple[Any, ...], dict[str, Any], list[Any]]:
+    def build(
+        self, module: Any, *, requires_grad: bool | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any], list[Any]]:
         """The arguments for `module`, and every tensor among them."""
         convert = Converter(module, requires_grad=requires_grad)
         return convert(self.args), convert(self.kwargs), convert.tensors
 
     def __str__(self) -> str:
-        parts = [_describe(value) for value in self.args] + [f"{key}={_describe(value)}" for key, value in self.kwargs.items()]
+        parts = [_describe(value) for value in self.args] + [
+            f"{key}={_describe(value)}" for key, value in self.kwargs.items()
+        ]
         return f"({', '.join(parts)})"
 
 
@@ -132,7 +139,17 @@ def key(op: Any) -> str:
 def operators() -> dict[str, Any]:
     """The operators to compare: those named above, and any other that PyTorch lists and the candidate has."""
     named = frozenset(NAMES)
-    skipped = ("_", "torch.", "jiterator", "nn.functional.scaled_dot", "to_sparse", "masked.", "fft.", "special.", "signal.")
+    skipped = (
+        "_",
+        "torch.",
+        "jiterator",
+        "nn.functional.scaled_dot",
+        "to_sparse",
+        "masked.",
+        "fft.",
+        "special.",
+        "signal.",
+    )
     chosen = {}
     for op in op_db:
         extra = candidate is not torch and not op.name.startswith(skipped) and lookup(candidate, op.name) is not None
@@ -158,7 +175,9 @@ def function(op: Any, module: Any) -> Callable[..., Any] | None:
 
 
 def samples(op: Any, dtype: torch.dtype, limit: int, *, requires_grad: bool = False) -> list[Sample]:
-    """At most `limit` sample inputs of an operator, spread evenly over those PyTorch gives, the same ones at each call."""
+    """At most `limit` sample inputs of an operator, spread evenly over those PyTorch gives, the same ones at each
+    call.
+    """
     return _spread(_all_samples(key(op), dtype, requires_grad), limit)
 
 
@@ -182,8 +201,12 @@ def _all_samples(name: str, dtype: torch.dtype, requires_grad: bool) -> list[Sam
 
 def _plain(inputs: Iterator[Any]) -> Iterator[Sample]:
     for sample in inputs:
-        tensors = [leaf for leaf in _leaves((sample.input, sample.args, sample.kwargs)) if isinstance(leaf, torch.Tensor)]
-        if sum(tensor.numel() for tensor in tensors) > _LARGE or any(tensor.layout != torch.strided for tensor in tensors):
+        tensors = [
+            leaf for leaf in _leaves((sample.input, sample.args, sample.kwargs)) if isinstance(leaf, torch.Tensor)
+        ]
+        if sum(tensor.numel() for tensor in tensors) > _LARGE or any(
+            tensor.layout != torch.strided for tensor in tensors
+        ):
             continue
         yield Sample((sample.input, *sample.args), sample.kwargs)
 

@@ -1,5 +1,4 @@
 """Mistakes: the type of exception and PyTorch's first sentence, word for word."""
-# ruff: noqa: E402
 
 import pytest
 

@@ -1,5 +1,5 @@
 """`torch.autograd.Function`: what user-defined operators may do, and what is refused."""
-# ruff: noqa: E402
+# ruff: noqa: E501
 
 import pytest
 

@@ -2,7 +2,6 @@
 
 `ADJOINT_FUZZ_EXAMPLES` sets how many are tried (and makes them different each time).
 """
-# ruff: noqa: E402
 
 import os
 import warnings
@@ -164,7 +163,12 @@ c = torch.tensor([[2.0, 1.0, -0.5], [0.75, -1.25, 3.0]], dtype=torch.float64)
 d = a * 1
 """.strip()
 
-LINES = st.sampled_from(MAKES) | st.sampled_from(VIEWS) | st.sampled_from(CHANGES) | st.sampled_from(VIEWS + CHANGES + BACKWARD)
+LINES = (
+    st.sampled_from(MAKES)
+    | st.sampled_from(VIEWS)
+    | st.sampled_from(CHANGES)
+    | st.sampled_from(VIEWS + CHANGES + BACKWARD)
+)
 
 
 class Run:
@@ -179,7 +183,7 @@ class Run:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 exec(line, self.names)
-        except Exception as error:  # noqa: BLE001 - compared
+        except Exception as error:  # compared
             return error
         return None
 
@@ -193,7 +197,7 @@ def ask(run: Run, question: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return eval(question, run.names)
-    except Exception as error:  # noqa: BLE001 - compared
+    except Exception as error:  # compared
         return type(error).__name__
 
 

@@ -1,5 +1,5 @@
 """The graph that small programs record: names, edges, what nodes save, attributes of tensors, modes."""
-# ruff: noqa: E402
+# ruff: noqa: E501
 
 import pytest
 
@@ -7,7 +7,8 @@ torch = pytest.importorskip("torch")
 
 from .programs import compare, program_test
 
-# Expressions of x (float64, 2x3, requires grad), y (the same), v (3), m (3x3), c (complex, 2x3), i (int64 indices), b (bool mask).
+# Expressions of x (float64, 2x3, requires grad), y (the same), v (3), m (3x3), c (complex, 2x3), i (int64 indices), b
+# (bool mask).
 _PRELUDE = """
 x = torch.tensor([[0.1, 0.7, -0.3], [0.5, 0.2, 0.9]], dtype=torch.float64, requires_grad=True)
 y = torch.tensor([[1.5, -2.0, 0.5], [0.25, 3.0, -1.0]], dtype=torch.float64, requires_grad=True)

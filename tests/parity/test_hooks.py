@@ -1,5 +1,4 @@
 """Hooks: when they fire, in which order, what they are given and what they may return."""
-# ruff: noqa: E402
 
 import pytest
 

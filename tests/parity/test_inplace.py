@@ -1,5 +1,5 @@
 """In-place operations and views: versions, rewritten histories, and what is refused."""
-# ruff: noqa: E402
+# ruff: noqa: E501
 
 import pytest
 

