@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -93,7 +94,9 @@ def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | N
 def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) -> Array:
     """An uninitialised array with the given strides in elements, the owner of just the memory that it spans."""
     if len(shape) != len(steps):
-        raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})")
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
+        )
     if any(step < 0 for step in steps):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
     span = 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))
@@ -128,6 +131,18 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     return result
 
 
+def _warn_user(message: str) -> None:
+    """A warning at the nearest line outside this package, which is some frames away."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_internal(frame.f_globals):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def _is_internal(names: dict[str, Any]) -> bool:
+    return (names.get("__package__") or "").partition(".")[0] == "adjoint"
+
+
 @silent
 def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
     """`convert` to a dtype of adjoint."""
@@ -137,7 +152,7 @@ def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
 def real_part(array: Array, dtype: Any) -> Array:
     """The real part of a complex array that is to become a real one, otherwise `array`."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
-        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+        _warn_user("Casting complex values to real discards the imaginary part")
         return array.real
     return array
 

@@ -37,7 +37,9 @@ def _number(value: Any, function: str, name: str, position: int) -> Any:
     if isinstance(value, (numpy.number, numpy.bool_)):
         return value.item()
     if not isinstance(value, (int, float, complex)):
-        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be Number, not {type(value).__name__}")
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be Number, not {type(value).__name__}"
+        )
     return value
 
 
@@ -61,13 +63,22 @@ def arange(
         return leaf(numpy.arange(bounds[0]), requires_grad, device, pin_memory, layout)
     names = ("end",) if len(bounds) == 1 and end is None else ("start", "end", "step")
     given = {name: value for name, value in (("start", start), ("end", end), ("step", step)) if value is not None}
-    if len(bounds) > 3 or any(name in given for name in names[: len(bounds)]) or not {"end", *given} <= {*names[: len(bounds)], *given}:
-        shown = ", ".join([type(value).__name__ for value in bounds] + [f"{n}={type(v).__name__}" for n, v in given.items()])
+    if (
+        len(bounds) > 3
+        or any(name in given for name in names[: len(bounds)])
+        or not {"end", *given} <= {*names[: len(bounds)], *given}
+    ):
+        shown = ", ".join(
+            [type(value).__name__ for value in bounds] + [f"{n}={type(v).__name__}" for n, v in given.items()]
+        )
         raise TypeError(
             f"arange() received an invalid combination of arguments - got ({shown}), but expected one of:\n{_ARANGE_SIGNATURES}"
         )
     given.update(zip(names, bounds, strict=False))
-    values = [_number(given.get(name, default), "arange", name, 1) for name, default in (("start", 0), ("end", 0), ("step", 1))]
+    values = [
+        _number(given.get(name, default), "arange", name, 1)
+        for name, default in (("start", 0), ("end", 0), ("step", 1))
+    ]
     kind = result_dtype("arange", dtype, out)
     if kind is None:
         kind = dtypes.get_default_dtype() if any(isinstance(value, float) for value in values) else dtypes.int64
@@ -113,7 +124,9 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
             f" * ({first} start, {last} end, int steps{base}, *, Tensor out = None, {_OPTIONS}"
             for last, first in itertools.product(("Tensor", "Number"), repeat=2)
         )
-        raise TypeError(f"{function}() received an invalid combination of arguments - got ({given}), but expected one of:\n{signatures}")
+        raise TypeError(
+            f"{function}() received an invalid combination of arguments - got ({given}), but expected one of:\n{signatures}"
+        )
     start, end = _number(start, function, "start", 1), _number(end, function, "end", 2)
     kind = result_dtype(function, dtype, out)
     if isinstance(start, complex) or isinstance(end, complex):
@@ -128,7 +141,9 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
 
 
 @public()
-def linspace(start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+def linspace(
+    start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
     """`steps` numbers at equal distances from `start` to `end`, both included.
 
     >>> import adjoint as torch
@@ -141,7 +156,17 @@ def linspace(start, end, steps=None, *, out=None, dtype=None, layout=None, devic
 
 @public()
 def logspace(
-    start, end, steps=None, base=10.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+    start,
+    end,
+    steps=None,
+    base=10.0,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
 ):
     """`base` to the powers `linspace(start, end, steps)`."""
     start, end, steps, kind = _spaced_arguments("logspace", start, end, steps, dtype, out)
@@ -163,7 +188,9 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory
     """
     for position, (name, size) in enumerate((("n", n), ("m", n if m is None else m))):
         if not hasattr(size, "__index__"):
-            raise TypeError(f"eye(): argument '{name}' (position {position + 1}) must be int, not {type(size).__name__}")
+            raise TypeError(
+                f"eye(): argument '{name}' (position {position + 1}) must be int, not {type(size).__name__}"
+            )
     kind = result_dtype("eye", dtype, out) or dtypes.get_default_dtype()
     array = kernels.eye(int(n), int(n if m is None else m), kind)
     return finished("eye", array, out, requires_grad, device, pin_memory, layout)
@@ -260,13 +287,15 @@ def meshgrid(*tensors, indexing=None):
             [0, 1, 2]])
     """
     vectors = _sequence(tensors)
-    if not vectors:
-        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", UserWarning, stacklevel=2
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            UserWarning,
+            stacklevel=2,
         )
         indexing = "ij"
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     for vector in vectors:
         if vector.dtype is not vectors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
@@ -279,7 +308,8 @@ def meshgrid(*tensors, indexing=None):
         vectors = (vectors[1], vectors[0], *vectors[2:])
     shape = tuple(vector._array.size for vector in vectors)
     grids = [
-        vector.view([-1 if dim == position else 1 for dim in range(len(shape))]).expand(shape) for position, vector in enumerate(vectors)
+        vector.view([-1 if dim == position else 1 for dim in range(len(shape))]).expand(shape)
+        for position, vector in enumerate(vectors)
     ]
     if swapped:
         grids[0], grids[1] = grids[1], grids[0]

@@ -1,0 +1,26 @@
+"""What PyTorch answers is what the records say that it answers."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.recorded import FOLDER, Record, answer, read
+
+torch = pytest.importorskip("torch")
+
+RECORDS = [record for path in sorted(FOLDER.glob("*.txt")) for record in read(path)]
+
+
+@pytest.fixture(autouse=True)
+def defaults() -> Iterator[None]:
+    """PyTorch gives every warning every time, and what a record may change is as it was."""
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(always)
+    torch.set_default_dtype(torch.float32)
+    torch.set_printoptions(profile="default")
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.statements[-1])
+def test_the_record_is_right(record: Record) -> None:
+    assert answer(torch, record.statements) == record.answer

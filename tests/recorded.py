@@ -1,0 +1,51 @@
+"""Lines of code with what PyTorch answers, recorded in `tests/data/recorded`, so that tests need no PyTorch to compare with.
+
+A record looks like an interactive session: statements after `>>>`, the last of them an expression; then the representation of its
+value, or `ExceptionType: message`. A line `! WarningCategory: message` before that is a warning. The random seed is 0 each time.
+"""
+
+import math
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+FOLDER = Path(__file__).parent / "data" / "recorded"
+
+
+@dataclass(frozen=True)
+class Record:
+    """Code, and what it answers."""
+
+    statements: tuple[str, ...]
+    answer: str
+
+
+def read(path: Path) -> list[Record]:
+    """The records in a file."""
+    records = []
+    for block in re.split(r"\n\n(?=>>> )", path.read_text(encoding="utf-8").strip()):
+        lines = block.splitlines()
+        count = next((i for i, line in enumerate(lines) if not line.startswith(">>> ")), len(lines))
+        statements = tuple(line.removeprefix(">>> ") for line in lines[:count])
+        records.append(Record(statements, "\n".join(lines[count:]).rstrip()))
+    return records
+
+
+def answer(library: Any, statements: tuple[str, ...]) -> str:
+    """What `library` answers, in the form of the records."""
+    names = {"torch": library, "np": numpy, "inf": math.inf, "nan": math.nan}
+    library.manual_seed(0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            for statement in statements[:-1]:
+                exec(statement, names)
+            shown = repr(eval(statements[-1], names))
+        except Exception as error:
+            shown = f"{type(error).__name__}: {error}".rstrip()
+    said = [f"! {warning.category.__name__}: {str(warning.message).split(' (Triggered')[0]}" for warning in caught]
+    return re.sub(r"0x[0-9a-f]+", "0x", "\n".join([*said, shown])).rstrip()

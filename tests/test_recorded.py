@@ -1,0 +1,23 @@
+"""Making, converting, copying and filling tensors answers as PyTorch does: values, printed form, errors and warnings."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.recorded import FOLDER, Record, answer, read
+
+import adjoint
+
+RECORDS = [(path.stem, record) for path in sorted(FOLDER.glob("*.txt")) for record in read(path)]
+
+
+@pytest.fixture(autouse=True)
+def defaults() -> Iterator[None]:
+    """What a record may change is as it was."""
+    yield
+    adjoint.set_default_dtype(adjoint.float32)
+    adjoint.set_printoptions(profile="default")
+
+
+@pytest.mark.parametrize(("family", "record"), RECORDS, ids=lambda value: value if isinstance(value, str) else value.statements[-1])
+def test_answers_as_pytorch_does(family: str, record: Record) -> None:
+    assert answer(adjoint, record.statements) == record.answer
