@@ -124,6 +124,7 @@ DUNDERS = {
 BINARY = "self, other: Tensor | _Number"
 
 EMPTY = inspect.Parameter.empty
+_OF_DEFAULT: dict[type, str] = {bool: "_bool", int: "_int", float: "_float"}
 
 
 def parameters_of(function: Any) -> list[inspect.Parameter]:
@@ -162,6 +163,8 @@ def _annotation(parameter: inspect.Parameter, operator: Operator | None) -> str:
         return "Sequence[Tensor]"
     if kind in (ARRAY, OPTIONAL_ARRAY) and known in ("Any", "Tensor"):
         known = "Tensor | None" if kind == OPTIONAL_ARRAY else "Tensor"
+    if known in _OF_DEFAULT.values():
+        known = _OF_DEFAULT.get(type(parameter.default), known) if known != "_float" else known
     if parameter.default is None and "None" not in known and known != "Any":
         known += " | None"
     return known

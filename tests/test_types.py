@@ -1,0 +1,12 @@
+"""What type checkers and editors are told of the operators is what there is."""
+
+import runpy
+from pathlib import Path
+
+SCRIPT = Path(__file__).parent.parent / "scripts" / "write_type_stubs.py"
+
+
+def test_types_of_the_operators_are_current():
+    script = runpy.run_path(str(SCRIPT))
+    written = script["STUB"].read_text(encoding="utf-8")
+    assert written == script["stub"](), "run `python scripts/write_type_stubs.py`"
