@@ -614,5 +614,5 @@ def current_edge(view: Tensor) -> Any:
 
 
 def regenerate(view: Tensor) -> None:
-    """Give a stale view a new edge into its base's history; `adjoint.operators.view` installs the real thing."""
+    """Give a stale view a new edge into its base's history; `adjoint.tape.views` installs the real thing."""
     raise RuntimeError("adjoint.operators is not imported")

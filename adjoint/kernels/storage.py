@@ -88,9 +88,29 @@ def strided(array: Array, shape: tuple[int, ...], steps: tuple[int, ...], offset
                 f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset}, and itemsize {size} "
                 f"requiring a storage size of {(last + 1) * size} are out of bounds for storage of size {root.nbytes}"
             )
-    flat = storage_elements(root, array.dtype)
-    byte_steps = tuple(step * size for step in steps)
-    return numpy.lib.stride_tricks.as_strided(flat[offset:], shape, byte_steps)
+    if not root.flags.c_contiguous:
+        return numpy.lib.stride_tricks.as_strided(storage_elements(root, array.dtype)[offset:], shape, [step * size for step in steps])
+    return window(root, array.dtype, shape, tuple(step * size for step in steps), offset * size)
+
+
+def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...], dtype: Any = None) -> Array:
+    """A view from the first element of `array` on, with another shape, other strides in bytes and perhaps another dtype."""
+    dtype = dtype or array.dtype
+    if array.flags.c_contiguous and array.size and array.dtype.kind != "V":
+        return numpy.ndarray(shape, dtype, array, 0, byte_steps)
+    root = owner(array)
+    if array.size == 0 or not root.flags.c_contiguous:
+        source = array if dtype == array.dtype else array.view(dtype)
+        return numpy.lib.stride_tricks.as_strided(source, shape, byte_steps)
+    return window(root, dtype, shape, byte_steps, address(array) - address(root))
+
+
+def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: tuple[int, ...], byte_offset: int) -> Array:
+    """An array of the given geometry on the memory of its contiguous owner `root`; unlike `as_strided`, its `.base` leads there."""
+    if root.size == 0:
+        return numpy.ndarray(shape, dtype) if 0 in shape else numpy.lib.stride_tricks.as_strided(root.view(dtype), shape, byte_steps)
+    buffer = root.view(numpy.uint16) if root.dtype.kind == "V" else root  # bfloat16 is unknown to the buffer protocol
+    return numpy.ndarray(shape, dtype, buffer, byte_offset, byte_steps)
 
 
 def row_major_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -106,11 +126,31 @@ def resized(array: Array, shape: tuple[int, ...]) -> Array:
     offset, root = storage_offset(array), owner(array)
     needed = offset + math.prod(shape)
     if needed * array.itemsize > root.nbytes:
+        if isinstance(root.base, _Foreign):
+            raise RuntimeError("Trying to resize storage that is not resizable")
         held = storage_elements(root, array.dtype)
         root = numpy.empty(needed, array.dtype)
         root[: held.size] = held
         return strided(root, shape, row_major_steps(shape), offset)
     return strided(array, shape, row_major_steps(shape), offset)
+
+
+def dense_and_overlapping(a: Array, b: Array) -> bool:
+    """Whether two arrays without gaps between their elements share memory."""
+    if not (is_dense(a) and is_dense(b)):
+        return False
+    first, second = address(a), address(b)
+    return first < second + b.nbytes and second < first + a.nbytes
+
+
+def is_dense(array: Array) -> bool:
+    """Whether the elements, in some order of the dimensions, lie in memory without gaps."""
+    expected = array.itemsize
+    for step, size in sorted((step, size) for step, size in zip(array.strides, array.shape, strict=True) if size > 1):
+        if step != expected:
+            return False
+        expected *= size
+    return True
 
 
 def storage_elements(root: Array, dtype: Any) -> Array:

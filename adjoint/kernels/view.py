@@ -7,6 +7,8 @@ from typing import Any
 import numpy
 
 from . import storage
+from .precision import type_name
+from .storage import restrided
 
 Array = numpy.ndarray[Any, Any]
 
@@ -26,16 +28,17 @@ def expand(self: Array, sizes: tuple[int, ...]) -> Array:
             f"expand({_kind(self)}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be greater or equal "
             f"to the number of dimensions in the tensor ({self.ndim})"
         )
-    shape, steps, shared = [], [], False
-    for dim, size in enumerate(sizes):
-        own, step = (1, 0) if dim < lead else (self.shape[dim - lead], self.strides[dim - lead])
+    shape, steps, shared = list(sizes), [0] * len(sizes), False
+    for dim in range(len(sizes) - 1, -1, -1):
+        size = sizes[dim]
+        if dim >= lead:
+            own, step = self.shape[dim - lead], self.strides[dim - lead]
+        else:
+            own, step = 1, shape[dim + 1] * steps[dim + 1] if dim + 1 < len(sizes) else self.itemsize
         if size == -1:
             if dim < lead:
-                raise RuntimeError(
-                    f"expand({_kind(self)}, size={list(sizes)}): The expanded size of the tensor (-1) isn't allowed in a "
-                    f"leading, non-existing dimension {dim}"
-                )
-            size = own
+                raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}")
+            size = shape[dim] = own
         if own != size:
             if own != 1:
                 raise RuntimeError(
@@ -43,8 +46,7 @@ def expand(self: Array, sizes: tuple[int, ...]) -> Array:
                     f"{dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(self.shape)}"
                 )
             step, shared = 0, True
-        shape.append(size)
-        steps.append(step)
+        steps[dim] = step
     result = restrided(self, tuple(shape), tuple(steps))
     if shared:
         result.flags.writeable = False
@@ -52,23 +54,17 @@ def expand(self: Array, sizes: tuple[int, ...]) -> Array:
 
 
 def _kind(array: Array) -> str:
-    from ..dtypes import from_numpy
-
-    shape = ", ".join(map(str, array.shape))
-    return f"torch.{from_numpy(array.dtype).scalar_type}Tensor{{[{shape}]}}"
-
-
-def restrided(self: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...]) -> Array:
-    """A view from the first element of `self` on, with another shape and other strides in bytes."""
-    if self.flags.c_contiguous and self.dtype.kind != "V" and self.size:
-        return numpy.ndarray(shape, self.dtype, self, 0, byte_steps)
-    return numpy.lib.stride_tricks.as_strided(self, shape, byte_steps)
+    return f"torch.{type_name(array.dtype)}Tensor{{[{', '.join(map(str, array.shape))}]}}"
 
 
 def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
     """A view of the storage with the given shape, strides and offset in elements."""
     if len(size) != len(stride):
-        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} vs {len(size)}")
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(step < 0 for step in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if storage_offset is not None and storage_offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
     offset = storage.storage_offset(self) if storage_offset is None else storage_offset
     return storage.strided(self, tuple(size), tuple(stride), offset)
 
@@ -164,26 +160,43 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
 
 def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions exchanged; a zero-dimensional array has one dimension here."""
-    if self.ndim == 0:
+    try:
+        return self.swapaxes(dim0, dim1)
+    except numpy.exceptions.AxisError:
+        _wrap(dim0, self.ndim)
+        _wrap(dim1, self.ndim)
         return self.view()
-    return self.swapaxes(dim0, dim1)
 
 
 def unsqueeze(self: Array, dim: int) -> Array:
     """A dimension of size 1 inserted at `dim`."""
-    limit = self.ndim + 1
+    shape = self.shape
+    limit = len(shape) + 1
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     dim = dim + limit if dim < 0 else dim
-    return self[(slice(None),) * dim + (None,)]
+    if self.flags.c_contiguous:
+        return self.reshape((*shape[:dim], 1, *shape[dim:]))
+    strides = self.strides
+    step = shape[dim] * strides[dim] if dim < len(shape) else self.itemsize
+    return restrided(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
 
 
 def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
     """Those of `dims` dropped whose size is 1."""
-    wrapped = [_wrap(dim, self.ndim) for dim in dims]
+    wrapped = distinct(dims, self.ndim)
     if self.ndim == 0:
         return self.view()
     return self.squeeze(tuple(dim for dim in wrapped if self.shape[dim] == 1))
+
+
+def distinct(dims: tuple[int, ...], ndim: int) -> list[int]:
+    """Dimensions counted from the front; RuntimeError if one is named twice."""
+    wrapped = [_wrap(dim, ndim) for dim in dims]
+    for position, dim in enumerate(wrapped):
+        if dim in wrapped[:position]:
+            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    return wrapped
 
 
 def _wrap(dim: int, ndim: int) -> int:
@@ -264,6 +277,8 @@ def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
     first, second = _wrap(dim1, self.ndim), _wrap(dim2, self.ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    if self.dtype.kind == "O" or not -self.shape[first] <= offset <= self.shape[second]:
+        offset = max(-self.shape[first], min(offset, self.shape[second]))
     result = self.diagonal(offset, first, second)
     if not result.flags.writeable and self.flags.writeable:
         result.flags.writeable = True
@@ -278,28 +293,30 @@ def diagonal_backward(grad: Array, shape: tuple[int, ...], offset: int, dim1: in
 
 
 def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
-    """Windows of `size` along `dimension`, `step` apart, as a new last dimension."""
-    if self.ndim == 0:
-        self = self.reshape(1)
+    """Windows of `size` along `dimension`, `step` apart, as a new last dimension; of a number at most that one."""
     dim = _wrap(dimension, self.ndim)
-    length = self.shape[dim]
+    length = self.shape[dim] if self.ndim else 1
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
     if size > length:
         raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
+    if not self.ndim:
+        return restrided(self, (size,), (self.itemsize,))
     shape = list(self.shape)
     shape[dim] = (length - size) // step + 1
     steps = list(self.strides)
     inner = steps[dim]
     steps[dim] *= step
-    return numpy.lib.stride_tricks.as_strided(self, (*shape, size), (*steps, inner))
+    return restrided(self, (*shape, size), (*steps, inner))
 
 
 def unfold_backward(grad: Array, shape: tuple[int, ...], dimension: int, size: int, step: int) -> Array:
     """Zeros of `shape` to which the windows are added where they came from."""
-    result = numpy.zeros(shape or (1,), grad.dtype)
+    if not shape:
+        return numpy.asarray(grad.sum(dtype=grad.dtype))
+    result = numpy.zeros(shape, grad.dtype)
     dim = _wrap(dimension, len(shape))
     windows = unfold(result, dim, size, step)
     for position in range(size):
@@ -310,9 +327,16 @@ def unfold_backward(grad: Array, shape: tuple[int, ...], dimension: int, size: i
 def unbind(self: Array, dim: int) -> list[Array]:
     """The slices of dimension `dim`."""
     if self.ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = _wrap(dim, self.ndim)
+    if dim == 0:
+        return [self[index, ...] for index in range(len(self))]
     return [self[(slice(None),) * dim + (index, ...)] for index in range(self.shape[dim])]
+
+
+def part_sizes(length: int, size: int) -> list[int]:
+    """The sizes of the parts of at most `size` that `length` is split into."""
+    return [min(size, length - start) for start in range(0, length, size)] if length else [0]
 
 
 def split(self: Array, sizes: int | list[int], dim: int) -> list[Array]:
@@ -328,7 +352,7 @@ def split(self: Array, sizes: int | list[int], dim: int) -> list[Array]:
             raise RuntimeError(
                 f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
             )
-        sizes = [min(sizes, length - start) for start in range(0, length, sizes)] if length else [0]
+        sizes = part_sizes(length, sizes)
     else:
         if any(size < 0 for size in sizes):
             raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes}")
@@ -344,22 +368,48 @@ def split(self: Array, sizes: int | list[int], dim: int) -> list[Array]:
     return parts
 
 
+def narrow(self: Array, dim: int, start: int, length: int) -> Array:
+    """`length` slices of dimension `dim`, from `start` on."""
+    if self.ndim == 0:
+        raise RuntimeError("narrow_copy(): The input tensor cannot be 0-dimensional")
+    dim = _wrap(dim, self.ndim)
+    size = self.shape[dim]
+    first = start + size if start < 0 else start
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not 0 <= first <= size - length:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return self[_at(self.ndim, dim, slice(first, first + length))]
+
+
+def written(self: Array, src: Array, shape: tuple[int, ...], window: Any) -> Array:
+    """A copy of `self` with `src`, which must have `shape`, in the part that `window` looks at."""
+    if src.shape != shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src.shape)}, slice size = {list(shape)}"
+        )
+    if src.dtype != self.dtype:
+        raise RuntimeError("self and src must have the same dtype")
+    copy = self.copy()
+    window(copy)[...] = src
+    return copy
+
+
 def view_as_real(self: Array) -> Array:
     """Real and imaginary parts as a last dimension of size 2."""
     if self.dtype.kind != "c":
-        raise RuntimeError(f"view_as_real is only supported for complex tensors")
-    real = self.real
-    return numpy.lib.stride_tricks.as_strided(real, (*real.shape, 2), (*real.strides, real.itemsize))
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    step = self.itemsize // 2
+    return restrided(self, (*self.shape, 2), (*self.strides, step), numpy.dtype(f"f{step}"))
 
 
 def view_as_complex(self: Array) -> Array:
     """A last dimension of size 2 as real and imaginary parts."""
     if self.dtype.kind != "f":
-        from ..dtypes import from_numpy
-
         raise RuntimeError(
-            f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
-            f"{from_numpy(self.dtype).scalar_type}"
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+            f"{type_name(self.dtype)}"
         )
     if self.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
@@ -367,14 +417,29 @@ def view_as_complex(self: Array) -> Array:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if self.strides[-1] != self.itemsize and self.size:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
+    for step in self.strides[:-1]:
+        if step % (2 * self.itemsize) and self.size:
+            raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     kind = numpy.dtype(f"c{2 * self.itemsize}")
     return self.view(kind)[..., 0]
 
 
 def view_dtype(self: Array, kind: Any) -> Array:
     """The bytes of `self` as elements of another type; the last dimension grows or shrinks with their size."""
-    if self.ndim == 0 and kind.itemsize != self.itemsize:
+    given, wanted = type_name(self.dtype), type_name(kind)
+    if kind.itemsize == self.itemsize:
+        return self.view(kind)
+    if self.ndim == 0:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {given} as {wanted} (different element sizes)")
+    if self.strides[-1] != self.itemsize and self.shape[-1] != 1:
         raise RuntimeError(
-            f"self.dim() cannot be 0 to view {self.dtype} as {kind} (different element sizes)"
+            f"self.stride(-1) must be 1 to view {given} as {wanted} (different element sizes), but got "
+            f"{self.strides[-1] // self.itemsize}"
+        )
+    ratio = kind.itemsize // self.itemsize
+    if ratio > 1 and self.shape[-1] % ratio:
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {ratio} to view {given} as {wanted} (different element sizes), but got "
+            f"{self.shape[-1]}"
         )
     return self.view(kind)

@@ -19,9 +19,11 @@ from . import (
     loss,
     masking,
     matmul,
+    memory,
     normalization,
     padding,
     pairwise,
+    parts,
     pointwise,
     pooling,
     powers,
@@ -32,7 +34,6 @@ from . import (
     sorting,
     special,
     view,
-    view_gradients,
 )
 from .build import PUBLIC
 from .build import tensors as _by_name

@@ -18,7 +18,7 @@ from ..kernels import floating, storage
 from ..tape import modes, origin
 from ..tape.node import Node, next_sequence
 from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array
-from ..tape.views import NO_GRAD, Geometry
+from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
 from . import dispatch, generate
 from .constants import NUMBERS, constant
@@ -48,6 +48,7 @@ _BASE: dict[str, Any] = {
     "MISSING": MISSING,
     "NUMBERS": NUMBERS,
     "NO_GRAD": NO_GRAD,
+    "MULTI_OUTPUT": MULTI_OUTPUT,
     "Geometry": Geometry,
     "RELEASED": RELEASED,
     "nearest_user_frame": origin.nearest_user_frame,
@@ -56,6 +57,8 @@ _BASE: dict[str, Any] = {
     "ndarray": numpy.ndarray,
     "asarray": numpy.asarray,
     "new": object.__new__,
+    "new_tuple": tuple.__new__,
+    "plain_sequence": dispatch.plain_sequence,
     "getframe": sys._getframe,
     "quiet": floating.quiet,
     "restore": floating.restore,
@@ -68,6 +71,7 @@ _BASE: dict[str, Any] = {
     "call": dispatch.call,
     "call_operator": dispatch.call_operator,
     "call_inplace": dispatch.call_inplace,
+    "call_inplace_view": dispatch.call_inplace_view,
     "array_namespace": arrays,
     "tensor_namespace": tensors,
 }
@@ -79,7 +83,7 @@ def _stub(*args: Any, **keywords: Any) -> Any:
 
 def lazy_function(op: Operator, variant: str, name: str) -> Callable[..., Any]:
     """A function that generates its own code when first called."""
-    namespace = dict(_BASE, OP=op, kernel=op.kernel, simple=op.simple, changing=op.changing)
+    namespace = dict(_BASE, OP=op, kernel=op.kernel, simple=op.simple, changing=op.changing, RETURNS=op.returns)
     function = FunctionType(_stub.__code__, namespace, name)
     function.__doc__ = op.doc
     function.__qualname__ = name
@@ -130,7 +134,7 @@ def operator(
     """
 
     def declare(declaration: type) -> Any:
-        op = Operator(declaration, options)
+        op = Operator(declaration, {**options, "method": bool(method)})
         op.make_node_class = _node_class_maker(op)
         function = lazy_function(op, "function", op.name)
         function.operator = op  # type: ignore[attr-defined]
@@ -151,7 +155,7 @@ def operator(
             if reflected is not None:
                 setattr(Tensor, reflected, as_operator)
         if op.inplace:
-            changing = lazy_function(op, "inplace", f"{op.name}_")
+            changing = lazy_function(op, "inplace_view" if op.view else "inplace", f"{op.name}_")
             changing.operator = op  # type: ignore[attr-defined]
             op.inplace_function = changing
             function.inplace = changing  # type: ignore[attr-defined]

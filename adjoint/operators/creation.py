@@ -17,7 +17,7 @@ from ..tape.saved import bump, mark_inference
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from .build import public
 from .conversion import check_device, checked_dtype
-from .dispatch import check_overlap, store
+from .out import check_overlap, store
 
 # --- what every constructor takes -----------------------------------------------------------------------------
 

@@ -18,6 +18,9 @@ parameters name is what the node saves:
     xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
                      tensors under `create_graph=True`, so that a formula is written once
 
+Other parameters may be annotated, `dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in
+PyTorch's words. `shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
+
 A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
 formula for each, returns all gradients together; its parameter `needs` says which are wanted.
 """
@@ -54,13 +57,14 @@ class Operator:
         self.promote: str | None = options.get("promote")
         self.view: bool = options.get("view", False)
         self.inplace: bool = options.get("inplace", False)
+        self.method: bool = options.get("method", True)
         self.changing: Callable[..., Any] | None = options.get("changing")
         self.repeats: bool = options.get("repeats", False)
         self.out: bool = options.get("out", not self.view)
-        self.same_out: bool = options.get("same_out", False)
+        self.same_out: bool | str | None = options.get("same_out")
+        self.out_apart: bool = options.get("out_apart", False)
         self.overloaded: bool = options.get("overloaded", False)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
-        self.out_dtype: str | None = options.get("out_dtype")
         self.check: Callable[..., Any] | None = options.get("check")
         self.number_first: bool = options.get("number_first", False)
         self.numbers: bool = options.get("numbers", self.promote is not None)
@@ -105,6 +109,7 @@ class Operator:
         self.defaults.update(self.forward.__kwdefaults__ or {})
         annotations = self.forward.__annotations__
         self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
+        self.types = {name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)}
         self.tensors = [name for name in self.names if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY)]
         self.sequence = next((name for name in self.names if self.kinds[name] == ARRAYS), None)
         self.kinds = {name: kind if kind in (ARRAY, OPTIONAL_ARRAY, ARRAYS) else VALUE for name, kind in self.kinds.items()}
@@ -123,6 +128,7 @@ class Operator:
             self.needs_of = {name: _wanted(formula) for name, formula in self.formulas.items()}
         formulas = [*self.formulas.values(), *([self.joint] if self.joint is not None else [])]
         self.several = bool(self.outputs) or any("grads" in parameters_of(formula) for formula in formulas)
+        self.many = self.several and not self.outputs
         result_names = self.outputs or ("result",)
         self.saved: dict[str, list[str]] = {}
         for name, wanted in self.needs_of.items():
@@ -132,6 +138,7 @@ class Operator:
         self.saved_inputs = [item for item in self.saved if item in self.kinds and self.kinds[item] != VALUE]
         self.saved_values = [item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs]
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
+        self.shown: dict[str, Callable[..., Any] | None] = dict(members.get("shown", {}))
 
 
 def _plain(function: Any) -> Callable[..., Any]:

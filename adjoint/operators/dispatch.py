@@ -6,7 +6,6 @@ several outputs, sequences of tensors, in-place changes. Correctness lives here;
 
 from __future__ import annotations
 
-import warnings
 from types import MappingProxyType
 from typing import Any
 
@@ -17,10 +16,11 @@ from ..dtypes import Rank, promote
 from ..kernels.broadcast import broadcast_shapes
 from ..tape import modes, views
 from ..tape.node import Node, start
-from ..tape.saved import bump, mark_inference, pack, save_input, save_result, shared_counter
-from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
 from ..tape.edges import edge_of
+from ..tape.saved import bump, mark_inference, pack, save_input, save_result, shared_counter
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .out import check_castable, check_overlap, write_out
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
@@ -63,8 +63,37 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
             values[op.names.index(ALIASES[name])] = value
     missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
     if missing:
-        raise TypeError(f"{op.name}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
+        plural = "s" if len(missing) == 1 else ""  # sic
+        raise TypeError(f"{op.name}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
+    if op.types:
+        check_types(op, values)
     return tuple(values)
+
+
+def check_types(op: Operator, values: list[Any]) -> None:
+    """Raise for an argument that is not of its parameter's declared type (`dim: Int`); `None` is as good where it is the default."""
+    for position, (name, value) in enumerate(zip(op.names, values, strict=True)):
+        kind = op.types.get(name)
+        if kind is None or is_of_type(value, kind) or (value is None and op.defaults.get(name, MISSING) is None):
+            continue
+        where = "" if name in op.keyword_only else f" (position {position + (not op.method)})"
+        raise TypeError(f"{op.name}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type(value).__name__}")
+
+
+TYPE_WORDS = {"Int": "int", "Ints": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype", "Str": "str"}
+
+
+def is_of_type(value: Any, kind: str) -> bool:
+    """Whether `value` is what a parameter declared as `kind` takes."""
+    if kind == "Int":
+        return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, (bool, numpy.bool_)))
+    if kind == "Ints":
+        return isinstance(value, (tuple, list)) and all(is_of_type(item, "Int") for item in value)
+    if kind == "Bool":
+        return isinstance(value, (bool, numpy.bool_))
+    if kind == "Number":
+        return isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) or (isinstance(value, Tensor) and not value._array.ndim)
+    return isinstance(value, dtypes.dtype if kind == "Dtype" else str)
 
 
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
@@ -142,6 +171,29 @@ def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list
     return list(value)
 
 
+def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
+    """The arrays of a sequence of plain tensors of one dtype, and their edges if there are any; None for what is none."""
+    if type(items) is not list and type(items) is not tuple:
+        return None, None
+    arrays, edges, recorded, kind = [], [], False, None
+    for item in items:
+        if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
+            return None, None
+        array = item._array
+        if array.dtype is not kind:
+            if kind is not None:
+                return None, None
+            kind = array.dtype
+        arrays.append(array)
+        edge = item._edge if item._base is None else current_edge(item)
+        if edge is not None:
+            recorded = True
+            if edge is LEAF:
+                edge = item
+        edges.append(edge)
+    return arrays, tuple(edges) if recorded else None
+
+
 def prepared(array: Any, target: Any) -> Any:
     """`array` with elements of `target`, if one is asked for."""
     if target is None or array.dtype == target.numpy:
@@ -198,58 +250,6 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
             raise
         kinds = [dtypes.from_numpy(a.dtype) for a in arrays if isinstance(a, numpy.ndarray)]
         raise NotImplementedError(f'"{op.name}_cpu" not implemented for \'{kinds[0].scalar_type}\'') from error
-
-
-# --- out= -----------------------------------------------------------------------------------------------------
-
-
-def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any], several: bool) -> Any:
-    """Put the results into the tensors given as `out=`."""
-    targets = list(out) if isinstance(out, (tuple, list)) else [out]
-    for target in targets:
-        if not isinstance(target, Tensor):
-            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(target).__name__}")
-    if len(targets) != len(results):
-        raise TypeError(f"{op.name}() expected a tuple of {len(results)} elements but got {len(targets)}")
-    flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
-    if op.differentiable and op.node_name != "NotImplemented" and modes.is_grad_enabled():
-        if any(isinstance(tensor, Tensor) and tensor.requires_grad for tensor in (*flat, *targets)):
-            raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
-                               "differentiation, but one of the arguments requires grad.")
-    for result, target in zip(results, targets, strict=True):
-        kind = dtypes.from_numpy(result.dtype)
-        if op.same_out and kind is not target.dtype:
-            raise RuntimeError(f"Found dtype {target.dtype.scalar_type} but expected {kind.scalar_type}")
-        check_castable(kind, target.dtype)
-    for result, target in zip(results, targets, strict=True):
-        check_overlap(target)
-        store(result, target)
-        bump(target, op.name, depth=3)
-    return op.returns(*targets) if several and op.outputs and op.returns is not tuple else tuple(targets) if several else out
-
-
-def check_castable(source: Any, target: Any) -> None:
-    """Raise unless a result of dtype `source` may be written to a tensor of dtype `target`."""
-    if not dtypes.can_cast(source, target):
-        raise RuntimeError(f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}")
-
-
-def store(result: Any, target: Tensor) -> None:
-    """Write `result` to `target`, which takes on its shape."""
-    array = target._array
-    if array.shape != result.shape:
-        if array.size:
-            warnings.warn(
-                f"An output with one or more elements was resized since it had shape {list(array.shape)}, which does not "
-                f"match the required output shape {list(result.shape)}. This behavior is deprecated, and in a future PyTorch "
-                "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor "
-                "t by resizing it, inplace, to zero elements with t.resize_(0).",
-                UserWarning,
-                stacklevel=5,
-            )
-        target._array = numpy.array(result, dtype=array.dtype)
-    else:
-        numpy.copyto(array, result, casting="unsafe")
 
 
 # --- views and recording --------------------------------------------------------------------------------------
@@ -415,11 +415,22 @@ def inplace_result(op: Operator, arrays: list[Any], target: Tensor) -> Any:
     return result
 
 
-def check_overlap(target: Tensor) -> None:
-    """Raise if several elements of `target` are one place in memory, as in an expanded tensor."""
-    array = target._array
-    if 0 in array.strides and array.size and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
-            "clone() the tensor before performing the operation."
-        )
+def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
+    """Make the first argument another view of its memory, as `t_` does."""
+    target: Tensor = args[0]
+    args = bind(op, args)
+    views.check_inplace(target, f"{op.name}_")
+    tensors, arrays = operands(op, args)
+    edges = wanted_edges(op, args)
+    result = compute(op, arrays)
+    if any(edge is not None for edge in edges) and modes.is_grad_enabled():
+        node: Any = object.__new__(op.inplace_node_class)
+        start(node, tuple(edges), 1)
+        save_inputs(op, node, args, tensors, edges)
+        node.shape, node.dtype = result.shape, result.dtype
+        views.point_at(target, (node, 0))
+    target._array = result
+    bump(target, f"{op.name}_", depth=2)
+    if target._base is not None:
+        target._view_version = target._counter[0]  # type: ignore[index]
+    return target

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from ..tape.node import Node
-from .declaration import ARRAY, OPTIONAL_ARRAY, Operator, parameters_of
+from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator, parameters_of
 
 NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
 """Names that NumPy's users may give to parameters; the door translates them."""
@@ -76,29 +76,31 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     """The source of the function (or of the `"operator"` or `"inplace"` variant) and the defaults it refers to."""
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else operator_signature(op, defaults)
-    lines = [f"def {op.name}({parameters}):"]
-    if op.sequence is None and not op.several:
-        lines += scalar_lines(op)
-        conditions = ["not GATE.special"]
-        if op.view:
-            conditions.append("(input._extra is None or not input._extra.inference)" if op.tensors[0] == "self" else "True")
-        if variant == "function":
-            conditions += ["out is None"] if op.out else []
-            conditions += [f"{name} is MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]
-        for name in op.tensors:
-            public = public_name(name)
-            plain = f"type({public}) is Tensor or type({public}) in PLAIN"
-            conditions.append(f"({public} is None or {plain})" if op.kinds[name] == OPTIONAL_ARRAY else f"({plain})")
-        lines.append(f"    if {' and '.join(conditions)}:")
-        for name in op.tensors:
-            none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
-            lines.append(f"        {name}_array = {none}{public_name(name)}._array")
-        guard = dtype_guard(op)
-        indent = "        "
-        if guard:
-            lines.append(f"        if {guard}:")
-            indent = "            "
-        lines += [indent + line for line in (inplace_body(op) if variant == "inplace" else body(op, door(op, variant)))]
+    if variant == "inplace_view":
+        return f"def {op.name}({parameters}):\n    return {door(op, variant)}\n", defaults
+    lines = [f"def {op.name}({parameters}):", *scalar_lines(op)]
+    conditions = ["not GATE.special"]
+    if op.view:
+        conditions.append("(input._extra is None or not input._extra.inference)" if op.tensors[0] == "self" else "True")
+    if variant == "function":
+        conditions += ["out is None"] if op.out else []
+        conditions += [f"{name} is MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]
+    for name in op.tensors:
+        public = public_name(name)
+        plain = f"type({public}) is Tensor or type({public}) in PLAIN"
+        conditions.append(f"({public} is None or {plain})" if op.kinds[name] == OPTIONAL_ARRAY else f"({plain})")
+    lines.append(f"    if {' and '.join(conditions)}:")
+    for name in op.tensors:
+        none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        lines.append(f"        {name}_array = {none}{public_name(name)}._array")
+    guard = dtype_guard(op)
+    if op.sequence is not None:
+        lines.append(f"        {op.sequence}_array, edges = plain_sequence({op.sequence})")
+    indent = "        "
+    if guard:
+        lines.append(f"        if {guard}:")
+        indent = "            "
+    lines += [indent + line for line in (inplace_body(op) if variant == "inplace" else body(op, door(op, variant)))]
     lines.append(f"    return {door(op, variant)}")
     return "\n".join(lines) + "\n", defaults
 
@@ -121,7 +123,7 @@ def passed_arguments(op: Operator) -> list[str]:
     """The arguments of the kernel call."""
     passed = []
     for name in op.names:
-        value = f"{name}_array" if name in op.tensors else public_name(name)
+        value = public_name(name) if op.kinds[name] == VALUE else f"{name}_array"
         passed.append(f"{name}={value}" if name in op.keyword_only else value)
     return passed
 
@@ -192,13 +194,15 @@ def overwriting_lines(op: Operator, way_out: str) -> list[str]:
 
 def scalar_lines(op: Operator) -> list[str]:
     """A Python number as second operand becomes a constant of the first one's dtype, where that is the rule."""
-    if not op.numbers or len(op.tensors) != 2 or op.tensors[1] != "other":
+    if op.sequence is not None or not op.numbers or len(op.tensors) != 2 or op.tensors[1] != "other":
         return []
     return ["    if type(other) is not Tensor and type(other) in NUMBERS:", "        other = constant(other, input)"]
 
 
 def dtype_guard(op: Operator) -> str:
     """When the kernel may run on the arrays as they are."""
+    if op.sequence is not None:
+        return f"{op.sequence}_array is not None"
     arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
     guards = [f"{arrays[0]}.dtype is {other}.dtype" for other in arrays[1:]] if op.promote else []
     if op.promote == "float" or op.fast == "float":
@@ -209,17 +213,63 @@ def dtype_guard(op: Operator) -> str:
 def body(op: Operator, way_out: str) -> list[str]:
     """Compute, wrap, record."""
     lines = ["try:", *("    " + line for line in kernel_lines(op)), "except Exception:", f"    return {way_out}"]
-    lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
-    lines += ["result = new(Tensor)", "result._array = array", "result._grad = result._extra = None"]
     if op.view:
-        lines += ["base = input._base", "result._base = input if base is None else base"]
-        lines += ["counter = input._counter", "if counter is None:", "    counter = shared_counter(input)"]
-        lines += ["result._counter = counter", "result._view_version = counter[0]", "result._creation = None"]
+        lines += ["base = input._base", "creation = None if base is None else input._creation"]
+        lines += ["if base is None:", "    base = input", "counter = input._counter", "if counter is None:", "    counter = shared_counter(input)"]
+    if op.many:
+        return lines + many_body(op)
+    outputs = op.outputs or ("result",)
+    arrays = [f"{name}_array" for name in outputs] if op.outputs else ["array"]
+    if op.outputs:
+        lines.append(f"{', '.join(arrays)} = array")
     else:
-        lines += ["result._base = result._counter = None"]
+        lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
+    for name, array in zip(outputs, arrays, strict=True):
+        lines += wrap_lines(op, name, array)
+    last = "return result"
+    if op.outputs:
+        results = f"({', '.join(outputs)},)"
+        last = f"return {results}" if op.returns is tuple else f"return new_tuple(RETURNS, {results})"
     if not op.differentiable:
-        return lines + ["result._edge = None", "return result"]
-    edges = []
+        return [*lines, *(f"{name}._edge = None" for name in outputs), last]
+    edge_lines, needed, edges = edge_parts(op)
+    shape = [f"[{', '.join(f'{array}.shape' for array in arrays)}]", f"[{', '.join(f'{array}.dtype' for array in arrays)}]"]
+    record = node_lines(op, edges, *(shape if op.outputs else ("array.shape", "array.dtype")))
+    for number, name in enumerate(outputs):
+        record.append(f"{name}._edge = " + ("None" if name in op.nondifferentiable_outputs else f"(node, {number})"))
+    otherwise = [f"{name}._edge = None" for name in outputs]
+    if op.view:
+        otherwise += ["if not (GATE.grad or STATE.grad_enabled):", "    result._creation = NO_GRAD"]
+        otherwise += ["    if edge_0 is not None:", "        result._edge = LEAF"]
+    lines += [*edge_lines, f"if {needed}:", *("    " + line for line in record), "else:", *("    " + line for line in otherwise)]
+    return [*lines, last]
+
+
+def many_body(op: Operator) -> list[str]:
+    """Wrap and record as many outputs as the kernel gives."""
+    edge_lines, needed, edges = edge_parts(op)
+    record = node_lines(op, edges, "[item.shape for item in array]", "[item.dtype for item in array]")
+    lines = [*edge_lines, "node = None", f"if {needed}:", *("    " + line for line in record)]
+    if op.view:
+        lines.append("creation = MULTI_OUTPUT if GATE.grad or STATE.grad_enabled else NO_GRAD")
+    unrecorded = "None if edge_0 is None else LEAF" if op.view else "None"
+    each = [*wrap_lines(op, "result", "item"), f"result._edge = {unrecorded} if node is None else (node, number)", "results.append(result)"]
+    return [*lines, "results = []", "for number, item in enumerate(array):", *("    " + line for line in each), "return tuple(results)"]
+
+
+def wrap_lines(op: Operator, name: str, array: str) -> list[str]:
+    """Make the tensor `name` on `array`."""
+    lines = [f"{name} = new(Tensor)", f"{name}._array = {array}", f"{name}._grad = {name}._extra = None"]
+    if not op.view:
+        return [*lines, f"{name}._base = {name}._counter = None"]
+    return [*lines, f"{name}._base = base", f"{name}._counter = counter", f"{name}._view_version = counter[0]", f"{name}._creation = creation"]
+
+
+def edge_parts(op: Operator) -> tuple[list[str], str, str]:
+    """Lines that find where the gradients go, the condition under which there are any to record, and the node's edges."""
+    if op.sequence is not None:
+        return [], "edges is not None and (GATE.grad or STATE.grad_enabled)", "edges"
+    lines, edges = [], []
     for index, name in enumerate(op.differentiable):
         public = public_name(name)
         none = f"None if {public} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
@@ -227,19 +277,15 @@ def body(op: Operator, way_out: str) -> list[str]:
         edges.append(f"{public} if edge_{index} is LEAF else edge_{index}")
     needed = " or ".join(f"edge_{index} is not None" for index in range(len(edges)))
     needed = f"({needed})" if len(edges) > 1 else needed
-    lines.append(f"if {needed} and (GATE.grad or STATE.grad_enabled):")
-    record = ["node = new(NodeClass)", f"node.edges = ({', '.join(edges)},)", "node.hooks = None"]
-    record += ["node.sequence = next_sequence()", "node.shape = array.shape", "node.dtype = array.dtype"]
-    record += ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
-    record += ["node.code = frame.f_code", "node.lasti = frame.f_lasti"]
-    record += save_lines(op)
-    record += ["result._edge = (node, 0)"]
-    lines += ["    " + line for line in record]
-    lines += ["else:", "    result._edge = None"]
-    if op.view:
-        lines += ["    if not (GATE.grad or STATE.grad_enabled):", "        result._creation = NO_GRAD"]
-        lines += ["        if edge_0 is not None:", "            result._edge = LEAF"]
-    return lines + ["return result"]
+    return lines, f"{needed} and (GATE.grad or STATE.grad_enabled)", f"({', '.join(edges)},)"
+
+
+def node_lines(op: Operator, edges: str, shape: str, dtype: str) -> list[str]:
+    """Make the node."""
+    lines = ["node = new(NodeClass)", f"node.edges = {edges}", "node.hooks = None", "node.sequence = next_sequence()"]
+    lines += [f"node.shape = {shape}", f"node.dtype = {dtype}"]
+    lines += ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
+    return [*lines, "node.code = frame.f_code", "node.lasti = frame.f_lasti", *save_lines(op)]
 
 
 def save_lines(op: Operator) -> list[str]:
@@ -260,7 +306,8 @@ def save_lines(op: Operator) -> list[str]:
             condition = " or ".join(f"edge_{indices[user]} is not None" for user in users)
             lines += [f"if {condition}:", *("    " + line for line in save), "else:", f"    node.saved_{item} = None"]
     for item in op.saved_results:
-        lines += [f"node.saved_{item} = array", f"node.version_{item} = 0", f"node.counter_{item} = result._counter = [0]"]
+        array = f"{item}_array" if op.outputs else "array"
+        lines += [f"node.saved_{item} = {array}", f"node.version_{item} = 0", f"node.counter_{item} = {item}._counter = [0]"]
         if op.view:
             raise ValueError(f"{op.name}: a view's derivative cannot need the view")
     lines += [f"node.saved_{item} = {value_expression(op, item)}" for item in op.saved_values]
@@ -275,6 +322,8 @@ def value_expression(op: Operator, item: str) -> str:
     for suffix in ("shape", "dtype", "strides"):
         name = item.removesuffix(f"_{suffix}")
         if name != item and name in op.kinds:
+            if op.kinds[name] == ARRAYS:
+                return f"[item.{suffix} for item in {name}_array]"
             return f"{name}_array.{suffix}" if op.kinds[name] == ARRAY else f"None if {name}_array is None else {name}_array.{suffix}"
     return public_name(item)
 
@@ -357,6 +406,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "operator": op,
         "saved_names": (*op.saved_inputs, *op.saved_results, *op.saved_values),
         "saved_tensors": (*op.saved_inputs, *op.saved_results),
+        "shown": op.shown,
         "backward": namespace["backward"],
         "backward_recorded": namespace["backward_recorded"],
     }

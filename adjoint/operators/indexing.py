@@ -16,8 +16,9 @@ from ..tape import modes
 from ..tape.saved import bump
 from ..tensor import PLAIN_TYPES, Tensor, tensor_array, wrap
 from .build import operator, public, tensors
-from .dispatch import check_overlap
-from .view import alias, select, slice, unsqueeze
+from .out import check_overlap
+from .parts import select, slice
+from .view import alias, unsqueeze
 
 # ruff: noqa: D101, N801, F821, A004  (declarations are named as the functions they become)
 

@@ -9,7 +9,8 @@ from ..kernels import joining as kernels
 from ..kernels import scatter as scatter_kernels
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors
-from .view import sizes_of, slice, tensor_split
+from .parts import slice
+from .view import checked_sizes, sizes_of
 
 # ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
 
@@ -124,33 +125,6 @@ def _padded_columns(matrix, left, right):
     return cat([matrix.new_zeros((height, left)), matrix, matrix.new_zeros((height, right))], 1)
 
 
-def _split_function(name, dim_of, minimum):
-    def function(input, indices_or_sections):
-        ndim = input._array.ndim
-        if ndim < minimum:
-            raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {minimum} dimension{'s' if minimum > 1 else ''}, but got a tensor "
-                f"with {ndim} dimensions!"
-            )
-        dim = dim_of(ndim)
-        size = input._array.shape[dim]
-        if isinstance(indices_or_sections, int) and (indices_or_sections <= 0 or size % indices_or_sections):
-            raise RuntimeError(
-                f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible "
-                f"by the split_size {indices_or_sections}!"
-            )
-        return tensor_split(input, indices_or_sections, dim)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Views of a dimension in equal parts, or cut at the given indices."
-    return public(method=True)(function)
-
-
-hsplit = _split_function("hsplit", lambda ndim: 0 if ndim == 1 else 1, 1)
-vsplit = _split_function("vsplit", lambda ndim: 0, 2)
-dsplit = _split_function("dsplit", lambda ndim: 2, 3)
-
-
 # --- repeating and reordering ---------------------------------------------------------------------------------
 
 
@@ -170,20 +144,10 @@ class repeat:
         return xp.sum(grad.reshape(split), tuple(range(0, len(split), 2)), False).reshape(tuple(self_shape))
 
 
-def _zeros_array(grad, shape):
-    return numpy.zeros(shape, grad.dtype)
-
-
-@public(namespace=None, on_arrays=_zeros_array)
-def zeros_like_shape(grad, shape):
-    """Zeros of `shape` in the dtype of `grad`."""
-    return grad.new_zeros(tuple(shape))
-
-
 @public(namespace=None, method=("repeat",))
 def repeat_method(input, *repeats, **names):
     """The tensor repeated along each dimension; new dimensions come first."""
-    repeats = sizes_of(repeats or (names["repeats"],), "repeat", "repeats")
+    repeats = sizes_of(repeats, names, "repeat", "repeats")
     if len(repeats) < input._array.ndim:
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
@@ -196,14 +160,14 @@ def repeat_method(input, *repeats, **names):
 @public()
 def tile(input, dims):
     """The tensor repeated along each dimension; missing repetitions of leading dimensions are 1."""
-    dims = sizes_of((dims,), "tile", "dims")
+    dims = checked_sizes(dims, "tile", "dims", 2)
     return repeat_method(input, (1,) * (input._array.ndim - len(dims)) + tuple(dims))
 
 
 @public(namespace=None, method=("tile",))
 def tile_method(input, *dims, **names):
     """The method of `adjoint.tile`: repetitions one by one or as a sequence."""
-    return tile(input, sizes_of(dims or (names["dims"],), "tile", "dims"))
+    return tile(input, sizes_of(dims, names, "tile", "dims"))
 
 
 @public(method=True)
@@ -273,7 +237,7 @@ def flip_function(input, dims):
 @public(namespace=None, method=("flip",))
 def flip_method(input, *dims, **names):
     """The method of `adjoint.flip`: dimensions one by one or as a sequence."""
-    return flip(input, sizes_of(dims or (names["dims"],), "flip", "dims"))
+    return flip(input, sizes_of(dims, names, "flip", "dims"))
 
 
 @public(method=True)

@@ -263,7 +263,7 @@ def broadcast_tensors(*tensors):
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         raise TypeError(f"expected Tensor as element 0 in argument 0, but got {type(tensors[0]).__name__}")
     shape = broadcast.broadcast_shapes(*(tensor._array.shape for tensor in tensors))
-    return tuple(tensor.expand(shape) for tensor in tensors)
+    return tuple(tensor if tensor._array.shape == shape else tensor.expand(shape) for tensor in tensors)
 
 
 def _sequence(values):

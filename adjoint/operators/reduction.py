@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels import moments, reduction, picking
+from ..kernels import moments, picking, reduction
 from ..kernels import view as view_kernels
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors, with_numpy_names

@@ -8,7 +8,13 @@ BY_NAME: dict[str, type] = {}
 
 
 def return_type(name: str, *fields: str) -> Any:
-    """The class of tuples named `torch.return_types.<name>` with the given fields."""
+    """The class of tuples named `torch.return_types.<name>` with the given fields; its `out` is that of results with `out=`."""
+    cls = _named_tuple(name, fields)
+    cls.out = _named_tuple(f"{name}_out", fields)
+    return cls
+
+
+def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
 
     def make(cls: Any, *values: Any) -> Any:
         if len(values) == 1 and len(fields) > 1:

@@ -1,47 +1,53 @@
-"""Views: other shapes, strides and windows on the memory of a tensor. They share its storage and version counter."""
+"""Views with another shape or another order of the dimensions: they share storage and version counter with the tensor."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
-import numpy
-
 from .. import dtypes
+from ..device import contiguous_format
 from ..kernels import view as kernels
-from ..tape import views
-from ..tape.node import Node, start
-from ..tape.saved import detached, mark_inference, shared_counter
+from ..tape.saved import detached, shared_counter
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public
-from .declaration import OPERATORS
+from .dispatch import invalid_arguments
 
-# ruff: noqa: D101, N801  (declarations are named as the functions they become)
-
-
-def sizes_of(sizes: tuple[Any, ...], function: str, name: str = "size") -> tuple[int, ...]:
-    """Sizes given one by one or as one sequence."""
-    if len(sizes) == 1 and not isinstance(sizes[0], int) and isinstance(sizes[0], (tuple, list)):
-        sizes = tuple(sizes[0])
-    for position, size in enumerate(sizes):
-        if type(size) is not int:
-            if not hasattr(size, "__index__"):
-                raise TypeError(
-                    f"{function}(): argument '{name}' (position {position + 1}) must be tuple of ints, not "
-                    f"{type(size).__name__}"
-                )
-            sizes = tuple(int(size) for size in sizes)
-            break
-    return sizes
+# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
 
 
-def dims_of(dims: Any, ndim: int) -> tuple[int, ...]:
-    """Dimensions counted from the front; RuntimeError if one is named twice."""
-    wrapped = tuple(wrap_dim(dim, ndim) for dim in ((dims,) if isinstance(dims, int) else dims))
-    for position, dim in enumerate(wrapped):
-        if dim in wrapped[:position]:
-            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
-    return wrapped
+def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str = "size") -> tuple[int, ...]:
+    """Sizes given one by one, as one sequence, or (in `names`) by keyword.
+
+    Raises:
+        TypeError: if they are no integers, or there are none.
+    """
+    if not sizes:
+        if name not in names:
+            raise TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
+        sizes = (names[name],)
+    if len(sizes) == 1 and type(sizes[0]) is not int:
+        return checked_sizes(sizes[0] if isinstance(sizes[0], (tuple, list)) else sizes, function, name, 1)
+    return checked_sizes(sizes, function, name, 1)
+
+
+def checked_sizes(sizes: Any, function: str, name: str, position: int) -> tuple[int, ...]:
+    """A sequence of sizes as a tuple of integers."""
+    if not isinstance(sizes, (tuple, list)):
+        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {type(sizes).__name__}")
+    for index, size in enumerate(sizes):
+        if type(size) is int:
+            continue
+        if isinstance(size, bool) or not hasattr(size, "__index__"):
+            kind = type(size).__name__
+            if index == 0:
+                raise TypeError(f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {kind}")
+            raise TypeError(
+                f"{function}(): argument '{name}' failed to unpack the object at pos {index + 1} with error \"type must be tuple of "
+                f'ints,but got {kind}"'
+            )
+        return tuple(size.__index__() for size in sizes)
+    return tuple(sizes)
 
 
 # --- another shape --------------------------------------------------------------------------------------------
@@ -69,16 +75,8 @@ class unsafe_view:
         return grad.reshape(self_shape)
 
 
-@operator(view=True, namespace=None, method=False, node="ViewBackward0")
-class view_dtype:
-    """The bytes of `input` read as elements of another dtype."""
-
-    def forward(self: Array, dtype):
-        return kernels.view_dtype(self, dtype.numpy)
-
-
 @public(namespace=None, method=("view",))
-def view(input, *size, dtype=None):
+def view(input, /, *size, dtype=None, **names):
     """The tensor with another shape, or its bytes as another dtype, on the same memory.
 
     >>> import adjoint as torch
@@ -86,25 +84,36 @@ def view(input, *size, dtype=None):
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    if not size or isinstance(size[0], dtypes.dtype):
-        dtype = size[0] if size else dtype
-    if dtype is not None:
+    if size and type(size[0]) is int:
+        return view_shape(input, size)
+    if len(size) == 1 and isinstance(size[0], dtypes.dtype):
+        dtype = size[0]
+    if isinstance(dtype, dtypes.dtype):
         return view_dtype(input, dtype)
-    return view_shape(input, size if type(size[0]) is int else sizes_of(size, "view"))
+    try:
+        return view_shape(input, sizes_of(size, names, "view"))
+    except TypeError:
+        raise invalid_arguments("view", *size) from None
 
 
-@public(method=("view_as",), namespace=None)
-def view_as(input, other):
+def view_dtype(input, dtype):
+    """The bytes of `input` read as elements of another dtype; PyTorch does not count that among views, nor does it record it."""
+    result = detached(input, shared_counter(input))
+    result._array = kernels.view_dtype(input._array, dtype.numpy)
+    return result
+
+
+@public(namespace=None, method=("view_as",))
+def view_as(input, /, other):
     """The tensor viewed with the shape of `other`."""
     return view_shape(input, other._array.shape)
 
 
-def reshaped_array(array, size):
-    """`reshape` on arrays."""
+def _reshaped_array(array, size):
     return array.reshape(kernels.infer_size(size, array.size))
 
 
-@public(method=False, on_arrays=reshaped_array)
+@public(on_arrays=_reshaped_array, numpy_names=True)
 def reshape(input, shape):
     """The tensor with another shape: a view where the strides allow it, otherwise a copy.
 
@@ -112,113 +121,116 @@ def reshape(input, shape):
     >>> torch.arange(4).reshape(2, 2).t().reshape(4)
     tensor([0, 2, 1, 3])
     """
-    shape = sizes_of((shape,), "reshape", "shape")
-    if input._array.flags.c_contiguous:
-        return view_shape(input, shape)
-    shape = kernels.infer_size(shape, input._array.size)
-    if kernels.reshape_strides(input._array, shape) is not None:
-        return view_shape(input, shape)
-    return unsafe_view(input.clone(), shape)
+    return reshaped(input, checked_sizes(shape, "reshape", "shape", 2))
 
 
 @public(namespace=None, method=("reshape",))
-def reshape_method(input, *shape, **names):
+def reshape_method(input, /, *shape, **names):
     """The method of `adjoint.reshape`: sizes one by one or as a sequence."""
-    if names:
-        return reshape(input, names["shape"])
-    if len(shape) == 1 and type(shape[0]) is tuple:
-        shape = shape[0]
-    if input._array.flags.c_contiguous:
-        return view_shape(input, shape if shape and type(shape[0]) is int else sizes_of(shape, "reshape", "shape"))
-    return reshape(input, shape)
+    if shape and type(shape[0]) is int and input._array.flags.c_contiguous:
+        return view_shape(input, shape)
+    return reshaped(input, sizes_of(shape, names, "reshape", "shape"))
 
 
-@public(method=("reshape_as",), namespace=None)
-def reshape_as(input, other):
+def reshaped(input, shape):
+    """The tensor with `shape`, a tuple: a view where the strides allow it, otherwise a copy."""
+    array = input._array
+    if array.flags.c_contiguous:
+        return view_shape(input, shape)
+    shape = kernels.infer_size(shape, array.size)
+    if kernels.reshape_strides(array, shape) is not None:
+        return view_shape(input, shape)
+    return unsafe_view(input.clone(memory_format=contiguous_format), shape)
+
+
+@public(namespace=None, method=("reshape_as",))
+def reshape_as(input, /, other):
     """The tensor reshaped to the shape of `other`."""
-    return reshape(input, other._array.shape)
+    return reshaped(input, other._array.shape)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def flatten(input, start_dim=0, end_dim=-1):
     """The dimensions from `start_dim` to `end_dim` made into one."""
-    ndim = input._array.ndim
+    shape = input._array.shape
+    ndim = len(shape)
+    for position, (name, dim) in enumerate((("start_dim", start_dim), ("end_dim", end_dim)), start=1):
+        if type(dim) is not int:
+            raise TypeError(f"flatten(): argument '{name}' (position {position}) must be int, not {type(dim).__name__}")
     first, last = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
     if first > last:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if ndim == 0:
-        return reshape(input, (1,))
+        return reshaped(input, (1,))
     if first == last:
         return input
-    shape = input._array.shape
     count = 1
     for size in shape[first : last + 1]:
         count *= size
-    return reshape(input, (*shape[:first], count, *shape[last + 1 :]))
+    return reshaped(input, (*shape[:first], count, *shape[last + 1 :]))
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def unflatten(input, dim, sizes):
     """Dimension `dim` made into several of the given sizes, of which one may be -1."""
-    dim = wrap_dim(dim, input._array.ndim)
     shape = input._array.shape
-    sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    dim = wrap_dim(dim, len(shape))
+    sizes = checked_sizes(sizes, "unflatten", "sizes", 2)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     try:
         sizes = kernels.infer_size(sizes, shape[dim])
     except RuntimeError:
         raise RuntimeError(
-            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the input "
-            "tensor"
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the input tensor"
         ) from None
     return view_shape(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def ravel(input):
-    """The tensor with one dimension."""
-    return reshape(input, (-1,)) if input._array.ndim != 1 else input
+    """The tensor with one dimension; a view if it is contiguous."""
+    return view_shape(input.contiguous(), (-1,)) if input._array.size else view_shape(input.contiguous(), (0,))
 
 
-@operator(view=True)
+@operator(view=True, inplace=True, inplace_node="UnsqueezeBackward1")
 class unsqueeze:
     """A dimension of size 1 inserted at `dim`."""
 
-    def forward(self: Array, dim):
+    def forward(self: Array, dim: Int):
         return kernels.unsqueeze(self, dim)
 
-    def grad_self(grad, dim, self_shape):
-        return grad.reshape(self_shape)
+    def grad_self(grad, dim, xp):
+        return xp.squeeze_dim(grad, dim)
 
 
-@operator(view=True, namespace=None, method=False, node="SqueezeBackward0")
+@operator(view=True, inplace=True, namespace=None, method=(), node="SqueezeBackward0", inplace_node="SqueezeBackward3")
 class squeeze_all:
     """All dimensions of size 1 dropped."""
 
     def forward(self: Array):
-        return self.reshape([size for size in self.shape if size != 1]) if 1 in self.shape else self.view()
+        return self.squeeze() if 1 in self.shape else self.view()
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
 
 
-@operator(view=True, namespace=None, method=False, node="SqueezeBackward1")
+@operator(view=True, inplace=True, namespace=None, method=(), node="SqueezeBackward1", inplace_node="SqueezeBackward4")
 class squeeze_dim:
     """Dimension `dim` dropped if its size is 1."""
 
-    def forward(self: Array, dim):
+    def forward(self: Array, dim: Int):
         return kernels.squeeze(self, (dim,))
 
     def grad_self(grad, self_shape, dim):
         return grad.reshape(self_shape)
 
 
-@operator(view=True, namespace=None, method=False, node="SqueezeBackward2")
+@operator(view=True, inplace=True, namespace=None, method=(), node="SqueezeBackward2", inplace_node="SqueezeBackward5")
 class squeeze_dims:
     """Those of the dimensions `dim` dropped whose size is 1."""
 
-    def forward(self: Array, dim):
+    def forward(self: Array, dim: Ints):
         return kernels.squeeze(self, dim)
 
     def grad_self(grad, self_shape, dim):
@@ -226,12 +238,29 @@ class squeeze_dims:
 
 
 @public(method=True)
-def squeeze(input, dim=None, *, axis=None):
+def squeeze(input=None, dim=None, **names):
     """Dimensions of size 1 dropped: all of them, or those among `dim`."""
-    dim = axis if dim is None else dim
+    if names:
+        input, dim = names.pop("x", input), names.pop("axis", dim)
+        if names:
+            raise invalid_arguments("squeeze", input, dim)
     if dim is None:
         return squeeze_all(input)
-    return squeeze_dim(input, dim) if isinstance(dim, int) else squeeze_dims(input, tuple(dim))
+    return squeeze_dim(input, dim) if type(dim) is int else squeeze_dims(input, _several(dim))
+
+
+@public(namespace=None, method=("squeeze_",))
+def squeeze_(input, /, dim=None):
+    """`squeeze`, in place."""
+    if dim is None:
+        return squeeze_all.inplace(input)
+    return squeeze_dim.inplace(input, dim) if type(dim) is int else squeeze_dims.inplace(input, _several(dim))
+
+
+def _several(dim):
+    if not isinstance(dim, (tuple, list)):
+        raise invalid_arguments("squeeze", dim)
+    return tuple(dim)
 
 
 @operator(view=True, namespace=None, method=False)
@@ -246,38 +275,50 @@ class expand:
 
 
 @public(namespace=None, method=("expand",))
-def expand_method(input, *size, implicit=False, **names):
+def expand_method(input, /, *size, implicit=False, **names):
     """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
-    return expand(input, sizes_of(size or (names["size"],), "expand"))
+    return expand(input, sizes_of(size, names, "expand"))
 
 
 @public(namespace=None, method=("expand_as",))
-def expand_as(input, other):
+def expand_as(input, /, other):
     """The tensor expanded to the shape of `other`."""
     return expand(input, other._array.shape)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def broadcast_to(input, size):
     """The tensor broadcast to `size` without copying."""
-    return expand(input, sizes_of((size,), "broadcast_to"))
+    return expand(input, checked_sizes(size, "broadcast_to", "size", 2))
 
 
 # --- another order --------------------------------------------------------------------------------------------
 
 
-@operator(view=True, alias=("swapaxes", "swapdims"))
+@operator(view=True, inplace=True, inplace_node="TransposeBackward1", alias=("swapdims",))
 class transpose:
     """Dimensions `dim0` and `dim1` exchanged."""
 
-    def forward(self: Array, dim0, dim1):
+    def forward(self: Array, dim0: Int, dim1: Int):
         return kernels.swapaxes(self, dim0, dim1)
 
-    def grad_self(grad, dim0, dim1):
-        return grad.swapaxes(dim0, dim1)
+    def grad_self(grad, dim0, dim1, xp):
+        return xp.transpose(grad, dim0, dim1)
 
 
-@operator(view=True)
+@public(method=True, numpy_names=True)
+def swapaxes(input, axis0, axis1):
+    """Dimensions `axis0` and `axis1` exchanged: `transpose`."""
+    return transpose(input, axis0, axis1)
+
+
+@public(namespace=None, method=True)
+def swapaxes_(input, axis0, axis1):
+    """`swapaxes`, in place."""
+    return transpose.inplace(input, axis0, axis1)
+
+
+@operator(view=True, inplace=True, inplace_node="TBackward1")
 class t:
     """The transpose of a matrix; a vector as it is."""
 
@@ -299,7 +340,7 @@ class permute:
         return xp.permute(grad, kernels.inverse_permutation(dims))
 
 
-@public(name="permute")
+@public(name="permute", numpy_names=True)
 def permute_function(input, dims):
     """The dimensions in another order, as a view.
 
@@ -307,19 +348,21 @@ def permute_function(input, dims):
     >>> torch.permute(torch.zeros(2, 3, 5), (2, 0, 1)).shape
     torch.Size([5, 2, 3])
     """
-    return permute(input, tuple(dims))
+    return permute(input, checked_sizes(dims, "permute", "dims", 2))
 
 
 @public(namespace=None, method=("permute",))
-def permute_method(input, *dims, **names):
+def permute_method(input, /, *dims, **names):
     """The dimensions in another order, one by one or as a sequence."""
-    return permute(input, sizes_of(dims or (names["dims"],), "permute", "dims"))
+    return permute(input, sizes_of(dims, names, "permute", "dims"))
 
 
-@public(method=True, alias=("moveaxis",))
+@public(method=True, alias=("moveaxis",), numpy_names=True)
 def movedim(input, source, destination):
     """The dimensions `source` moved to the positions `destination`, the others in their order."""
     ndim = input._array.ndim
+    if isinstance(source, int) != isinstance(destination, int):
+        raise invalid_arguments("movedim", source, destination)
     source = (source,) if isinstance(source, int) else tuple(source)
     destination = (destination,) if isinstance(destination, int) else tuple(destination)
     if len(source) != len(destination):
@@ -328,6 +371,8 @@ def movedim(input, source, destination):
             f"as destination ({list(destination)} dims)"
         )
     moved = dict(zip(_unique(destination, ndim, "destination"), _unique(source, ndim, "source"), strict=True))
+    if not ndim:
+        return alias(input)
     rest = iter([dim for dim in range(ndim) if dim not in moved.values()])
     return permute(input, tuple(moved[dim] if dim in moved else next(rest) for dim in range(ndim)))
 
@@ -337,304 +382,6 @@ def _unique(dims, ndim, name):
     if len(set(wrapped)) != len(wrapped):
         raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
     return wrapped
-
-
-def _matrix_transpose(input):
-    if input._array.ndim < 2:
-        raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {input._array.ndim}-D tensor."
-        )
-    return transpose(input, -2, -1)
-
-
-def _reversed_dims(input):
-    ndim = input._array.ndim
-    if ndim == 0:
-        warnings.warn(
-            "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", UserWarning, stacklevel=2
-        )
-    elif ndim != 2:
-        warnings.warn(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error "
-            "in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, "
-            "-1))` to reverse the dimensions of a tensor.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return permute(input, tuple(reversed(range(input._array.ndim))))
-
-
-@public(method=True)
-def adjoint(input):
-    """The conjugate of the matrix transpose."""
-    if input._array.ndim < 2:
-        raise RuntimeError(
-            f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input._array.ndim}-D tensor."
-        )
-    return transpose(input, -2, -1).conj()
-
-
-def _conjugate_transpose(input):
-    if input._array.ndim not in (0, 2):
-        raise RuntimeError(
-            f"tensor.H is only supported on matrices (2-D tensors). Got {input._array.ndim}-D tensor."
-            + (" For batches of matrices, consider using tensor.mH" if input._array.ndim > 2 else "")
-        )
-    return transpose(input, 0, 1).conj() if input._array.ndim else input.conj()
-
-
-Tensor.T = property(_reversed_dims, doc="The dimensions reversed.")
-Tensor.mT = property(_matrix_transpose, doc="The last two dimensions exchanged.")
-Tensor.H = property(_conjugate_transpose, doc="The conjugate transpose of a matrix.")
-Tensor.mH = property(adjoint, doc="The conjugate of the last two dimensions exchanged.")
-
-
-# --- a part ---------------------------------------------------------------------------------------------------
-
-
-@operator(view=True)
-class select:
-    """The slice at `index` of dimension `dim`, which disappears."""
-
-    def forward(self: Array, dim, index):
-        return kernels.select(self, dim, index)
-
-    def grad_self(grad, self_shape, dim, index, xp):
-        return xp.select_backward(grad, self_shape, dim, index)
-
-
-@operator(namespace=None, method=False)
-class select_backward:
-    """Zeros of `shape` with `input` at `index` of dimension `dim`."""
-
-    def forward(self: Array, shape, dim, index):
-        return kernels.select_backward(self, shape, dim, index)
-
-    def grad_self(grad, dim, index, xp):
-        return xp.select(grad, dim, index)
-
-
-@operator(view=True, namespace=None, method=False)
-class slice:
-    """Every `step`th slice of dimension `dim` from `start` to before `end`."""
-
-    def forward(self: Array, dim=0, start=None, end=None, step=1):
-        return kernels.slice_dim(self, dim, start, end, step)
-
-    def grad_self(grad, self_shape, dim, start, end, step, xp):
-        return xp.slice_backward(grad, self_shape, dim, start, end, step)
-
-
-@operator(namespace=None, method=False)
-class slice_backward:
-    """Zeros of `shape` with `input` in the given slices of dimension `dim`."""
-
-    def forward(self: Array, shape, dim, start, end, step):
-        return kernels.slice_backward(self, shape, dim, start, end, step)
-
-    def grad_self(grad, dim, start, end, step, xp):
-        return xp.slice(grad, dim, start, end, step)
-
-
-@public(method=True)
-def narrow(input, dim, start, length):
-    """`length` slices of dimension `dim`, from `start` on."""
-    array = input._array
-    if array.ndim == 0:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    if isinstance(start, Tensor):
-        if start._array.ndim or start._array.dtype.kind not in "iu":
-            raise RuntimeError("start must be an 0-dim integral Tensor.")
-        start = int(start)
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    dim = wrap_dim(dim, array.ndim)
-    size = array.shape[dim]
-    if not -size <= start <= size:
-        raise IndexError(
-            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
-        )
-    start = start + size if start < 0 else start
-    if start > size - length:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return slice(input, dim, start, start + length, 1)
-
-
-@operator(view=True)
-class diagonal:
-    """The diagonal of dimensions `dim1` and `dim2`, as the last dimension."""
-
-    def forward(self: Array, offset=0, dim1=0, dim2=1):
-        return kernels.diagonal(self, offset, dim1, dim2)
-
-    def grad_self(grad, self_shape, offset, dim1, dim2, xp):
-        return xp.diagonal_backward(grad, self_shape, offset, dim1, dim2)
-
-
-@operator(namespace=None, method=False)
-class diagonal_backward:
-    """Zeros of `shape` with `input` on a diagonal."""
-
-    def forward(self: Array, shape, offset, dim1, dim2):
-        return kernels.diagonal_backward(self, shape, offset, dim1, dim2)
-
-    def grad_self(grad, offset, dim1, dim2, xp):
-        return xp.diagonal(grad, offset, dim1, dim2)
-
-
-@operator(view=True, namespace=None)
-class unfold:
-    """Windows of `size` along `dimension`, every `step` apart, as a new last dimension."""
-
-    def forward(self: Array, dimension, size, step):
-        return kernels.unfold(self, dimension, size, step)
-
-    def grad_self(grad, self_shape, dimension, size, step, xp):
-        return xp.unfold_backward(grad, self_shape, dimension, size, step)
-
-
-@operator(namespace=None, method=False)
-class unfold_backward:
-    """Zeros of `shape` to which the windows are added where they came from."""
-
-    def forward(self: Array, shape, dimension, size, step):
-        return kernels.unfold_backward(self, shape, dimension, size, step)
-
-    def grad_self(grad, dimension, size, step, xp):
-        return xp.unfold(grad, dimension, size, step)
-
-
-# --- several parts --------------------------------------------------------------------------------------------
-
-
-@operator(view=True)
-class unbind:
-    """The slices of dimension `dim`, one view each."""
-
-    def forward(self: Array, dim=0):
-        return kernels.unbind(self, dim)
-
-    def grad_self(grads, self_shape, self_dtype, dim, xp):
-        return xp.unbind_backward(grads, self_shape, self_dtype, dim)
-
-
-@operator(view=True, namespace=None, method=False, node="SplitBackward0")
-class split_size:
-    """Views of `split_size` slices of dimension `dim` each, the last perhaps smaller."""
-
-    def forward(self: Array, split_size, dim=0):
-        return kernels.split(self, split_size, dim)
-
-    def grad_self(grads, self_shape, self_dtype, split_size, dim, xp):
-        return xp.split_backward(grads, self_shape, self_dtype, split_size, dim)
-
-
-@operator(view=True, method=True)
-class split_with_sizes:
-    """Views of the given numbers of slices of dimension `dim`."""
-
-    def forward(self: Array, split_sizes, dim=0):
-        return kernels.split(self, list(split_sizes), dim)
-
-    def grad_self(grads, self_shape, self_dtype, split_sizes, dim, xp):
-        return xp.split_backward(grads, self_shape, self_dtype, list(split_sizes), dim)
-
-
-@public(method=True)
-def split(input, split_size_or_sections, dim=0):
-    """Views of dimension `dim` of one size each, or of the sizes in a list.
-
-    >>> import adjoint as torch
-    >>> torch.arange(5).split(2)
-    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
-    """
-    if isinstance(split_size_or_sections, int):
-        return split_size(input, split_size_or_sections, dim)
-    return split_with_sizes(input, tuple(split_size_or_sections), dim)
-
-
-@public(method=True)
-def chunk(input, chunks, dim=0):
-    """At most `chunks` views of dimension `dim`, of one size but perhaps the last."""
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    dim = wrap_dim(dim, input._array.ndim)
-    size = input._array.shape[dim]
-    if size == 0:
-        return split_with_sizes(input, (0,) * chunks, dim)
-    return split_size(input, -(-size // chunks), dim)
-
-
-@public(method=True)
-def tensor_split(input, indices_or_sections, dim=0):
-    """Views of dimension `dim`: a number of nearly equal ones, or cut at the given indices."""
-    dim = wrap_dim(dim, input._array.ndim)
-    size = input._array.shape[dim]
-    if isinstance(indices_or_sections, Tensor):
-        indices_or_sections = indices_or_sections.tolist()
-    if isinstance(indices_or_sections, int):
-        if indices_or_sections <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
-        small, larger = divmod(size, indices_or_sections)
-        lengths = [small + (index < larger) for index in range(indices_or_sections)]
-        cuts = [sum(lengths[:index]) for index in range(1, len(lengths))]
-    else:
-        cuts = list(indices_or_sections)
-    bounds = [0, *cuts, size]
-    return tuple(slice(input, dim, start, end, 1) for start, end in zip(bounds, bounds[1:], strict=False))
-
-
-# --- complex numbers ------------------------------------------------------------------------------------------
-
-
-@operator(view=True, method=False)
-class view_as_real:
-    """A complex tensor as a real one, with a last dimension of real and imaginary part."""
-
-    def forward(self: Array):
-        return kernels.view_as_real(self)
-
-    def grad_self(grad, xp):
-        return xp.view_as_complex(xp.contiguous(grad))
-
-
-@operator(view=True, method=False)
-class view_as_complex:
-    """A real tensor whose last dimension has size 2 as a complex one."""
-
-    def forward(self: Array):
-        return kernels.view_as_complex(self)
-
-    def grad_self(grad, xp):
-        return xp.view_as_real(grad)
-
-
-@public(on_arrays=numpy.real)
-def real(input):
-    """The real part, a view; a real tensor itself."""
-    return select(view_as_real(input), -1, 0) if input._array.dtype.kind == "c" else input
-
-
-@public()
-def imag(input):
-    """The imaginary part, a view."""
-    if input._array.dtype.kind != "c":
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return select(view_as_real(input), -1, 1)
-
-
-def _assign_part(part):
-    def assign(self, value):
-        part(self).copy_(value)
-
-    return assign
-
-
-Tensor.real = property(real, _assign_part(real), doc="The real part, a view.")
-Tensor.imag = property(imag, _assign_part(imag), doc="The imaginary part, a view.")
-
-
-# --- the same -------------------------------------------------------------------------------------------------
 
 
 @operator(view=True, namespace=None, method=False)
@@ -648,97 +395,55 @@ class alias:
         return grad
 
 
-@public(method=True)
-def detach(input):
-    """A tensor on the same memory, and with the same version counter, that has no history.
-
-    >>> import adjoint as torch
-    >>> x = torch.ones(2, requires_grad=True)
-    >>> x.detach().requires_grad
-    False
-    """
-    result = detached(input, shared_counter(input))
-    if input._extra is not None and input._extra.inference:
-        mark_inference(result)
-    return result
-
-
-@public(method=True)
-def detach_(input):
-    """Cut the tensor from its history, in place: it becomes a leaf that does not require grad."""
-    if input._base is not None:
-        raise RuntimeError(
-            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
-            "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
-            "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
-            "as a solution."
+def _reversed_dims(input):
+    ndim = input._array.ndim
+    if ndim == 0:
+        warnings.warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", UserWarning, stacklevel=2)
+    elif ndim != 2:
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a "
+            "future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
+            "reverse the dimensions of a tensor.",
+            UserWarning,
+            stacklevel=2,
         )
-    input._edge = None
-    return input
+    return permute(input, tuple(range(ndim - 1, -1, -1)))
 
 
-# --- any strides ----------------------------------------------------------------------------------------------
+def _matrix_transpose(input, name="mT"):
+    if input._array.ndim < 2:
+        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {input._array.ndim}-D tensor.")
+    return transpose(input, -2, -1)
 
 
-@operator(view=True, namespace="torch", method=False)
-class as_strided:
-    """A view with the given size, strides and storage offset, counted in elements of the storage."""
-
-    def forward(self: Array, size, stride, storage_offset=None):
-        return kernels.as_strided(self, size, stride, storage_offset)
-
-    def grad_self(grad, self_geometry, size, stride, storage_offset, xp):
-        return xp.as_strided_backward(grad, self_geometry, size, stride, storage_offset)
+def _matrix_adjoint(input):
+    return _conjugated(_matrix_transpose(input, "mH"))
 
 
-@public(namespace=None, method=("as_strided",))
-def as_strided_method(input, size, stride, storage_offset=None):
-    """The method of `adjoint.as_strided`: the size and strides may be lists."""
-    return as_strided(input, tuple(size), tuple(stride), storage_offset)
+@public(method=True, numpy_names=True)
+def adjoint(input):
+    """The conjugate of the matrix transpose."""
+    return _conjugated(_matrix_transpose(input, "adjoint()"))
 
 
-@operator(namespace=None, method=False)
-class as_strided_backward:
-    """The gradient of the input of `as_strided`."""
-
-    def forward(self: Array, geometry, size, stride, storage_offset):
-        return kernels.as_strided_backward(self, geometry, size, stride, storage_offset)
-
-    def grad_self(grad, geometry, size, stride, storage_offset, xp):
-        return xp.as_strided_gather(grad, geometry, size, stride, storage_offset)
+def _conjugated(tensor):
+    return tensor.conj() if tensor._array.dtype.kind == "c" else tensor
 
 
-@operator(namespace=None, method=False)
-class as_strided_gather:
-    """The transpose of `as_strided_backward`."""
-
-    def forward(self: Array, geometry, size, stride, storage_offset):
-        return kernels.as_strided_gather(self, geometry, size, stride, storage_offset)
-
-    def grad_self(grad, geometry, size, stride, storage_offset, xp):
-        return xp.as_strided_backward(grad, geometry, size, stride, storage_offset)
-
-
-def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
-    """The node that makes `view` out of its base's present value."""
-    source = base._array
-    if source.dtype.kind == "c" and view._array.dtype.kind != "c":
-        source = kernels.view_as_real(source)
-        base_edge = (_node("view_as_real", source, base_edge), 0)
-    node = _node("as_strided", view._array, base_edge)
-    geometry = views.Geometry(view._array)
-    node.saved_self_geometry = views.Geometry(source)
-    node.saved_size, node.saved_stride, node.saved_storage_offset = geometry.shape, geometry.steps, geometry.offset
-    return node  # type: ignore[no-any-return]
+def _hermitian(input):
+    ndim = input._array.ndim
+    if ndim not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
+            + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
+        )
+    if ndim == 0:
+        warnings.warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=2)
+        return _conjugated(input)
+    return _conjugated(transpose(input, -2, -1))
 
 
-def _node(name: str, result: Any, edge: Any) -> Any:
-    """A node of operator `name` whose output is like the array `result`."""
-    node: Any = object.__new__(OPERATORS[name].node_class)
-    start(node, (edge,), 4)
-    node.shape, node.dtype = result.shape, result.dtype
-    return node
-
-
-views.make_as_strided_node = make_as_strided_node
-views.real_view = view_as_real
+Tensor.T = property(_reversed_dims, doc="The dimensions reversed.")
+Tensor.mT = property(_matrix_transpose, doc="The last two dimensions exchanged.")
+Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")
+Tensor.mH = property(_matrix_adjoint, doc="The conjugate of the last two dimensions exchanged.")

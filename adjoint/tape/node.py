@@ -45,6 +45,7 @@ class Node:
     runs_undefined: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
     saved_tensors: ClassVar[tuple[str, ...]] = ()
+    shown: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
         """The node's name, as printed in `grad_fn=<...>`."""
@@ -86,8 +87,10 @@ class Node:
         raise AttributeError(f"'{self.name()}' object has no attribute '{attribute}'")
 
     def __dir__(self) -> list[str]:
-        shown = [f"_saved_{name}" for name in self.saved_names] + [f"_raw_saved_{name}" for name in self.saved_tensors]
-        return [*super().__dir__(), *(name.replace("_shape", "_sym_sizes") for name in shown)]
+        from .saved import shown_names
+
+        raw = (f"_raw_saved_{name}" for name in self.saved_tensors)
+        return [*super().__dir__(), *(f"_saved_{name}" for name in shown_names(self)), *raw]
 
     def _sequence_nr(self) -> int:
         return self.sequence

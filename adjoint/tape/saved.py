@@ -301,17 +301,50 @@ class SavedTensor:
         setattr(self._node, f"saved_{self._item}", pack(saved, (pack_hook, unpack_hook), edge, None))
 
 
+_SHOWN_AS = {"_shape": "_sym_sizes", "_strides": "_sym_strides"}
+_SIZES_FROM_THE_END = frozenset("dim dims dim0 dim1 dim2 dimension index start end offset diagonal shifts ignore_index k".split())
+
+
+def shown_name(item: str) -> str:
+    """The name by which PyTorch shows the saved `item`."""
+    for ending, shown in _SHOWN_AS.items():
+        if item.endswith(ending):
+            return item.removesuffix(ending) + shown
+    return item
+
+
+def shown_names(node: Node) -> list[str]:
+    """The names of what `node` saved, as `_saved_<name>` shows it."""
+    names = [name for name in map(shown_name, node.saved_names) if name not in node.shown]
+    return [*names, *(name for name, show in node.shown.items() if show is not None)]
+
+
 def read_saved(node: Node, attribute: str) -> Any:
     """`node._saved_<name>` and `node._raw_saved_<name>`, for people who look."""
     raw = attribute.startswith("_raw_saved_")
-    item = attribute.removeprefix("_raw_saved_" if raw else "_saved_").replace("_sym_sizes", "_shape")
-    if item not in node.saved_names:
+    name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
+    if node.shown.get(name) is not None:
+        return _unsigned(name, node.shown[name](node))
+    item = next((item for item in node.saved_names if shown_name(item) == name), None)
+    if item is None or name in node.shown or (raw and item not in node.saved_tensors):
         raise AttributeError(f"'{node.name()}' object has no attribute '{attribute}'")
-    if item not in node.saved_tensors:  # type: ignore[attr-defined]
-        return getattr(node, f"saved_{item}")
+    if item not in node.saved_tensors:
+        value = getattr(node, f"saved_{item}")
+        if item.endswith("_strides") and value is not None:
+            return tuple(step // node.dtype.itemsize for step in value)  # type: ignore[attr-defined]
+        return _unsigned(name, value)
     if raw:
         return SavedTensor(node, item)
     tensor = unpack(node, item)
     if tensor is not None and tensor._extra is not None and tensor._extra.number is not None:
         return tensor._extra.number()
     return tensor
+
+
+def _unsigned(name: str, value: Any) -> Any:
+    """Negative dimensions and positions as PyTorch shows them: as unsigned numbers of 64 bits."""
+    if name not in _SIZES_FROM_THE_END:
+        return value
+    if isinstance(value, tuple):
+        return tuple(_unsigned(name, item) for item in value)
+    return value + (1 << 64) if type(value) is int and value < 0 else value

@@ -25,10 +25,10 @@ MULTI_OUTPUT = "multi_output"
 CUSTOM = "custom"
 
 make_as_strided_node: Any = None
-"""Set by `adjoint.operators.view`: makes the node of `as_strided(base, ...)` for a view's geometry."""
+"""Set by `adjoint.operators.memory`: makes the node of `as_strided(base, ...)` for a view's geometry."""
 
 real_view: Any = None
-"""Set by `adjoint.operators.view`: `view_as_real`."""
+"""Set by `adjoint.operators.memory`: `view_as_real`."""
 
 
 def regenerate(view: Tensor) -> None:

@@ -21,13 +21,8 @@ class Recipe:
 
     def build(self, module: Any, *, requires_grad: bool | None = None) -> Any:
         """A fresh leaf of `module` on its own copy of the storage."""
-        storage = self.storage.copy()
-        if module is torch:
-            owned = from_array(torch, storage).clone()
-            tensor = torch.empty(0, dtype=owned.dtype).set_(owned.untyped_storage(), 0, self.shape, self.strides).data
-        else:
-            strides = tuple(stride * storage.itemsize for stride in self.strides)
-            tensor = module.from_numpy(numpy.lib.stride_tricks.as_strided(storage, self.shape, strides))
+        owned = from_array(module, self.storage).clone()
+        tensor = module.empty(0, dtype=owned.dtype).set_(owned.untyped_storage(), 0, self.shape, self.strides).data
         return tensor.requires_grad_() if (self.requires_grad if requires_grad is None else requires_grad) else tensor
 
 

@@ -1,0 +1,166 @@
+"""Other readings of a tensor's memory: complex numbers as pairs, any strides, or simply without history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..kernels import view as kernels
+from ..tape import views
+from ..tape.node import Node, start
+from ..tape.saved import detached, mark_inference, shared_counter
+from ..tensor import Tensor
+from .build import operator, public
+from .declaration import OPERATORS
+from .parts import select
+
+# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
+
+
+# --- complex numbers ------------------------------------------------------------------------------------------
+
+
+@operator(view=True, method=False)
+class view_as_real:
+    """A complex tensor as a real one, with a last dimension of real and imaginary part."""
+
+    def forward(self: Array):
+        return kernels.view_as_real(self)
+
+    def grad_self(grad, xp):
+        return xp.view_as_complex(xp.contiguous(grad))
+
+
+@operator(view=True, method=False)
+class view_as_complex:
+    """A real tensor whose last dimension has size 2 as a complex one."""
+
+    def forward(self: Array):
+        return kernels.view_as_complex(self)
+
+    def grad_self(grad, xp):
+        return xp.view_as_real(grad)
+
+
+@public(on_arrays=numpy.real, numpy_names=True)
+def real(input):
+    """The real part, a view; a real tensor itself."""
+    return select(view_as_real(input), input._array.ndim, 0) if input._array.dtype.kind == "c" else input
+
+
+@public(numpy_names=True)
+def imag(input):
+    """The imaginary part, a view."""
+    if input._array.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return select(view_as_real(input), input._array.ndim, 1)
+
+
+def _assign_part(part):
+    def assign(self, value):
+        part(self).copy_(value)
+
+    return assign
+
+
+Tensor.real = property(real, _assign_part(real), doc="The real part, a view.")
+Tensor.imag = property(imag, _assign_part(imag), doc="The imaginary part, a view.")
+
+
+# --- without history ------------------------------------------------------------------------------------------
+
+
+@public(method=True)
+def detach(input):
+    """A tensor on the same memory, and with the same version counter, that has no history.
+
+    >>> import adjoint as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> x.detach().requires_grad
+    False
+    """
+    result = detached(input, shared_counter(input))
+    if input._extra is not None and input._extra.inference:
+        mark_inference(result)
+    return result
+
+
+@public(method=True)
+def detach_(input):
+    """Cut the tensor from its history, in place: it becomes a leaf that does not require grad."""
+    if input._base is not None:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
+            "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+            "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
+            "as a solution."
+        )
+    input._edge = None
+    return input
+
+
+# --- any strides ----------------------------------------------------------------------------------------------
+
+
+@operator(view=True, namespace=None, method=("as_strided",), inplace=True, inplace_node="AsStridedBackward1")
+class as_strided:
+    """A view with the given size, strides and storage offset, counted in elements of the storage."""
+
+    shown = {"self_geometry": None}
+
+    def forward(self: Array, size: Ints, stride: Ints, storage_offset: Int = None):
+        return kernels.as_strided(self, size, stride, storage_offset)
+
+    def grad_self(grad, self_geometry, size, stride, storage_offset, xp):
+        return xp.as_strided_backward(grad, self_geometry, tuple(size), tuple(stride), storage_offset)
+
+
+public(name="as_strided", numpy_names=True)(as_strided)
+
+
+@operator(namespace=None, method=False)
+class as_strided_backward:
+    """The gradient of the input of `as_strided`."""
+
+    def forward(self: Array, geometry, size, stride, storage_offset):
+        return kernels.as_strided_backward(self, geometry, size, stride, storage_offset)
+
+    def grad_self(grad, geometry, size, stride, storage_offset, xp):
+        return xp.as_strided_gather(grad, geometry, size, stride, storage_offset)
+
+
+@operator(namespace=None, method=False)
+class as_strided_gather:
+    """The transpose of `as_strided_backward`."""
+
+    def forward(self: Array, geometry, size, stride, storage_offset):
+        return kernels.as_strided_gather(self, geometry, size, stride, storage_offset)
+
+    def grad_self(grad, geometry, size, stride, storage_offset, xp):
+        return xp.as_strided_backward(grad, geometry, size, stride, storage_offset)
+
+
+def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
+    """The node that makes `view` out of its base's present value."""
+    source = base._array
+    if source.dtype.kind == "c" and view._array.dtype.kind != "c":
+        source = kernels.view_as_real(source)
+        base_edge = (_node("view_as_real", source, base_edge), 0)
+    node = _node("as_strided", view._array, base_edge)
+    geometry = views.Geometry(view._array)
+    node.saved_self_geometry = views.Geometry(source)
+    node.saved_size, node.saved_stride, node.saved_storage_offset = geometry.shape, geometry.steps, geometry.offset
+    return node  # type: ignore[no-any-return]
+
+
+def _node(name: str, result: Any, edge: Any) -> Any:
+    """A node of operator `name` whose output is like the array `result`."""
+    node: Any = object.__new__(OPERATORS[name].node_class)
+    start(node, (edge,), 4)
+    node.shape, node.dtype = result.shape, result.dtype
+    return node
+
+
+views.make_as_strided_node = make_as_strided_node
+views.real_view = view_as_real

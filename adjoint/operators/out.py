@@ -1,0 +1,134 @@
+"""`out=`: results written into tensors that the caller gives."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..kernels import storage
+from ..kernels.scalar import C_NAMES
+from ..tape import modes
+from ..tape.saved import bump
+from ..tensor import Tensor
+from .declaration import Operator
+
+STRICT = "Expected out tensor to have dtype {wanted_c}, but got {given_c} instead"
+"""The words for a wrong dtype of most operators whose `out=` must have the dtype of the result (`same_out=STRICT`)."""
+
+FOUND = "Found dtype {given} but expected {wanted}"
+
+
+_TYPE_NAMES = C_NAMES | {
+    dtypes.uint8: "unsigned char", dtypes.int8: "signed char", dtypes.int16: "short int", dtypes.int64: "long int",
+}  # fmt: skip
+
+
+def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any], several: bool) -> Any:
+    """Put the results of an operator into the tensors given as `out=`."""
+    targets = list(out) if isinstance(out, (tuple, list)) else [out]
+    for target in targets:
+        if not isinstance(target, Tensor):
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    if len(targets) != len(results):
+        raise TypeError(f"{op.name}() expected a tuple of {len(results)} elements but got {len(targets)}")
+    flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
+    inputs = [tensor for tensor in flat if isinstance(tensor, Tensor)]
+    if op.differentiable and op.node_name != "NotImplemented":
+        refuse_gradient(op.name, inputs + targets)
+    wording = FOUND if op.same_out is True else op.same_out
+    for result, target in zip(results, targets, strict=True):
+        check_dtype(op.name, result, target, wording)
+    for target in targets:
+        check_memory(target, inputs, op.out_apart)
+    for result, target in zip(results, targets, strict=True):
+        store(result, target)
+        bump(target, op.name, depth=3)
+    return op.returns.out(*targets) if several and op.outputs and op.returns is not tuple else tuple(targets) if several else out
+
+
+def stored(name: str, result: Tensor, out: Tensor | None, same: str | None = None) -> Tensor:
+    """`result`, composed of several operators, or what it is written into: the end of every function `name` that takes `out=`.
+
+    `same`: the words with which a dtype other than the result's is refused, if it is.
+    """
+    if out is None:
+        return result
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    refuse_gradient(name, [result, out])
+    check_dtype(name, result._array, out, same)
+    check_memory(out, [], apart=False)
+    store(result._array, out)
+    bump(out, name, depth=2)
+    return out
+
+
+def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
+    """Raise if autograd would have to record a function that is given `out=`."""
+    if modes.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
+            "grad."
+        )
+
+
+def check_dtype(name: str, result: Any, target: Tensor, same: str | None) -> None:
+    """Raise unless `target` has the dtype of `result` or, where `same` is None, one that it may be cast to."""
+    wanted, given = dtypes.from_numpy(result.dtype), target.dtype
+    if same and wanted is not given:
+        words = {"wanted": wanted.scalar_type, "given": given.scalar_type, "wanted_c": _TYPE_NAMES[wanted], "given_c": _TYPE_NAMES[given]}
+        raise RuntimeError(same.format(name=name, **words))
+    check_castable(wanted, given)
+
+
+def check_castable(source: Any, target: Any) -> None:
+    """Raise unless a result of dtype `source` may be written to a tensor of dtype `target`."""
+    if not dtypes.can_cast(source, target):
+        raise RuntimeError(f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}")
+
+
+def check_memory(target: Tensor, inputs: list[Tensor], apart: bool) -> None:
+    """Raise if writing to `target` would write to elements of itself or of an input twice.
+
+    An input that is the very same elements may be written over, unless `apart`.
+    """
+    check_overlap(target)
+    array = target._array
+    for tensor in inputs:
+        other = tensor._array
+        same = other is array or (storage.address(other) == storage.address(array) and other.strides == array.strides)
+        if (apart or not same) and array.size and other.size and storage.dense_and_overlapping(array, other):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            )
+
+
+def check_overlap(target: Tensor) -> None:
+    """Raise if several elements of `target` are one place in memory, as in an expanded tensor."""
+    array = target._array
+    if 0 in array.strides and array.size and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+            "clone() the tensor before performing the operation."
+        )
+
+
+def store(result: Any, target: Tensor) -> None:
+    """Write `result` to `target`, which takes on its shape."""
+    array = target._array
+    if array.shape != result.shape:
+        if array.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(array.shape)}, which does not "
+                f"match the required output shape {list(result.shape)}. This behavior is deprecated, and in a future PyTorch "
+                "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor "
+                "t by resizing it, inplace, to zero elements with t.resize_(0).",
+                UserWarning,
+                stacklevel=5,
+            )
+        array = target._array = storage.resized(array, result.shape)
+    numpy.copyto(array, result, casting="unsafe")
