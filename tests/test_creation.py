@@ -1,4 +1,4 @@
-"""Memory shared and not shared, orders of dimensions in memory, rounding: what printing does not show of new tensors and copies."""
+"""What printing does not show of new tensors and copies: memory shared or not, its order, rounding, gradients."""
 
 import ml_dtypes
 import numpy
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import adjoint as torch
 
 DTYPES = (
-    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64,
-    torch.complex64, torch.complex128, torch.bool,
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32,
+    torch.float64, torch.complex64, torch.complex128, torch.bool,
 )  # fmt: skip
 
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
@@ -245,7 +245,12 @@ def test_a_generator_of_ones_own_leaves_the_default_one_alone():
 def test_bad_arguments_draw_nothing_and_change_nothing():
     state = torch.get_rng_state()
     x = torch.ones(3)
-    for attempt in (lambda: x.normal_(std=-1), lambda: x.uniform_(2, 1), lambda: x.bernoulli_(2), lambda: x.geometric_(0)):
+    for attempt in (
+        lambda: x.normal_(std=-1),
+        lambda: x.uniform_(2, 1),
+        lambda: x.bernoulli_(2),
+        lambda: x.geometric_(0),
+    ):
         with pytest.raises(RuntimeError):
             attempt()
     assert x.tolist() == [1, 1, 1]

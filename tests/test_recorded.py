@@ -1,11 +1,11 @@
-"""Making, converting, copying and filling tensors answers as PyTorch does: values, printed form, errors and warnings."""
+"""Making, converting, copying and filling tensors answers as PyTorch does, errors and warnings included."""
 
 from collections.abc import Iterator
 
 import pytest
-from tests.recorded import FOLDER, Record, answer, read
 
 import adjoint
+from tests.recorded import FOLDER, Record, answer, read
 
 RECORDS = [(path.stem, record) for path in sorted(FOLDER.glob("*.txt")) for record in read(path)]
 
@@ -18,6 +18,8 @@ def defaults() -> Iterator[None]:
     adjoint.set_printoptions(profile="default")
 
 
-@pytest.mark.parametrize(("family", "record"), RECORDS, ids=lambda value: value if isinstance(value, str) else value.statements[-1])
+@pytest.mark.parametrize(
+    ("family", "record"), RECORDS, ids=lambda value: value if isinstance(value, str) else value.statements[-1]
+)
 def test_answers_as_pytorch_does(family: str, record: Record) -> None:
     assert answer(adjoint, record.statements) == record.answer

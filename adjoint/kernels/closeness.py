@@ -12,7 +12,10 @@ Array = numpy.ndarray[Any, Any]
 
 
 def isclose(first: Array, second: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
-    """Whether elements of two arrays of one dtype differ by no more than `atol + rtol * abs(second)`; infinities must be equal."""
+    """Whether elements of two arrays of one dtype differ by no more than `atol + rtol * abs(second)`.
+
+    Infinities must be equal.
+    """
     close = numpy.equal(first, second)
     inexact = first.dtype.kind in "fcV"
     if equal_nan and inexact:

@@ -45,7 +45,7 @@ def preserved_order(array: Array) -> tuple[int, ...] | None:
 
 
 def empty_like(array: Array, dtype: Any = None, memory_format: Any = None) -> Array:
-    """An uninitialised array of the shape of `array`, and of its order of dimensions in memory unless told otherwise."""
+    """An uninitialised array of the shape of `array`, with its order of dimensions in memory unless told otherwise."""
     dtype = array.dtype if dtype is None else dtype
     if memory_format is not None and memory_format is not preserve_format:
         return ordered_empty(array.shape, dtype, order_of(memory_format, array.ndim))
@@ -58,7 +58,7 @@ def empty_like(array: Array, dtype: Any = None, memory_format: Any = None) -> Ar
 
 
 def with_steps(array: Array, steps: tuple[int, ...]) -> Array:
-    """`array` with the given strides in elements, which differ only where a dimension has size 1, and so mean nothing."""
+    """`array` with the given strides in elements, which may differ where a dimension has size 1."""
     byte_steps = tuple(step * array.itemsize for step in steps)
     if byte_steps == array.strides or array.size == 0:
         return array

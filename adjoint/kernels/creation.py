@@ -87,7 +87,8 @@ def check_array(array: Array) -> None:
     dtypes.from_numpy(array.dtype)
     if any(step < 0 for step in array.strides):
         raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently "
             "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
         )
 
@@ -99,8 +100,11 @@ def _is_sequence(value: Any) -> bool:
         return True
     if isinstance(value, numpy.ndarray):
         return value.ndim > 0
-    return hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, (dict, numpy.generic)) and (
-        not hasattr(value, "_array")
+    return (
+        hasattr(value, "__getitem__")
+        and hasattr(value, "__len__")
+        and not isinstance(value, (dict, numpy.generic))
+        and (not hasattr(value, "_array"))
     )
 
 
@@ -160,7 +164,8 @@ class _Elements:
             return False
         if not self.kinds:
             warnings.warn(
-                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
+                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
+                "list to a "
                 "single numpy.ndarray with numpy.array() before converting to a tensor.",
                 UserWarning,
                 stacklevel=6,
@@ -203,7 +208,9 @@ def _array_of(values: list[Any], kind: dtype, kinds: set[dtype]) -> Array:
         return numpy.array([bool(value) for value in values], numpy.bool_)
     if not kind.is_complex and any(found.is_complex for found in kinds):
         raise TypeError(
-            "must be real number, not complex" if kind.is_floating_point else "'complex' object cannot be interpreted as an integer"
+            "must be real number, not complex"
+            if kind.is_floating_point
+            else "'complex' object cannot be interpreted as an integer"
         )
     with numpy.errstate(all="ignore"):
         if kind.itemsize == 2 and kind.is_floating_point:
@@ -363,7 +370,11 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
         result[:half], result[half:] = first + step * up, last - step * down
     elif work.itemsize == 2:  # every operation is rounded
         low, high = numpy.float32(first), numpy.float32(last)
-        step = ((high - low).astype(work).astype(numpy.float32) / numpy.float32(steps - 1)).astype(work).astype(numpy.float32)
+        step = (
+            ((high - low).astype(work).astype(numpy.float32) / numpy.float32(steps - 1))
+            .astype(work)
+            .astype(numpy.float32)
+        )
         up, down = (index.astype(work).astype(numpy.float32) for index in (up, down))
         result[:half] = low + (up * step).astype(work).astype(numpy.float32)
         result[half:] = high - (down * step).astype(work).astype(numpy.float32)
@@ -384,7 +395,9 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Arra
         start = end = float(start)
     elif not kind.is_floating_point:
         start, end = int(start), int(end)
-    first, last = (numpy.float32(start), numpy.float32(end)) if kind.itemsize <= 4 and kind.is_floating_point else (start, end)
+    first, last = (
+        (numpy.float32(start), numpy.float32(end)) if kind.itemsize <= 4 and kind.is_floating_point else (start, end)
+    )
     step = float((last - first) / max(steps - 1, 1))
     index = numpy.arange(steps, dtype=numpy.float64)
     powers = numpy.where(index < steps // 2, float(first) + step * index, float(last) - step * (steps - 1 - index))
@@ -431,7 +444,10 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
 
 
 def polar(abs: Array, angle: Array) -> Array:
-    """Complex numbers of the given absolute values and angles, broadcast together. Raises as `complex_from_parts` does."""
+    """Complex numbers of the given absolute values and angles, broadcast together.
+
+    Raises as `complex_from_parts` does.
+    """
     _check_parts(abs, angle)
     return complex_from_parts(numpy.asarray(abs * numpy.cos(angle)), numpy.asarray(abs * numpy.sin(angle)))
 
@@ -444,6 +460,7 @@ def _check_parts(first: Array, second: Array) -> None:
         )
     if first.dtype != second.dtype:
         raise RuntimeError(
-            f"Expected object of scalar type {type_name(first.dtype)} but got scalar type {type_name(second.dtype)} for second "
+            f"Expected object of scalar type {type_name(first.dtype)} but got scalar type {type_name(second.dtype)} "
+            "for second "
             "argument"
         )

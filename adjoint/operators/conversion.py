@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
-
 from .. import dtypes
 from ..device import device
 from ..kernels import copying
 from ..tensor import Tensor, can_require_grad
 from .build import operator, public
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 _BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
 
 _SIGNATURES = (
     " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
     "torch.memory_format memory_format = None)\n"
-    " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+    " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = "
+    "None)\n"
     " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
 )
 
@@ -56,7 +53,11 @@ class to_dtype:
 
 def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_format: Any = None) -> Tensor:
     """`input` as `dtype`: the tensor itself where nothing changes, unless a `copy` is asked for."""
-    if (dtype is None or dtype is input.dtype) and not copy and (memory_format is None or input.is_contiguous(memory_format)):
+    if (
+        (dtype is None or dtype is input.dtype)
+        and not copy
+        and (memory_format is None or input.is_contiguous(memory_format))
+    ):
         return input
     dtype = input.dtype if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
@@ -92,7 +93,7 @@ def _to_arguments(args, names):
         kind = first.dtype
     elif type(first) is dtypes.dtype or isinstance(first, type):
         kind = checked_dtype(first, "to")
-    elif first is None or isinstance(first, (str, device, int)) and not isinstance(first, bool):
+    elif first is None or (isinstance(first, (str, device, int)) and not isinstance(first, bool)):
         place = first if first is not None else place
         order.insert(0, "dtype")
     else:
@@ -113,7 +114,9 @@ def _to_arguments(args, names):
 def _wrong_arguments(args, names):
     shown = [_type_name(value) for value in args] + [f"{name}={_type_name(value)}" for name, value in names.items()]
     given = ", ".join(shown) + (", " if names else "")
-    return TypeError(f"to() received an invalid combination of arguments - got ({given}), but expected one of:\n{_SIGNATURES}")
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({given}), but expected one of:\n{_SIGNATURES}"
+    )
 
 
 def _type_name(value):
@@ -124,7 +127,11 @@ def _cast_method(name, kind):
     held = kind.numpy
 
     def cast(self, /, memory_format=None):
-        return self if self._array.dtype is held and memory_format is None else converted(self, kind, memory_format=memory_format)
+        return (
+            self
+            if self._array.dtype is held and memory_format is None
+            else converted(self, kind, memory_format=memory_format)
+        )
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"The tensor as `{kind}`; itself if it is that already."
@@ -163,5 +170,6 @@ def xpu(input, device=None, non_blocking=False, memory_format=None):
 def pin_memory(input, device=None):
     """Raises RuntimeError: page-locked memory serves only to fill an accelerator's."""
     raise RuntimeError(
-        "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
+        "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
+        "this system."
     )

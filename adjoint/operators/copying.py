@@ -10,9 +10,6 @@ from ..tape.saved import bump
 from ..tensor import C_NAMES, Tensor, can_require_grad, wrap
 from .build import operator, public, tensors, with_numpy_names
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
-
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
@@ -95,7 +92,9 @@ def sum_to_size(self, /, *sizes, size=None):
 # --- filling --------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), inplace=True, changing=copying.fill_, repeats=True, out=False, node="FillBackward2")
+@operator(
+    namespace=None, method=(), inplace=True, changing=copying.fill_, repeats=True, out=False, node="FillBackward2"
+)
 class fill:
     """The number `value` in place of every element."""
 
@@ -106,7 +105,9 @@ class fill:
         return xp.zeros_like(grad)
 
 
-@operator(namespace=None, method=(), inplace=True, changing=copying.fill_with_, repeats=True, out=False, node="FillBackward3")
+@operator(
+    namespace=None, method=(), inplace=True, changing=copying.fill_with_, repeats=True, out=False, node="FillBackward3"
+)
 class fill_tensor:
     """The zero-dimensional tensor `value` in place of every element."""
 
@@ -260,7 +261,9 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
             raise RuntimeError(
                 f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type {C_NAMES[input.dtype]}"
             )
-        array = source._array if size is None else storage.strided(source._array, *_window(size, stride), storage_offset)
+        array = (
+            source._array if size is None else storage.strided(source._array, *_window(size, stride), storage_offset)
+        )
     else:
         whole = source.bytes().view(input._array.dtype)
         array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
@@ -282,7 +285,9 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     """
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    shape = tuple(size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
+    shape = tuple(
+        size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    )
     if any(length < 0 for length in shape):
         raise RuntimeError("numel: integer multiplication overflow")
     if shape != input._array.shape:

@@ -34,7 +34,8 @@ def leaf(
         check_device(device)
     if pin_memory:
         raise RuntimeError(
-            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this "
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
+            "this "
             "system."
         )
     if layout is not None and layout is not strided:
@@ -114,7 +115,13 @@ def result_dtype(function: str, dtype: Any, out: Any) -> Any:
 
 
 def finished(
-    function: str, array: Any, out: Any, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, layout: Any = None
+    function: str,
+    array: Any,
+    out: Any,
+    requires_grad: bool = False,
+    device: Any = None,
+    pin_memory: bool = False,
+    layout: Any = None,
 ) -> Tensor:
     """`array` as a new leaf, or written to `out`."""
     if out is None:
@@ -129,7 +136,8 @@ def write_out(function: str, array: Any, out: Tensor) -> None:
     """Write `array` to the tensor given as `out=`."""
     if modes.is_grad_enabled() and out.requires_grad:
         raise RuntimeError(
-            f"aten::{function}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            f"aten::{function}(): functions with out=... arguments don't support automatic differentiation, but one "
+            "of the "
             "arguments requires grad."
         )
     check_overlap(out)
@@ -270,8 +278,10 @@ def _adopted(array):
 
 def _warn_of_reading(source, name):
     warnings.warn(
-        f"The given {source} is not writable, and PyTorch does not support non-writable tensors. Operations that change the "
-        f"tensor in place will fail. You may want to copy the {name} to protect its data or make it writable before converting it "
+        f"The given {source} is not writable, and PyTorch does not support non-writable tensors. Operations that "
+        "change the "
+        f"tensor in place will fail. You may want to copy the {name} to protect its data or make it writable before "
+        "converting it "
         "to a tensor.",
         UserWarning,
         stacklevel=4,
@@ -295,16 +305,20 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
     if count < 0:
         if (length - offset) % size:
             raise ValueError(
-                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})"
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element "
+                f"size ({size})"
             )
         count = (length - offset) // size
     elif offset + count * size > length:
         raise ValueError(
-            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than actual "
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than "
+            "actual "
             f"buffer length ({length} bytes)"
         )
     array = numpy.frombuffer(buffer, numpy.uint8, count * size, offset)
@@ -318,7 +332,8 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     """A tensor on the memory of any object that speaks DLPack (`__dlpack__`): NumPy, CuPy or JAX arrays, tensors."""
     if not hasattr(ext_tensor, "__dlpack__"):
         raise RuntimeError(
-            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have "
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+            "might have "
             "already constructed a tensor from it once."
         )
     if isinstance(ext_tensor, Tensor) and ext_tensor.requires_grad:
@@ -335,7 +350,9 @@ def _filled(name, make, doc):
         *sizes, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
     ):
         kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
-        return finished(name, make(shape_of(sizes, size, name), kind.numpy), out, requires_grad, device, pin_memory, layout)
+        return finished(
+            name, make(shape_of(sizes, size, name), kind.numpy), out, requires_grad, device, pin_memory, layout
+        )
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
@@ -358,7 +375,15 @@ ones = _filled("ones", numpy.ones, "A tensor of ones; the size is given number b
 
 @public()
 def empty(
-    *sizes, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
+    *sizes,
+    size=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
 ):
     """A tensor of whatever its memory held before, of the given size."""
     shape = shape_of(sizes, size, "empty")
@@ -429,7 +454,15 @@ def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any) 
 
 def _filled_like(name, value, on_arrays, doc):
     def create(
-        input=None, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None, x=None
+        input=None,
+        *,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        memory_format=None,
+        x=None,
     ):
         array = empty_array_like(input if x is None else x, name, dtype, memory_format)
         if value is not None:
@@ -454,7 +487,15 @@ empty_like = _filled_like(
 
 @public(on_arrays=lambda array, value: numpy.full(array.shape, value, array.dtype))
 def full_like(
-    input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, memory_format=None
+    input,
+    fill_value,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
 ):
     """A tensor of the shape and dtype of `input` of which every element is `fill_value`."""
     array = empty_array_like(input, "full_like", dtype, memory_format)
@@ -463,9 +504,7 @@ def full_like(
 
 
 def _new_filled(name, make, doc):
-    def create(
-        input, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
-    ):
+    def create(input, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         kind = checked_dtype(dtype, name) or input.dtype
         return leaf(make(shape_of(sizes, size, name), kind.numpy), requires_grad, device, pin_memory, layout)
 
@@ -474,7 +513,9 @@ def _new_filled(name, make, doc):
     return public(namespace=None, method=True)(create)
 
 
-new_zeros = _new_filled("new_zeros", numpy.zeros, "Zeros of the given size, of this tensor's dtype unless told otherwise.")
+new_zeros = _new_filled(
+    "new_zeros", numpy.zeros, "Zeros of the given size, of this tensor's dtype unless told otherwise."
+)
 new_ones = _new_filled("new_ones", numpy.ones, "Ones of the given size, of this tensor's dtype unless told otherwise.")
 new_empty = _new_filled("new_empty", numpy.empty, "An uninitialised tensor of the given size and this tensor's dtype.")
 

@@ -12,8 +12,6 @@ from ..tensor import Tensor, can_require_grad, wrap
 from .build import operator, public, tensors
 from .random import stream_of
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
 
@@ -44,7 +42,10 @@ def _noise_like(array, feature):
 
 
 def _alpha_dropped(input, kept, p, inplace):
-    """Dropped elements become -α', α' the limit of SELU; then `a x + b` restores mean and variance (Klambauer et al., 2017)."""
+    """Dropped elements become -α', α' being the limit of SELU; then `a x + b` restores mean and variance.
+
+    Klambauer et al., "Self-normalizing neural networks", 2017.
+    """
     alpha = SELU_ALPHA * SELU_SCALE
     a = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
     b = (kept - 1) * (alpha * a) + alpha * a * p
@@ -81,7 +82,10 @@ feature_dropout, feature_dropout_ = _dropout(
     "feature_dropout", True, False, "Whole channels (dimension 1) set to zero with probability `p`; see `dropout`."
 )
 alpha_dropout, alpha_dropout_ = _dropout(
-    "alpha_dropout", False, True, "Dropout that keeps the mean and the variance of SELU activations (Klambauer et al., 2017)."
+    "alpha_dropout",
+    False,
+    True,
+    "Dropout that keeps the mean and the variance of SELU activations (Klambauer et al., 2017).",
 )
 feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
     "feature_alpha_dropout", True, True, "`alpha_dropout` of whole channels (dimension 1)."

@@ -45,7 +45,8 @@ def _function_of(name):
 
 
 for _name in (
-    "is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "is_inference", "numel", "resolve_conj", "resolve_neg",
+    "is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "is_inference", "numel", "resolve_conj",
+    "resolve_neg",
 ):  # fmt: skip
     _function_of(_name)
 
@@ -124,7 +125,9 @@ def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **
 
 def _tensor(function, value, name="other", position=2):
     if not isinstance(value, Tensor):
-        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}")
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
     return value
 
 
@@ -156,11 +159,17 @@ def _operand(value: Any, *operands: Any) -> tuple[dtypes.dtype, int]:
     if isinstance(value, (int, float, complex, numpy.number, numpy.bool_)):
         return dtypes.scalar_dtype(value), Rank.SCALAR
     names = [type(operand).__name__ for operand in operands]
-    lines = [f"result_type() received an invalid combination of arguments - got ({', '.join(names)}), but expected one of:"]
+    lines = [
+        f"result_type() received an invalid combination of arguments - got ({', '.join(names)}), but expected one of:"
+    ]
     for signature, wanted in _RESULT_TYPE_SIGNATURES:
         fits = [
-            isinstance(operand, Tensor if tensor else (int, float, complex)) for operand, tensor in zip(operands, wanted, strict=True)
+            isinstance(operand, Tensor if tensor else (int, float, complex))
+            for operand, tensor in zip(operands, wanted, strict=True)
         ]
         marked = ", ".join(name if fit else f"!{name}!" for name, fit in zip(names, fits, strict=True))
-        lines += [f" * ({signature})", f"      didn't match because some of the arguments have invalid types: ({marked})"]
+        lines += [
+            f" * ({signature})",
+            f"      didn't match because some of the arguments have invalid types: ({marked})",
+        ]
     raise TypeError("\n".join(lines) + "\n")

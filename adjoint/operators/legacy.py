@@ -12,7 +12,7 @@ from .build import PUBLIC, public
 from .conversion import check_device, converted
 
 
-class tensortype(type):  # noqa: N801  (PyTorch's name)
+class tensortype(type):
     """The type of `FloatTensor` and its like: tensors of one dtype are their instances."""
 
     dtype: dtypes.dtype
@@ -30,8 +30,8 @@ BY_NAME: dict[str, Any] = {}
 """The typed constructors by the names that `Tensor.type` uses, as in `'torch.FloatTensor'`."""
 
 for _kind in (
-    dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8,
-    dtypes.uint8, dtypes.bool,
+    dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int64, dtypes.int32, dtypes.int16,
+    dtypes.int8, dtypes.uint8, dtypes.bool,
 ):  # fmt: skip
     _name = f"{_kind.scalar_type}Tensor"
     BY_NAME[f"torch.{_name}"] = PUBLIC["torch"][_name] = tensortype(
@@ -48,7 +48,7 @@ def type_name(kind: dtypes.dtype) -> str:
 
 @public(namespace=None, method=("type",))
 def type_of(input, dtype=None, non_blocking=False):
-    """The name of the tensor's type, as in `'torch.FloatTensor'`; or, given a dtype (or such a name), the tensor as that."""
+    """The name of the tensor's type, as in `'torch.FloatTensor'`; given a dtype or such a name, the tensor as that."""
     if dtype is None:
         return type_name(input.dtype)
     return converted(input, named_dtype(dtype))

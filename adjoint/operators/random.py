@@ -20,8 +20,6 @@ from .build import operator, public
 from .conversion import checked_dtype
 from .creation import checked_shape, empty_array_like, finished, leaf, result_dtype, shape_of
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 
 def stream_of(generator: Any) -> kernels.Stream:
     """The stream to draw from: that of `generator`, or the default one's.
@@ -44,14 +42,22 @@ def _zero(grad, xp):
 
 
 def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
-    """What `sampler` draws into an array like that of `out`, in the order of its memory; of `shape` if that is another."""
+    """What `sampler` draws into an array like that of `out`, in its order; of `shape` if that is another."""
     array = copying.empty_like(out._array) if out._array.shape == shape else numpy.empty(shape, out._array.dtype)
     return sampler(stream, array, *parameters)
 
 
 def _sampled(name, sample, sampler, doc):
     def create(
-        *sizes, size=None, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+        *sizes,
+        size=None,
+        generator=None,
+        out=None,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
     ):
         kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
         shape, stream = shape_of(sizes, size, name), stream_of(generator)
@@ -94,14 +100,16 @@ randn_like = _sampled_like("randn_like", kernels.normal_, "Normally distributed 
 
 def _whole(value, function, name, position):
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be int, not {type(value).__name__}")
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be int, not {type(value).__name__}"
+        )
     return value.__index__()
 
 
 @public()
 def randint(
-    *arguments, low=0, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
-    requires_grad=False,
+    *arguments, low=0, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
+    pin_memory=False, requires_grad=False,
 ):  # fmt: skip
     """Integers in [low, high): `randint(high, size)` or `randint(low, high, size)`.
 
@@ -116,7 +124,8 @@ def randint(
         size = given.pop()
         if not isinstance(size, (tuple, list)):
             raise TypeError(
-                f"randint(): argument 'size' (position {len(arguments)}) must be tuple of ints, not {type(size).__name__}"
+                f"randint(): argument 'size' (position {len(arguments)}) must be tuple of ints, not "
+                f"{type(size).__name__}"
             )
     if len(given) == 2:
         low, high = given
@@ -130,10 +139,13 @@ def randint(
 
 @public()
 def randint_like(
-    input, *bounds, low=0, high=None, generator=None, dtype=None, layout=strided, device=None, pin_memory=False, requires_grad=False,
-    memory_format=None,
+    input, *bounds, low=0, high=None, generator=None, dtype=None, layout=strided, device=None, pin_memory=False,
+    requires_grad=False, memory_format=None,
 ):  # fmt: skip
-    """Integers in [low, high), in the shape and the dtype of `input`: `randint_like(input, high)`, `(input, low, high)`."""
+    """Integers in [low, high), in the shape and the dtype of `input`.
+
+    `randint_like(input, high)` or `randint_like(input, low, high)`.
+    """
     if len(bounds) == 2:
         low, high = bounds
     elif bounds:
@@ -228,9 +240,12 @@ def normal_function(
 
 
 def _wrong_normal(*arguments, **names):
-    shown = [type(value).__name__ for value in arguments] + [f"{name}={type(value).__name__}" for name, value in names.items()]
+    shown = [type(value).__name__ for value in arguments] + [
+        f"{name}={type(value).__name__}" for name, value in names.items()
+    ]
     return TypeError(
-        f"normal() received an invalid combination of arguments - got ({', '.join(shown)}), but expected one of:\n{_NORMAL_SIGNATURES}"
+        f"normal() received an invalid combination of arguments - got ({', '.join(shown)}), but expected one "
+        f"of:\n{_NORMAL_SIGNATURES}"
     )
 
 
@@ -261,7 +276,8 @@ def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
     if out is not None:
         if input.requires_grad and is_grad_enabled():
             raise RuntimeError(
-                "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of "
+                "the arguments "
                 "requires grad."
             )
         chance = input._array if p is None else p
@@ -300,7 +316,9 @@ def multinomial(input=None, num_samples=None, replacement=False, *, generator=No
     """
     input = x if input is None else input
     if isinstance(num_samples, bool) or not hasattr(num_samples, "__index__"):
-        raise TypeError(f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}")
+        raise TypeError(
+            f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}"
+        )
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_type}")
     return indices_of_chances(input, int(num_samples), replacement, generator=generator, out=out)

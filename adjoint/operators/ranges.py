@@ -1,4 +1,4 @@
-"""Regular tensors: numbers at equal distances, the identity, the indices of triangles, grids and products of sequences."""
+"""Regular tensors: numbers at equal distances, the identity, indices of triangles, grids and products of sequences."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from ..tensor import Tensor
 from .build import operator, public, tensors
 from .conversion import checked_dtype
 from .creation import finished, leaf, result_dtype
-
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
 
 _OPTIONS = (
     "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, "
@@ -72,7 +70,8 @@ def arange(
             [type(value).__name__ for value in bounds] + [f"{n}={type(v).__name__}" for n, v in given.items()]
         )
         raise TypeError(
-            f"arange() received an invalid combination of arguments - got ({shown}), but expected one of:\n{_ARANGE_SIGNATURES}"
+            f"arange() received an invalid combination of arguments - got ({shown}), but expected one "
+            f"of:\n{_ARANGE_SIGNATURES}"
         )
     given.update(zip(names, bounds, strict=False))
     values = [
@@ -85,8 +84,10 @@ def arange(
     array = kernels.arange(*values, kind)
     if out is not None and out._array.size not in (0, array.size):
         warnings.warn(
-            f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which does not match "
-            f"the computed number of elements {array.size}. Note that this may occur as a result of rounding error. The out "
+            f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which "
+            "does not match "
+            f"the computed number of elements {array.size}. Note that this may occur as a result of rounding error. "
+            "The out "
             f"tensor will be resized to a tensor of shape ({array.size},).",
             UserWarning,
             stacklevel=2,
@@ -100,7 +101,8 @@ def range_with_end(
 ):
     """The numbers from `start` to `end`, included, in steps of `step`. Deprecated: use `arange`."""
     warnings.warn(
-        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's "
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's "
         "range builtin. Instead, use torch.arange, which produces values in [start, end).",
         UserWarning,
         stacklevel=2,
@@ -115,7 +117,8 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
     for value, name in ((start, "start"), (end, "end")):
         if isinstance(value, Tensor) and value._array.ndim:
             raise RuntimeError(
-                f"{function} only supports 0-dimensional start and end tensors, but got {name} with {value._array.ndim} dimension(s)."
+                f"{function} only supports 0-dimensional start and end tensors, but got {name} with "
+                f"{value._array.ndim} dimension(s)."
             )
     if not isinstance(steps, (int, numpy.integer)):
         given = ", ".join(type(value).__name__ for value in (start, end, steps) if value is not None)
@@ -125,7 +128,8 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
             for last, first in itertools.product(("Tensor", "Number"), repeat=2)
         )
         raise TypeError(
-            f"{function}() received an invalid combination of arguments - got ({given}), but expected one of:\n{signatures}"
+            f"{function}() received an invalid combination of arguments - got ({given}), but expected one "
+            f"of:\n{signatures}"
         )
     start, end = _number(start, function, "start", 1), _number(end, function, "end", 2)
     kind = result_dtype(function, dtype, out)
@@ -133,7 +137,8 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
         inferred = dtypes.get_default_complex()
         if kind is not None and not kind.is_complex:
             raise RuntimeError(
-                f"torch.{function}(): inferred dtype c10::complex<{'float' if inferred is dtypes.complex64 else 'double'}> can't be "
+                f"torch.{function}(): inferred dtype "
+                f"c10::complex<{'float' if inferred is dtypes.complex64 else 'double'}> can't be "
                 f"safely cast to passed dtype {kind.scalar_type}"
             )
         kind = kind or inferred
@@ -224,7 +229,7 @@ triu_indices = _triangle(
 
 
 @public()
-def vander(x, N=None, *, increasing=False):  # noqa: N803  (the public name)
+def vander(x, N=None, *, increasing=False):
     """The Vandermonde matrix: the powers of `x`, from the highest to 0 (or the other way round), as columns."""
     if x._array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from tests.recorded import FOLDER, Record, answer, read
 
 torch = pytest.importorskip("torch")
