@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,7 @@ class Imports(ast.NodeVisitor):
         self.found.append(Import(self.module, target, self.depth > 0, node.lineno))
 
 
+@cache
 def imports_of(module: str) -> list[Import]:
     visitor = Imports(module)
     visitor.visit(ast.parse(FILES[module].read_text(encoding="utf-8")))
