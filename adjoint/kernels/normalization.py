@@ -1,183 +1,426 @@
-"""Normalization over a batch, the last dimensions or groups of channels, and the gradients.
+"""Normalization over a batch, a layer or groups of channels, and the gradients of input, weight and bias.
 
-Statistics are computed in float32 for half types. Variances are the biased ones.
+Statistics are computed in two passes, the mean and then the squared distances from it, in float32 for half types.
+Results are (output, mean, inverse standard deviation); gradients are None where `needs` says that nobody asks.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
+from numpy import asarray, ndarray
 
-from .precision import widen
+from adjoint.kernels import reduction
+from adjoint.kernels.moments import sum_of_squares
+from adjoint.kernels.parallel import parallel_rows
+from adjoint.kernels.precision import compute_dtype, widen
 
-Array = numpy.ndarray[Any, Any]
-Three = tuple[Array, Array, Array]
-Needs = tuple[bool, ...]
+__all__ = [
+    "batch_norm", "batch_norm_gradients", "group_norm", "group_norm_gradients", "layer_norm", "layer_norm_gradients",
+    "rms_norm", "rms_norm_gradients", "unbiased_variance",
+]  # fmt: skip
 
-_sum: Any = numpy.add.reduce
+Triple = tuple[ndarray, ndarray, ndarray]
+Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]
+Needs = Sequence[bool]
 
-
-def _statistics(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:
-    """`x` less its mean over `axes`, that mean, and the inverse standard deviation, with dimensions kept."""
-    count = math.prod(x.shape[axis] for axis in axes)
-    mean = _sum(x, axes, None, None, True)
-    mean /= count
-    centred = x - mean
-    variance = _sum(numpy.square(centred), axes, None, None, True)
-    variance /= count
-    variance += eps
-    return centred, mean, 1 / numpy.sqrt(variance)
+_LARGE = 1 << 15
 
 
-def _scaled(normalized: Array, weight: Array | None, bias: Array | None, shape: tuple[int, ...]) -> Array:
-    """`normalized * weight + bias`, in place."""
-    if weight is not None:
-        normalized *= widen(weight).reshape(shape)
-    if bias is not None:
-        normalized += widen(bias).reshape(shape)
-    return normalized
+def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
+    total = variance + variance.dtype.type(eps)
+    numpy.sqrt(total, out=total)
+    return numpy.reciprocal(total, out=total)
 
 
-def _centred_gradient(scaled: Array, normalized: Array, invstd: Array, axes: tuple[int, ...]) -> Array:
-    """The gradient of what was normalized over `axes`, given that of the normalized values."""
-    count = math.prod(scaled.shape[axis] for axis in axes)
-    result = scaled - _sum(scaled, axes, None, None, True) / count
-    result -= normalized * (_sum(scaled * normalized, axes, None, None, True) / count)
-    result *= invstd
-    return result
-
-
-# --- over the batch -------------------------------------------------------------------------------------------
-
-
-def _channel_axes(x: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
+# ---------------------------------------------------------------------------------------------------------------------
+# Over the batch: channels are dimension 1
 
 
 def batch_norm(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
+    input: ndarray,
+    weight: ndarray | None,
+    bias: ndarray | None,
+    running_mean: ndarray | None,
+    running_var: ndarray | None,
     training: bool,
     eps: float,
-) -> Three:
-    """Each channel (dimension 1) normalized over all others; also the mean and the inverse standard deviation of each.
+) -> Triple:
+    """Each channel less its mean, over its standard deviation, times `weight` plus `bias`.
 
-    In training these are the batch's own; otherwise the running ones are used and two empty arrays returned.
+    In training mean and deviation are those of the batch, over all dimensions but channels; they are returned, for
+    backward. Otherwise they are the running ones, and what is returned for them is empty.
     """
-    axes, shape = _channel_axes(input)
     x = widen(input)
-    if training or running_mean is None or running_var is None:
-        result, mean, invstd = _statistics(x, axes, eps)
-        saved = mean.reshape(-1), invstd.reshape(-1)
+    if training:
+        mean, variance = _channel_moments(x)
+        invstd = _inverse_deviation(variance, eps)
+        saved = mean, invstd
     else:
-        result = x - widen(running_mean).reshape(shape)
-        invstd = 1 / numpy.sqrt(widen(running_var).reshape(shape) + eps)
-        saved = (numpy.empty(0, x.dtype), numpy.empty(0, x.dtype))
-    result *= invstd
-    return _scaled(result, weight, bias, shape).astype(input.dtype, copy=False), *saved
+        mean, invstd = _running(running_mean, running_var, eps)
+        saved = numpy.empty(0, x.dtype), numpy.empty(0, x.dtype)
+    scale = invstd if weight is None else invstd * widen(weight)
+    if x.size < _LARGE:
+        shape = _channel_shape(x)
+        result = x - mean.reshape(shape)
+        result *= scale.reshape(shape)
+        if bias is not None:
+            result += widen(bias).reshape(shape)
+        return result.astype(input.dtype, copy=False), *saved
+    shift = -mean * scale
+    if bias is not None:
+        shift += widen(bias)
+    return _scale_and_shift(input, scale[None], shift[None]), *saved
 
 
-def unbiased_variance(invstd: Array, eps: float, count: int) -> Array:
-    """The unbiased variance of `count` values from their saved inverse standard deviation."""
-    return (1 / (invstd * invstd) - eps) * (count / max(count - 1, 1))
+def _running(running_mean: ndarray | None, running_var: ndarray | None, eps: float) -> tuple[ndarray, ndarray]:
+    return widen(asarray(running_mean)), _inverse_deviation(widen(asarray(running_var)), eps)
+
+
+def _channel_shape(x: ndarray) -> tuple[int, ...]:
+    return (1, -1) + (1,) * (x.ndim - 2)
+
+
+def _channel_dims(x: ndarray) -> tuple[int, ...]:
+    return (0, *range(2, x.ndim))
+
+
+def _channel_moments(x: ndarray) -> tuple[ndarray, ndarray]:
+    """Mean and (biased) variance of each channel."""
+    if x.ndim == 2 or x.size < _LARGE or not x.flags.c_contiguous:
+        dims: Any = 0 if x.ndim == 2 else _channel_dims(x)
+        mean = reduction.mean(x, dims, True)
+        squares = sum_of_squares(x, _channel_dims(x), mean).reshape(-1)
+        squares /= x.size // squares.size if squares.size else 1
+        return mean.reshape(-1), squares
+    batch, channels = x.shape[:2]
+    planes = x.reshape(batch, channels, -1)
+    mean = reduction.mean(planes, (0, 2))
+    partial = numpy.empty((batch, channels), x.dtype)
+    column = mean[:, None]
+
+    def accumulate(start: int, stop: int) -> None:
+        centred = planes[start:stop] - column
+        numpy.einsum("ncs,ncs->nc", centred, centred, out=partial[start:stop])
+
+    parallel_rows(accumulate, batch, 2 * x.itemsize * planes.shape[1] * planes.shape[2])
+    return mean, numpy.add.reduce(partial, 0) / (batch * planes.shape[2])
+
+
+def _scale_and_shift(x: ndarray, scale: ndarray, shift: ndarray) -> ndarray:
+    """`x` times `scale` plus `shift`, each (batch or 1, channels); in the type of `x`."""
+    planes = numpy.ascontiguousarray(x).reshape(*x.shape[:2], -1)
+    result = numpy.empty(planes.shape, x.dtype)
+    scale, shift = scale[:, :, None], shift[:, :, None]
+    half = compute_dtype(x.dtype) != x.dtype
+    shared = len(scale) == 1
+
+    def work(start: int, stop: int) -> None:
+        rows = slice(None) if shared else slice(start, stop)
+        out = numpy.multiply(widen(planes[start:stop]), scale[rows], out=None if half else result[start:stop])
+        numpy.add(out, shift[rows], out=out)
+        if half:
+            result[start:stop] = out
+
+    parallel_rows(work, len(planes), x.itemsize * planes.shape[1] * planes.shape[2])
+    return result.reshape(x.shape)
+
+
+def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
+    """The variance that the running one is moved to: of `count` elements, with one degree of freedom taken off."""
+    variance = 1.0 / numpy.square(invstd.astype(numpy.float64)) - eps
+    return (numpy.maximum(variance, 0) * (count / max(count - 1, 1))).astype(invstd.dtype)
 
 
 def batch_norm_gradients(
-    grad: Array,
-    input: Array,
-    weight: Array | None,
-    mean: Array,
-    invstd: Array,
-    running_mean: Array | None,
-    running_var: Array | None,
+    grad: ndarray,
+    input: ndarray,
+    weight: ndarray | None,
+    mean: ndarray,
+    invstd: ndarray,
+    running_mean: ndarray | None,
+    running_var: ndarray | None,
     training: bool,
     eps: float,
     needs: Needs,
-) -> tuple[Array | None, Array | None, Array | None]:
-    """The gradients of input, weight and bias, where `needs` says so."""
-    axes, shape = _channel_axes(input)
-    if mean.size == 0 and running_mean is not None and running_var is not None:
-        mean, invstd = widen(running_mean), 1 / numpy.sqrt(widen(running_var) + eps)
-        training = False
-    g, x, invstd = widen(grad), widen(input), invstd.reshape(shape)
-    normalized = (x - mean.reshape(shape)) * invstd
-    to_weight = _sum(g * normalized, axes, None) if needs[1] else None
-    to_bias = _sum(g, axes, None) if needs[2] else None
+) -> Gradients:
+    """The gradients of `input`, `weight` and `bias`; `mean` and `invstd` are those that `batch_norm` returned.
+
+    S. Ioffe and C. Szegedy, "Batch Normalization" (2015), section 3.
+    """
+    if not training:
+        mean, invstd = _running(running_mean, running_var, eps)
+    g, x = widen(grad), widen(input)
+    dims = _channel_dims(x)
+    total = reduction.sum(g, dims)
+    along = _channel_products(g, x, mean) * invstd if training or needs[1] else None
     to_input = None
     if needs[0]:
-        scaled = g if weight is None else g * widen(weight).reshape(shape)
-        to_input = _centred_gradient(scaled, normalized, invstd, axes) if training else scaled * invstd
+        scale = invstd if weight is None else invstd * widen(weight)
+        if training:
+            count = max(x.size // max(len(mean), 1), 1)
+            to_input = _centred_gradient(g, x, mean, scale, total / count, asarray(along) * invstd / count)
+        else:
+            to_input = g * scale.reshape(_channel_shape(x))
         to_input = to_input.astype(input.dtype, copy=False)
-    return to_input, to_weight, to_bias
+    parameter = input.dtype if weight is None else weight.dtype
+    to_weight = asarray(along).astype(parameter, copy=False) if needs[1] else None
+    return to_input, to_weight, total.astype(parameter, copy=False) if needs[2] else None
 
 
-# --- over the last dimensions ---------------------------------------------------------------------------------
+def _channel_products(g: ndarray, x: ndarray, mean: ndarray) -> ndarray:
+    """For each channel the sum of `g` times the distance of `x` from its mean."""
+    if x.size < _LARGE or x.ndim == 2 or not (x.flags.c_contiguous and g.flags.c_contiguous):
+        product = x - mean.reshape(_channel_shape(x))
+        product *= g
+        return reduction.sum(product, 0 if x.ndim == 2 else _channel_dims(x))
+    batch, channels = x.shape[:2]
+    planes, gradients = x.reshape(batch, channels, -1), g.reshape(batch, channels, -1)
+    partial = numpy.empty((batch, channels), x.dtype)
+    column = mean[:, None]
+
+    def accumulate(start: int, stop: int) -> None:
+        numpy.einsum("ncs,ncs->nc", planes[start:stop] - column, gradients[start:stop], out=partial[start:stop])
+
+    parallel_rows(accumulate, batch, 3 * x.itemsize * planes.shape[1] * planes.shape[2])
+    return numpy.add.reduce(partial, 0)
+
+
+def _centred_gradient(
+    g: ndarray, x: ndarray, mean: ndarray, scale: ndarray, offset: ndarray, slope: ndarray
+) -> ndarray:
+    """(g - offset - (x - mean) * slope) * scale, by channel; written as g * a + x * b + c."""
+    across, constant = -slope * scale, (mean * slope - offset) * scale
+    shape = _channel_shape(x)
+    if x.size < _LARGE:
+        result = x * across.reshape(shape)
+        result += constant.reshape(shape)
+        return result + g * scale.reshape(shape)
+    batch, channels = x.shape[:2]
+    planes, gradients = x.reshape(batch, channels, -1), g.reshape(batch, channels, -1)
+    result = numpy.empty(planes.shape, x.dtype)
+    columns = across[:, None], constant[:, None], scale[:, None]
+
+    def work(start: int, stop: int) -> None:
+        out = numpy.multiply(planes[start:stop], columns[0], out=result[start:stop])
+        numpy.add(out, columns[1], out=out)
+        numpy.add(out, gradients[start:stop] * columns[2], out=out)
+
+    parallel_rows(work, batch, 3 * x.itemsize * planes.shape[1] * planes.shape[2])
+    return result.reshape(x.shape)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Over the last dimensions
 
 
 def layer_norm(
-    input: Array, normalized_shape: tuple[int, ...], weight: Array | None, bias: Array | None, eps: float
-) -> Three:
-    """The last dimensions normalized together; also their mean and inverse standard deviation, dimensions kept."""
-    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    result, mean, invstd = _statistics(widen(input), axes, eps)
-    result *= invstd
-    return _scaled(result, weight, bias, normalized_shape).astype(input.dtype, copy=False), mean, invstd
+    input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, bias: ndarray | None, eps: float
+) -> Triple:
+    """The last dimensions less their mean, over their standard deviation, times `weight` plus `bias`.
+
+    Mean and inverse deviation keep the normalized dimensions, with length 1.
+    """
+    kept = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
+    rows = input.reshape(math.prod(kept), -1) if input.size else input.reshape(math.prod(kept), 0)
+    factor, term = _flat(weight), _flat(bias)
+    dtype = compute_dtype(input.dtype)
+    result = numpy.empty(rows.shape, input.dtype)
+    mean, rstd = numpy.empty((len(rows), 1), dtype), numpy.empty((len(rows), 1), dtype)
+
+    def normalize(start: int, stop: int) -> None:
+        x = widen(rows[start:stop])
+        mean[start:stop] = average = reduction.mean(x, 1, True)
+        centred = x - average
+        rstd[start:stop] = inverse = _inverse_deviation(_row_products(centred, centred) / x.shape[1], eps)
+        centred *= inverse
+        if factor is not None:
+            centred *= factor
+        if term is not None:
+            centred += term
+        result[start:stop] = centred
+
+    if result.size:
+        parallel_rows(normalize, len(rows), 3 * dtype.itemsize * rows.shape[1])
+    return result.reshape(input.shape), mean.reshape(kept), rstd.reshape(kept)
+
+
+def _flat(x: ndarray | None) -> ndarray | None:
+    return None if x is None else widen(x).reshape(-1)
+
+
+def _row_products(first: ndarray, second: ndarray) -> ndarray:
+    """The sum of products along rows, which is kept."""
+    if first.size <= 8192:
+        return reduction.sum_kept(first * second, 1)
+    return numpy.einsum("ij,ij->i", first, second)[:, None]
 
 
 def layer_norm_gradients(
-    grad: Array,
-    input: Array,
+    grad: ndarray,
+    input: ndarray,
     normalized_shape: tuple[int, ...],
-    weight: Array | None,
-    mean: Array,
-    rstd: Array,
+    weight: ndarray | None,
+    mean: ndarray,
+    rstd: ndarray,
     eps: float,
     needs: Needs,
-) -> tuple[Array | None, Array | None, Array | None]:
-    """The gradients of input, weight and bias, where `needs` says so."""
-    lead = input.ndim - len(normalized_shape)
-    axes, leading = tuple(range(lead, input.ndim)), tuple(range(lead))
+) -> Gradients:
+    """The gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `layer_norm` returned.
+
+    J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization" (2016).
+    """
+    width = math.prod(normalized_shape)
+    rows, gradients = input.reshape(mean.size, width), grad.reshape(mean.size, width)
+    means, inverses = mean.reshape(-1, 1), rstd.reshape(-1, 1)
+    factor = _flat(weight)
+    to_input = numpy.empty(rows.shape, input.dtype) if needs[0] else None
+    sums: dict[int, tuple[ndarray, ndarray]] = {}
+
+    def work(start: int, stop: int) -> None:
+        g = widen(gradients[start:stop])
+        normalized = widen(rows[start:stop]) - means[start:stop]
+        normalized *= inverses[start:stop]
+        if needs[1] or needs[2]:
+            sums[start] = _column_sums(g * normalized) if needs[1] else g[0], _column_sums(g)
+        if to_input is None:
+            return
+        scaled = g if factor is None else g * factor
+        along = _row_products(scaled, normalized) / -width
+        normalized *= along
+        normalized += scaled
+        normalized -= reduction.mean(scaled, 1, True)
+        normalized *= inverses[start:stop]
+        to_input[start:stop] = normalized
+
+    if rows.size:
+        parallel_rows(work, len(rows), 4 * means.itemsize * width)
+    parameter = input.dtype if weight is None else weight.dtype
+    return (
+        None if to_input is None else to_input.reshape(input.shape),
+        _add_up(sums, 0, normalized_shape, parameter) if needs[1] else None,
+        _add_up(sums, 1, normalized_shape, parameter) if needs[2] else None,
+    )
+
+
+def _column_sums(x: ndarray) -> ndarray:
+    return reduction.sum(x, 0)
+
+
+def _add_up(sums: dict[int, Any], which: int, shape: tuple[int, ...], dtype: Any) -> ndarray:
+    """Partial sums in the order of the tiles they come from, so that threads do not change the result."""
+    parts = [sums[start][which] for start in sorted(sums)]
+    if not parts:
+        return numpy.zeros(shape, dtype)
+    total = parts[0] if len(parts) == 1 else numpy.add.reduce(numpy.stack(parts), 0)
+    return total.reshape(shape).astype(dtype, copy=False)
+
+
+def rms_norm(
+    input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, eps: float | None
+) -> tuple[ndarray, ndarray]:
+    """The last dimensions over the root of their mean square, times `weight`; and the inverse of that root.
+
+    `eps`, added to the mean square, is that of the type of `input` if None.
+    """
+    x = widen(input)
+    if eps is None:
+        eps = float(numpy.finfo(x.dtype).eps)
+    kept = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
+    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    rstd = _inverse_deviation(sum_of_squares(x, dims) / math.prod(normalized_shape), eps).reshape(kept)
+    result = x * rstd
+    if weight is not None:
+        result *= widen(weight)
+    return result.astype(input.dtype, copy=False), rstd
+
+
+def rms_norm_gradients(
+    grad: ndarray,
+    input: ndarray,
+    normalized_shape: tuple[int, ...],
+    weight: ndarray | None,
+    rstd: ndarray,
+    needs: Needs,
+) -> tuple[ndarray | None, ndarray | None]:
+    """The gradients of `input` and `weight`; `rstd` is what `rms_norm` returned.
+
+    B. Zhang and R. Sennrich, "Root Mean Square Layer Normalization" (2019).
+    """
     g, x = widen(grad), widen(input)
-    normalized = (x - mean) * rstd
-    to_weight = _sum(g * normalized, leading, None) if needs[1] else None
-    to_bias = _sum(g, leading, None) if needs[2] else None
+    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    normalized = x * rstd
+    to_weight = None
+    if needs[1]:
+        leading = tuple(range(input.ndim - len(normalized_shape)))
+        product = g * normalized
+        to_weight = reduction.sum(product, leading) if leading else product
+        to_weight = to_weight.astype(input.dtype if weight is None else weight.dtype, copy=False)
     to_input = None
     if needs[0]:
         scaled = g if weight is None else g * widen(weight)
-        to_input = _centred_gradient(scaled, normalized, rstd, axes).astype(input.dtype, copy=False)
-    return to_input, to_weight, to_bias
+        to_input = rstd * (scaled - normalized * reduction.mean(scaled * normalized, dims, True))
+        to_input = to_input.astype(input.dtype, copy=False)
+    return to_input, to_weight
 
 
-# --- over groups of channels ----------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------------------------------------------
+# Over groups of channels
 
 
-def group_norm(input: Array, group: int, weight: Array | None, bias: Array | None, eps: float) -> Three:
-    """Each of `group` groups of channels of each sample normalized together; also means and inverse standard deviations."""
-    _, shape = _channel_axes(input)
-    grouped = widen(input).reshape(input.shape[0], group, -1)
-    result, mean, invstd = _statistics(grouped, (2,), eps)
-    result *= invstd
-    output = _scaled(result.reshape(input.shape), weight, bias, shape).astype(input.dtype, copy=False)
-    return output, mean[..., 0], invstd[..., 0]
+def group_norm(input: ndarray, groups: int, weight: ndarray | None, bias: ndarray | None, eps: float) -> Triple:
+    """Each group of channels of each sample less its mean, over its deviation, times `weight` plus `bias` by channel.
+
+    Mean and inverse deviation are (batch, groups).
+    """
+    batch, channels = input.shape[:2]
+    x = widen(input).reshape(batch, groups, -1) if input.size else widen(input).reshape(batch, groups, 0)
+    mean = reduction.mean(x, 2, True)
+    rstd = _inverse_deviation(sum_of_squares(x, (2,), mean) / max(x.shape[2], 1), eps)
+    scale = numpy.repeat(rstd[:, :, 0], channels // groups, 1)
+    shift = -numpy.repeat(mean[:, :, 0], channels // groups, 1) * scale
+    if weight is not None:
+        factor = widen(weight)
+        scale, shift = scale * factor, shift * factor
+    if bias is not None:
+        shift += widen(bias)
+    result = _scale_and_shift(input, scale, shift) if input.size else input.copy()
+    return result, mean[:, :, 0], rstd[:, :, 0]
 
 
 def group_norm_gradients(
-    grad: Array, input: Array, weight: Array | None, group: int, mean: Array, rstd: Array, eps: float, needs: Needs
-) -> tuple[Array | None, Array | None, Array | None]:
-    """The gradients of input, weight and bias, where `needs` says so."""
-    axes, shape = _channel_axes(input)
-    split = (input.shape[0], group, -1)
-    g, invstd = widen(grad), rstd[..., None]
-    normalized = (widen(input).reshape(split) - mean[..., None]) * invstd
-    to_weight = _sum(g * normalized.reshape(input.shape), axes, None) if needs[1] else None
-    to_bias = _sum(g, axes, None) if needs[2] else None
+    grad: ndarray,
+    input: ndarray,
+    weight: ndarray | None,
+    groups: int,
+    mean: ndarray,
+    rstd: ndarray,
+    eps: float,
+    needs: Needs,
+) -> Gradients:
+    """The gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `group_norm` returned.
+
+    Y. Wu and K. He, "Group Normalization" (2018).
+    """
+    batch, channels = input.shape[:2]
+    size = math.prod(input.shape[2:])
+    g, x = widen(grad).reshape(batch, channels, size), widen(input).reshape(batch, channels, size)
+    each = channels // groups
+    means, inverses = (numpy.repeat(item, each, 1) for item in (mean, rstd))
+    total = reduction.sum(g, 2)  # (batch, channels)
+    along = numpy.einsum("ncs,ncs->nc", g, x - means[:, :, None]) * inverses
     to_input = None
     if needs[0]:
-        scaled = (g if weight is None else g * widen(weight).reshape(shape)).reshape(split)
-        to_input = _centred_gradient(scaled, normalized, invstd, (2,)).reshape(input.shape).astype(input.dtype, copy=False)
-    return to_input, to_weight, to_bias
+        factor = numpy.ones(channels, g.dtype) if weight is None else widen(weight)
+        by_group = (batch, groups, each)
+        offset = numpy.add.reduce((total * factor).reshape(by_group), 2) / (each * size or 1)
+        slope = numpy.add.reduce((along * factor).reshape(by_group), 2) / (each * size or 1) * rstd * rstd
+        slope, offset = numpy.repeat(slope, each, 1), numpy.repeat(offset * rstd, each, 1)
+        result = g * (inverses * factor)[:, :, None]
+        result -= x * slope[:, :, None]
+        result += (means * slope - offset)[:, :, None]
+        to_input = result.reshape(input.shape).astype(input.dtype, copy=False)
+    parameter = input.dtype if weight is None else weight.dtype
+    to_weight = numpy.add.reduce(along, 0).astype(parameter, copy=False) if needs[1] else None
+    return to_input, to_weight, numpy.add.reduce(total, 0).astype(parameter, copy=False) if needs[2] else None
