@@ -74,6 +74,8 @@ class Adam(Optimizer):
         check_eps(eps)
         if isinstance(betas[0], torch.Tensor) != isinstance(betas[1], torch.Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
+        if isinstance(betas[0], torch.Tensor) and foreach and not capturable:
+            raise ValueError("betas[0] as a Tensor is not supported for capturable=False and foreach=True")
         check_betas(betas)
         if not weight_decay >= 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")

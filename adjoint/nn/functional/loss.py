@@ -288,7 +288,7 @@ def gaussian_nll_loss(
     """The negative log-likelihood of `target` under normal distributions with means `input` and variances `var`.
 
     Args:
-        var: a number, or a tensor of the shape of `input`, or that without its last dimension or with it 1.
+        var: a number, or a tensor of the shape of `input`, or that without its last dimension, or with one of them 1.
         full: add the constant `log(2 π) / 2`.
         eps: the variance is at least this; the limit is not differentiated.
 
@@ -304,7 +304,7 @@ def gaussian_nll_loss(
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = torch.unsqueeze(var, -1)
-        elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1):
+        elif var.dim() != input.dim() or [v for x, v in zip(input.size(), var.size(), strict=True) if x != v] != [1]:
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")

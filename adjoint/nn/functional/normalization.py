@@ -29,8 +29,12 @@ def batch_norm(
     In training the batch's own statistics are used, and the running ones move towards them by `momentum`.
 
     Raises:
-        ValueError: in training, if a channel has a single value.
+        ValueError: if `eps` is negative; in training, if it is 0 or a channel has a single value.
     """
+    if training and eps <= 0.0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    if eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     if training:
         count = input.shape[0]
         for size in input.shape[2:]:

@@ -152,22 +152,32 @@ class ReplicationPad3d(_Pad):
     _dims, _mode = 3, "replicate"
 
 
-class CircularPad1d(_Pad):
+class _CircularPad(_Pad):
+    _mode = "circular"
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        low, high = self._dims + 1, self._dims + 2
+        if input.dim() not in (low, high):
+            raise ValueError(f"expected {low}D or {high}D input (got {input.dim()}D input)")
+        return super().forward(input)
+
+
+class CircularPad1d(_CircularPad):
     """Pads the last dimension with values from its other end."""
 
-    _dims, _mode = 1, "circular"
+    _dims = 1
 
 
-class CircularPad2d(_Pad):
+class CircularPad2d(_CircularPad):
     """Pads the last two dimensions with values from their other ends."""
 
-    _dims, _mode = 2, "circular"
+    _dims = 2
 
 
-class CircularPad3d(_Pad):
+class CircularPad3d(_CircularPad):
     """Pads the last three dimensions with values from their other ends."""
 
-    _dims, _mode = 3, "circular"
+    _dims = 3
 
 
 class PixelShuffle(Module):
