@@ -180,10 +180,11 @@ def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Array:
     negative = numpy.minimum(self, ZERO[dtype])
     if input_scale != 1:
         negative *= typed(input_scale, dtype)
-    negative = numpy.expm1(negative)
-    if alpha * scale != 1:
-        negative *= typed(alpha * scale, dtype)
-    return choose(self > ZERO[dtype], self if scale == 1 else self * typed(scale, dtype), negative)
+    result = numpy.expm1(negative)
+    if alpha != 1:
+        result *= typed(alpha, dtype)
+    result += numpy.maximum(self, ZERO[dtype])
+    return result if scale == 1 else result * typed(scale, dtype)
 
 
 @fused("elu_backward_cpu", "f")
@@ -201,6 +202,8 @@ def elu_backward(
         slope = (self_or_result + typed(alpha * scale, dtype)) * typed(input_scale, dtype)
     else:
         slope = numpy.exp(numpy.minimum(self_or_result, ZERO[dtype]) * typed(input_scale, dtype))
+        if alpha * input_scale == 1:
+            return slope * grad if scale == 1 else slope * grad * typed(scale, dtype)
         slope *= typed(alpha * scale * input_scale, dtype)
     return grad * choose(self_or_result <= ZERO[dtype], slope, _filled(slope, scale))
 
@@ -268,6 +271,9 @@ def softplus(self: Array, beta: float, threshold: float) -> Array:
     """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is greater than `threshold`."""
     dtype = self.dtype
     scaled = self if beta == 1 else self * typed(beta, dtype)
+    if threshold >= 20 and dtype.itemsize == 4:  # where the two do not differ any more
+        result = numpy.logaddexp(scaled, ZERO[dtype])
+        return result if beta == 1 else result / typed(beta, dtype)
     result = numpy.log1p(numpy.exp(scaled))
     if beta != 1:
         result /= typed(beta, dtype)

@@ -32,6 +32,7 @@ def in_float32(function: Kernel) -> Kernel:
 
     kernel.__name__ = kernel.__qualname__ = function.__name__
     kernel.__doc__ = function.__doc__
+    kernel.quick = function  # type: ignore[attr-defined]
     return kernel
 
 
@@ -64,6 +65,11 @@ def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 def sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self - alpha * other`."""
     return self - scaled(other, alpha)
+
+
+def subtracted_from(self: Array, other: Array) -> Array:
+    """`other - self`."""
+    return numpy.subtract(other, self)
 
 
 @in_float32
@@ -160,7 +166,7 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
     """
     dtype = self.dtype
     if (dtype is _FLOAT32 or dtype is _FLOAT64) and type(exponent) is not complex:
-        return _real_power(self, exponent)
+        return numpy.square(self) if exponent == 2 else _real_power(self, exponent)
     common = common_dtype(self, exponent)
     if common.kind == "b":
         return self | (not exponent)
@@ -232,6 +238,8 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
     Raises:
         RuntimeError: if the dtypes differ.
     """
+    if end.dtype is self.dtype and type(weight) is float:
+        return _lerp(self, end, weight)
     for name, other in (("end", end), ("weight", weight)):
         if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
             kinds = [_C_NAMES[dtypes.from_numpy(array.dtype).name] for array in (self, other)]

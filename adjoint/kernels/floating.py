@@ -6,6 +6,7 @@ is ten times cheaper, and `errstate` remains the way where a future NumPy has it
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,13 +18,11 @@ try:
 
     _QUIET = _make_extobj(all="ignore")
 
-    def quiet() -> Any:
-        """Turn the warnings off; returns what `restore` takes."""
-        return _state.set(_QUIET)
+    quiet = functools.partial(_state.set, _QUIET)
+    """Turn the warnings off; returns what `restore` takes."""
 
-    def restore(token: Any) -> None:
-        """Turn the warnings back to what they were."""
-        _state.reset(token)
+    restore = _state.reset
+    """Turn the warnings back to what they were."""
 
 except ImportError:  # pragma: no cover
 

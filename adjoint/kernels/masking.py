@@ -21,6 +21,7 @@ _BITS = {4: numpy.dtype(numpy.int32), 8: numpy.dtype(numpy.int64)}
 _INT8 = numpy.dtype(numpy.int8)
 _ONE = numpy.ones((), _INT8)
 _BOOL = numpy.dtype(bool)
+_PLAIN = frozenset((int, float, type(None)))
 
 
 def common_dtype(*values: Any) -> numpy.dtype[Any]:
@@ -141,13 +142,14 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:  # noqa: A002
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if self.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
-    dtype = common_dtype(self, min, max)
-    if dtype.kind == "c":
-        raise NotImplementedError("clamp is not supported for complex types")
-    if dtype.kind == "b":
-        raise refuse("clamp_scalar_cpu", numpy.zeros((), dtype))
-    if self.dtype != dtype:
-        self = self.astype(dtype)
+    dtype = self.dtype
+    if not (dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN):
+        dtype = common_dtype(self, min, max)
+        if dtype.kind == "c":
+            raise NotImplementedError("clamp is not supported for complex types")
+        if dtype.kind == "b":
+            raise refuse("clamp_scalar_cpu", numpy.zeros((), dtype))
+        self = self.astype(dtype, copy=False)
     if min is not None:
         self = numpy.maximum(self, _bound(min, dtype))
     return self if max is None else numpy.minimum(self, _bound(max, dtype))

@@ -43,6 +43,7 @@ def fused(name: str, kinds: str = "fc") -> Callable[[Kernel], Kernel]:
 
         kernel.__name__ = kernel.__qualname__ = function.__name__
         kernel.__doc__ = function.__doc__
+        kernel.quick, kernel.limit = function, _TILED  # type: ignore[attr-defined]
         return kernel
 
     return decorate

@@ -113,7 +113,7 @@ class sub:
 
 
 @operator(
-    promote="common", kernel=kernels.rsub, namespace=None, method=(), node="RsubBackward0", out=False, check=_no_bool
+    promote="common", simple=kernels.subtracted_from, kernel=kernels.rsub, namespace=None, method=(), node="RsubBackward0", out=False, check=_no_bool
 )
 class rsub_tensor:
     """`other - alpha * input`, elementwise, broadcast together."""
@@ -129,6 +129,7 @@ class rsub_tensor:
 
 @operator(
     promote="common",
+    simple=kernels.subtracted_from,
     kernel=kernels.rsub,
     namespace=None,
     method=(),
@@ -484,6 +485,8 @@ def lerp(input, end, weight, *, out=None):
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([10.0, 20.0]), 0.5)
     tensor([ 5., 15.])
     """
+    if type(weight) is float and out is None:
+        return lerp_by_number(input, end, weight)
     return _lerp_operator(input, end, weight)(input, end, weight, out=out)
 
 

@@ -83,7 +83,7 @@ def _stub(*args: Any, **keywords: Any) -> Any:
 
 def lazy_function(op: Operator, variant: str, name: str) -> Callable[..., Any]:
     """A function that generates its own code when first called."""
-    namespace = dict(_BASE, OP=op, kernel=op.kernel, simple=op.simple, changing=op.changing, RETURNS=op.returns)
+    namespace = dict(_BASE, OP=op, kernel=op.quick or op.kernel, simple=op.simple, changing=op.changing, RETURNS=op.returns)
     function = FunctionType(_stub.__code__, namespace, name)
     function.__doc__ = op.doc
     function.__qualname__ = name

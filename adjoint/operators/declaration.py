@@ -48,6 +48,7 @@ class Operator:
     writes over the first, for the in-place variant. `repeats`: it writes the same to all
     elements, so that these may be one place in memory. `simple`, if given, stands for the kernel on the fast path while the keyword-only parameters have
     their defaults; `fast="float"` leaves that path to float32 and float64, so that only the kernel has to know about others.
+    A kernel's `quick` is its function for these two and up to `limit` elements, without the detour for others.
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
@@ -72,6 +73,8 @@ class Operator:
         self.kernel: Callable[..., Any] = options.get("kernel") or self.forward
         self.simple: Callable[..., Any] | None = options.get("simple")
         self.fast: str | None = options.get("fast")
+        self.quick: Callable[..., Any] | None = None if self.simple else getattr(self.kernel, "quick", None)
+        self.limit: int | None = getattr(self.kernel, "limit", None)
         self._read_signature()
         self._read_formulas()
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"

@@ -205,8 +205,10 @@ def dtype_guard(op: Operator) -> str:
         return f"{op.sequence}_array is not None"
     arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
     guards = [f"{arrays[0]}.dtype is {other}.dtype" for other in arrays[1:]] if op.promote else []
-    if op.promote == "float" or op.fast == "float":
+    if op.promote == "float" or op.fast == "float" or op.quick is not None:
         guards.append(f"({arrays[0]}.dtype is FLOAT32 or {arrays[0]}.dtype is FLOAT64)")
+    if op.quick is not None and op.limit is not None:
+        guards.append(f"{arrays[0]}.size <= {op.limit}")
     return " and ".join(guards)
 
 

@@ -75,6 +75,8 @@ def where(condition, input=None, other=None, *, out=None, **names):
     """
     if names:
         input, other = names.pop("self", names.pop("x", input)), names.pop("x2", other)
+    if type(input) is Tensor and type(other) is Tensor and out is None:
+        return select_where(condition, input, other)
     if input is None and other is None:
         return tensors.nonzero(condition, as_tuple=True)
     input, other = _operand(input, other), _operand(other, input)

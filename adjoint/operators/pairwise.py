@@ -31,11 +31,13 @@ class atan2:
 class hypot:
     """`sqrt(input ** 2 + other ** 2)`, elementwise, without overflow."""
 
-    def grad_self(grad, self, result, xp):
-        return grad * (xp.wide(self) / xp.wide(result))
+    def grad_self(grad, self, other, result, xp):
+        wide = xp.wide(self)
+        return grad * (self / result if wide is self else wide / xp.hypot(wide, xp.wide(other)))
 
-    def grad_other(grad, other, result, xp):
-        return grad * (xp.wide(other) / xp.wide(result))
+    def grad_other(grad, self, other, result, xp):
+        wide = xp.wide(other)
+        return grad * (other / result if wide is other else wide / xp.hypot(xp.wide(self), wide))
 
 
 @binary(kernels.nextafter, simple=numpy.nextafter, fast="float", numbers=False)
@@ -98,8 +100,8 @@ class ldexp:
     def grad_self(grad, other, xp):
         return grad * xp.number_pow(2.0, xp.wide(other)).conj()
 
-    def grad_other(grad, result, xp):
-        return grad * (xp.wide(result) * math.log(2)).conj()
+    def grad_other(grad, self, other, xp):
+        return grad * (xp.wide(self) * xp.number_pow(2.0, xp.wide(other)) * math.log(2)).conj()
 
 
 @binary(kernels.logaddexp, numbers=False, inplace=False)

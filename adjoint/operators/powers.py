@@ -42,7 +42,10 @@ class pow_tensor:
         return grad * xp.zero_where(slope, exponent == 0).conj()
 
     def grad_exponent(grad, self, exponent, result, xp):
-        self, result = xp.wide(self), xp.wide(result)
+        wide = xp.wide(self)
+        if wide is not self:  # of a half type: what rounding did to the result would show in a sum
+            self, exponent = wide, xp.wide(exponent)
+            result = xp.pow_tensor(self, exponent)
         real = xp.real(exponent) if is_complex(exponent) else exponent
         slope = xp.zero_where(result * xp.log(self), (self == 0) & (real >= 0))
         return grad * slope.conj()
@@ -82,6 +85,8 @@ def pow(input, exponent, *, out=None):
     Raises:
         RuntimeError: for integers to a negative integer power.
     """
+    if type(exponent) in NUMBERS and out is None and isinstance(input, Tensor):
+        return pow_number(input, exponent)
     return _power(input, exponent)(input, exponent, out=out)
 
 
