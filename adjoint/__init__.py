@@ -8,7 +8,7 @@
 tensor([2., 4., 6.])
 """
 
-from . import autograd, linalg, operators, special
+from . import autograd, backends, cuda, linalg, operators, special
 from ._version import __version__
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
 from .device import (

@@ -16,6 +16,7 @@ PACKAGE = Path(adjoint.__file__).parent
 FLOORS = [
     {"adjoint"},
     {"adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization", "adjoint.linalg", "adjoint.special"},
+    {"adjoint.backends", "adjoint.cuda"},
     {"adjoint.autograd"},
     {"adjoint.operators"},
     {"adjoint.tape"},

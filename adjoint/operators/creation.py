@@ -388,8 +388,35 @@ def empty(
     """A tensor of whatever its memory held before, of the given size."""
     shape = shape_of(sizes, size, "empty")
     kind = result_dtype("empty", dtype, out) or dtypes.get_default_dtype()
+    if out is not None and out._array.shape == shape:
+        return out.requires_grad_() if requires_grad else out
     array = copying.ordered_empty(shape, kind.numpy, copying.order_of(memory_format, len(shape)))
     return finished("empty", array, out, requires_grad, device, pin_memory, layout)
+
+
+@public()
+def empty_permuted(
+    size, physical_layout, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """An uninitialised tensor whose dimensions lie in memory in the order `physical_layout`, the first slowest."""
+    size, order = checked_shape(size, "empty_permuted"), tuple(physical_layout)
+    if len(size) != len(order):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(size)} is "
+            f"not equal to len(physical_layout) = {len(order)}"
+        )
+    for position, dim in enumerate(order):
+        if not 0 <= dim < len(size):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim} at index "
+                f"{position}).  NB: "
+                "negative dims not currently supported; file an issue if you want it."
+            )
+    if len(set(order)) < len(order):
+        raise RuntimeError("Duplicate dim not allowed")
+    kind = checked_dtype(dtype, "empty_permuted") or dtypes.get_default_dtype()
+    return leaf(copying.ordered_empty(size, kind.numpy, order), requires_grad, device, pin_memory, layout)
 
 
 @public()

@@ -1,0 +1,68 @@
+"""`adjoint.cuda`, as it is on a machine without a GPU: programs ask whether there is one, and go on without.
+
+>>> import adjoint as torch
+>>> torch.device("cuda" if torch.cuda.is_available() else "cpu")
+device(type='cpu')
+"""
+
+from typing import Any, NoReturn
+
+
+def is_available() -> bool:
+    """Whether there is a GPU to compute on; never."""
+    return False
+
+
+def is_initialized() -> bool:
+    """Whether a GPU is in use; never."""
+    return False
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the GPU knows bfloat16; there is none."""
+    return False
+
+
+def device_count() -> int:
+    """How many GPUs there are: none."""
+    return 0
+
+
+def memory_allocated(device: Any = None) -> int:
+    """How many bytes tensors occupy on a GPU: none."""
+    return 0
+
+
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+
+
+def empty_cache() -> None:
+    """Do nothing: no memory is cached."""
+
+
+def manual_seed(seed: int) -> None:
+    """Do nothing: no GPU draws random numbers."""
+
+
+manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    """Do nothing: no GPU draws random numbers."""
+
+
+seed_all = seed
+
+
+def get_rng_state_all() -> list[Any]:
+    """The states of the generators of all GPUs: none."""
+    return []
+
+
+def _unavailable(*args: Any) -> NoReturn:
+    """Raise AssertionError: there is no GPU."""
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+init = synchronize = current_device = set_device = get_device_name = get_device_properties = _unavailable
+get_device_capability = current_stream = default_stream = get_rng_state = initial_seed = mem_get_info = _unavailable
