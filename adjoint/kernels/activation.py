@@ -1,7 +1,7 @@
 """Activations and their derivatives, on arrays. At the kinks the derivatives are PyTorch's.
 
-`x` in the formulas is `self`; a `..._backward` gives the derivative times `grad`, a `..._double_backward` the second one,
-a `..._curvature` that alone.
+`x` in the formulas is `self`; a `..._backward` gives the derivative times `grad`, a `..._double_backward` the second
+one, a `..._curvature` that alone.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def leaky_relu_backward(grad: Array, self: Array, negative_slope: float, self_is
     """`grad` where `x` (or the result, which then has its sign) is positive, else `negative_slope * grad`."""
     if self_is_result and negative_slope < 0:
         raise RuntimeError(
-            "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This is caused "
-            "by calling in-place forward function with a negative slope, please call out-of-place version instead. File an "
-            "issue at https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward calculation "
-            "with negative slope"
+            "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This "
+            "is caused by calling in-place forward function with a negative slope, please call out-of-place version "
+            "instead. File an issue at https://github.com/pytorch/pytorch if you do require supporting in-place "
+            "leakRelu backward calculation with negative slope"
         )
     return choose(self > ZERO[self.dtype], grad, grad * typed(negative_slope, self.dtype))
 
@@ -194,8 +194,9 @@ def elu_backward(
     """The derivative of `elu` times `grad`, by `x` or by the result, which has its sign unless `alpha` is negative."""
     if is_result and alpha < 0:
         raise RuntimeError(
-            "In-place elu backward calculation is triggered with a negative slope which is not supported. This is caused by "
-            "calling in-place forward function with a negative slope, please call out-of-place version instead."
+            "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
+            "caused by calling in-place forward function with a negative slope, please call out-of-place version "
+            "instead."
         )
     dtype = self_or_result.dtype
     if is_result:
@@ -311,7 +312,7 @@ def mish_backward(grad: Array, self: Array) -> Array:
 
 @fused("mish_backward_cpu", "f")
 def mish_curvature(self: Array) -> Array:
-    """The second derivative, `s * (1 - t * t) * (2 + x * (1 - s - 2 * t * s))`, with `t` and `s` as in `mish_backward`."""
+    """The second derivative: `s * (1 - t * t) * (2 + x * (1 - s - 2 * t * s))`, `t` and `s` as in `mish_backward`."""
     one, two = ONE[self.dtype], TWO[self.dtype]
     tanh, sigmoid = numpy.tanh(_log1p_exp(self)), _logistic(self)
     return sigmoid * (one - tanh * tanh) * (two + self * (one - sigmoid - two * tanh * sigmoid))

@@ -93,9 +93,7 @@ def div_rounded(self: Array, other: Array, rounding_mode: str) -> Array:
         return trunc_divide(self, other)
     if rounding_mode == "floor":
         return floor_divide(self, other)
-    raise RuntimeError(
-        f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
-    )
+    raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
 @in_float32
@@ -153,7 +151,9 @@ def power(self: Array, exponent: Array) -> Array:
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if self.dtype.kind == "i" and (exponent < 0).any():
         whole = numpy.power(self, numpy.maximum(exponent, ZERO[self.dtype]))
-        unit = numpy.where(numpy.abs(self) == 1, numpy.where(exponent % 2 == 0, ONE[self.dtype], self), ZERO[self.dtype])
+        unit = numpy.where(
+            numpy.abs(self) == 1, numpy.where(exponent % 2 == 0, ONE[self.dtype], self), ZERO[self.dtype]
+        )
         return numpy.where(exponent < 0, unit, whole)
     return numpy.power(self, exponent)
 

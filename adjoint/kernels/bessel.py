@@ -26,8 +26,8 @@ def _scaled(self: Array, order: int) -> Array:
 def _integrated(x: Array, order: int) -> Array:
     """NIST DLMF 10.32.3, the mean of exp(x * cos(t)) * cos(order * t), by the midpoint rule.
 
-    On a period the rule's error is the function of order 64, nothing at all for x up to 30. The nodes at t and pi - t are
-    taken together, so that nothing cancels near 0.
+    On a period the rule's error is the function of order 64, nothing at all for x up to 30. The nodes at t and pi - t
+    are taken together, so that nothing cancels near 0.
     """
     total = numpy.zeros_like(x)
     for node in range(_NODES // 2):

@@ -1,4 +1,4 @@
-"""Numbers as zero-dimensional arrays of a given dtype: NumPy takes those as operands in half the time it takes a Python number."""
+"""Numbers as zero-dimensional arrays of a given dtype, which NumPy takes as operands in half the time of Python's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _tables: defaultdict[Dtype, dict[Any, Array]] = defaultdict(dict)
 
 
 def typed(value: Any, dtype: Dtype) -> Array:
-    """`value` as an array of `dtype`, kept for the next time. (A zero may come back with the other sign.)"""
+    """`value` as an array of `dtype`, kept for the next time; a zero may come back with the other sign."""
     table = _tables[dtype]
     found = table.get(value)
     if found is None:

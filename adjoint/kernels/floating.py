@@ -1,7 +1,7 @@
 """NumPy's floating-point warnings, off while we compute: infinities and NaNs are values, not accidents.
 
-`numpy.errstate` costs more than a small multiplication. NumPy keeps the state in a context variable; setting that directly
-is ten times cheaper, and `errstate` remains the way where a future NumPy has it no longer.
+`numpy.errstate` costs more than a small multiplication. NumPy keeps the state in a context variable; setting that
+directly is ten times cheaper, and `seterr` remains the way where a future NumPy has it no longer.
 """
 
 from __future__ import annotations

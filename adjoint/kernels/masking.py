@@ -10,8 +10,8 @@ from typing import Any
 import numpy
 
 from ..dtypes import Rank, from_numpy, promote, scalar_dtype
-from .floating import silent
 from .constants import ZERO, typed
+from .floating import silent
 from .pointwise import refuse
 
 Array = numpy.ndarray[Any, Any]
@@ -136,7 +136,7 @@ fmin = _extremum("fmin", numpy.fmin, "{} not implemented for complex tensors.")
 
 
 @silent
-def clamp(self: Array, min: Any = None, max: Any = None) -> Array:  # noqa: A002  (PyTorch's names)
+def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
     """`self` limited to `[min, max]`, which are numbers, arrays, or None; `max` wins where `min` is greater."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -160,7 +160,7 @@ def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:
 
 
 @silent
-def inside(self: Array, min: Any = None, max: Any = None) -> Array:  # noqa: A002  (PyTorch's names)
+def inside(self: Array, min: Any = None, max: Any = None) -> Array:
     """Whether `self` is in `[min, max]`, bounds included."""
     if min is None:
         return self <= max  # type: ignore[no-any-return]

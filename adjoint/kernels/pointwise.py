@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy
 
-from .floating import silent
 from .constants import ONE, ZERO, Number
+from .floating import silent
 from .parallel import parallel_rows
 from .precision import BFLOAT16, HALVES, is_floating, type_name, widen
 
@@ -29,9 +29,9 @@ _RADIAN = Number(180 / math.pi)
 def fused(name: str, kinds: str = "fc") -> Callable[[Kernel], Kernel]:
     """Make a function of float32 or float64 arrays of one shape into a kernel for any size and any float.
 
-    Half types are computed in float32 and rounded once; large contiguous arrays go in tiles that stay in cache, on several
-    threads. Arguments that are not arrays of the first one's shape are passed on. Other dtypes than `kinds` of NumPy's are
-    refused in the name of PyTorch's kernel.
+    Half types are computed in float32 and rounded once; large contiguous arrays go in tiles that stay in cache, on
+    several threads. Arguments that are not arrays of the first one's shape are passed on. Dtypes that are not of NumPy's
+    `kinds` are refused in the name of PyTorch's kernel.
     """
 
     def decorate(function: Kernel) -> Kernel:
@@ -65,7 +65,10 @@ def _in_tiles(function: Kernel, arguments: tuple[Any, ...], options: dict[str, A
     if first.size < _TILED:
         return function(*arguments, **options)
     cut = [isinstance(item, numpy.ndarray) and item.shape == first.shape for item in arguments]
-    fits = [item.flags.c_contiguous if is_cut else getattr(item, "size", 1) == 1 for item, is_cut in zip(arguments, cut, strict=True)]
+    fits = [
+        item.flags.c_contiguous if is_cut else getattr(item, "size", 1) == 1
+        for item, is_cut in zip(arguments, cut, strict=True)
+    ]
     if not all(fits):
         return function(*arguments, **options)
     flat = [item.reshape(-1) if is_cut else item for item, is_cut in zip(arguments, cut, strict=True)]
@@ -82,7 +85,7 @@ def _in_tiles(function: Kernel, arguments: tuple[Any, ...], options: dict[str, A
 
 def refuse(name: str, array: Array) -> NotImplementedError:
     """The error for a dtype that `name` is not defined for."""
-    return NotImplementedError(f'"{name}" not implemented for \'{type_name(array.dtype)}\'')
+    return NotImplementedError(f"\"{name}\" not implemented for '{type_name(array.dtype)}'")
 
 
 # --- exponentials ---------------------------------------------------------------------------------------------
@@ -235,8 +238,8 @@ def neg(self: Array) -> Array:
     """The negative."""
     if self.dtype.kind == "b":
         raise RuntimeError(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-            "`logical_not()` operator instead."
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+            "the `~` or `logical_not()` operator instead."
         )
     return numpy.negative(self)
 
@@ -313,7 +316,8 @@ def signbit(self: Array) -> Array:
 def nan_to_num(
     self: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Array:
-    """Finite numbers for nans and infinities: 0 and the dtype's extremes unless given; for each part of complex numbers."""
+    """Finite numbers for nans and infinities (0 and the dtype's extremes unless given), in each part of complex "
+    "numbers."""
     if self.dtype.kind in "iub":
         return self.copy()
     if self.dtype.kind == "c":

@@ -11,6 +11,7 @@ from . import (
     dropout,
     einsum,
     embedding,
+    gating,
     indexing,
     inspection,
     joining,

@@ -15,8 +15,6 @@ from .build import binary, operator, public
 from .constants import NUMBERS
 from .dispatch import invalid_arguments
 
-# ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
-
 
 def is_number(value):
     """Whether `value` is what PyTorch takes as a number."""
@@ -80,13 +78,13 @@ def _is_bool(value):
 def _no_bool(self, other, alpha=1):
     if _is_bool(self) and _is_bool(other):
         raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
-            "instead."
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
         )
     if _is_bool(self) or _is_bool(other):
         raise RuntimeError(
-            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
-            "or `logical_not()` operator instead."
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
         )
 
 
@@ -113,7 +111,14 @@ class sub:
 
 
 @operator(
-    promote="common", simple=kernels.subtracted_from, kernel=kernels.rsub, namespace=None, method=(), node="RsubBackward0", out=False, check=_no_bool
+    promote="common",
+    simple=kernels.subtracted_from,
+    kernel=kernels.rsub,
+    namespace=None,
+    method=(),
+    node="RsubBackward0",
+    out=False,
+    check=_no_bool,
 )
 class rsub_tensor:
     """`other - alpha * input`, elementwise, broadcast together."""
@@ -417,10 +422,11 @@ class addcmul:
 def _not_only_integers(self, tensor1, tensor2, value=1):
     if not any(tensor.is_floating_point() or tensor.is_complex() for tensor in (tensor1, tensor2)):
         raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
-            "of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
-            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The "
-            "future addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes."
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
+            "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value "
+            "* torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value "
+            "* tensor1 / tensor2), for all dtypes."
         )
 
 

@@ -8,9 +8,6 @@ from ..kernels import comparison as kernels
 from .arithmetic import overloads
 from .build import binary, public, unary
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
-
 # --- order ----------------------------------------------------------------------------------------------------
 
 
@@ -34,17 +31,35 @@ class lt:
     """Whether elements of `input` are less than those of `other`."""
 
 
-@binary(kernels.le, simple=numpy.less_equal, fast="float", dunder="__le__", alias=("less_equal",), overloaded=True, inplace=False)
+@binary(
+    kernels.le,
+    simple=numpy.less_equal,
+    fast="float",
+    dunder="__le__",
+    alias=("less_equal",),
+    overloaded=True,
+    inplace=False,
+)
 class le:
     """Whether elements of `input` are less than those of `other` or equal."""
 
 
-@binary(kernels.gt, simple=numpy.greater, fast="float", dunder="__gt__", alias=("greater",), overloaded=True, inplace=False)
+@binary(
+    kernels.gt, simple=numpy.greater, fast="float", dunder="__gt__", alias=("greater",), overloaded=True, inplace=False
+)
 class gt:
     """Whether elements of `input` are greater than those of `other`."""
 
 
-@binary(kernels.ge, simple=numpy.greater_equal, fast="float", dunder="__ge__", alias=("greater_equal",), overloaded=True, inplace=False)
+@binary(
+    kernels.ge,
+    simple=numpy.greater_equal,
+    fast="float",
+    dunder="__ge__",
+    alias=("greater_equal",),
+    overloaded=True,
+    inplace=False,
+)
 class ge:
     """Whether elements of `input` are greater than those of `other` or equal."""
 

@@ -14,9 +14,6 @@ from .build import binary, operator, public, tensors
 from .constants import NUMBERS, constant
 from .dispatch import constant_tensor
 
-# ruff: noqa: D101, N801, F821, A001, A002  (declarations are named as the functions they become)
-
-
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 

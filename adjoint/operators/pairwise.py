@@ -11,8 +11,6 @@ from ..kernels import special
 from .arithmetic import overloads
 from .build import PUBLIC, binary, operator, public
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 
 @binary(kernels.atan2, promote="float", simple=numpy.arctan2, alias=("arctan2",), numbers=False)
 class atan2:
@@ -127,7 +125,7 @@ class logaddexp2:
 
 
 def _declare_xlogy(name, kernel, log, shifted, tensors, of_number, by_number):
-    """`x * log(y)` or `x * log(1 + y)`, each with a node for tensors, one for a number as `x`, one for a number as `y`."""
+    """`x * log(y)` or `x * log(1 + y)`: an operator for tensors, one for a number as `x`, one for a number as `y`."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad * getattr(xp, log)(other), (self == 0) & (other <= shifted))
@@ -154,7 +152,13 @@ _xlogy = overloads(
 _xlog1py = overloads(
     "special_xlog1py",
     *_declare_xlogy(
-        "xlog1py", special.xlog1py, "log1p", -1, "SpecialXlog1PyBackward0", "SpecialXlog1PyBackward1", "SpecialXlog1PyBackward2"
+        "xlog1py",
+        special.xlog1py,
+        "log1p",
+        -1,
+        "SpecialXlog1PyBackward0",
+        "SpecialXlog1PyBackward1",
+        "SpecialXlog1PyBackward2",
     ),
 )
 

@@ -9,8 +9,6 @@ import numpy
 from ..kernels import pointwise as kernels
 from .build import PUBLIC, operator, public, unary
 
-# ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
-
 
 def is_complex(value):
     """Whether a tensor's or array's numbers are complex."""
@@ -327,7 +325,15 @@ class conjugate:
         return grad.conj()
 
 
-@operator(kernel=kernels.conj, namespace=None, method=("conj_physical",), node="ConjPhysicalBackward0", inplace=True, same_out=True, inplace_node="ConjPhysicalBackward1")
+@operator(
+    kernel=kernels.conj,
+    namespace=None,
+    method=("conj_physical",),
+    node="ConjPhysicalBackward0",
+    inplace=True,
+    same_out=True,
+    inplace_node="ConjPhysicalBackward1",
+)
 class conj_physical:
     """The complex conjugate, elementwise."""
 
@@ -346,7 +352,15 @@ def conj_physical_function(input, *, out=None):
 # --- signs ----------------------------------------------------------------------------------------------------
 
 
-@unary(kernels.absolute, promote=None, simple=numpy.absolute, fast="float", alias=("absolute",), dunder="__abs__", same_out=True)
+@unary(
+    kernels.absolute,
+    promote=None,
+    simple=numpy.absolute,
+    fast="float",
+    alias=("absolute",),
+    dunder="__abs__",
+    same_out=True,
+)
 class abs:
     """The magnitude, elementwise: of complex numbers a real one. The derivative at 0 is 0.
 
@@ -370,7 +384,9 @@ def abs_(input):
 PUBLIC["torch"]["abs_"] = abs_
 
 
-@unary(kernels.neg, promote=None, simple=numpy.negative, fast="float", dunder="__neg__", alias=("negative",), same_out=True)
+@unary(
+    kernels.neg, promote=None, simple=numpy.negative, fast="float", dunder="__neg__", alias=("negative",), same_out=True
+)
 class neg:
     """`-input`, elementwise."""
 
@@ -440,7 +456,16 @@ class frac:
         return grad
 
 
-@operator(kernel=kernels.rint, simple=numpy.rint, fast="float", namespace=None, method=(), inplace=True, node="RoundBackward0", same_out=True)
+@operator(
+    kernel=kernels.rint,
+    simple=numpy.rint,
+    fast="float",
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="RoundBackward0",
+    same_out=True,
+)
 class round_to_integer:
     """The nearest integer, elementwise; halves go to the even one."""
 

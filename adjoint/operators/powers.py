@@ -15,8 +15,6 @@ from .constants import NUMBERS
 from .dispatch import invalid_arguments
 from .pointwise import is_complex
 
-# ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
-
 
 @operator(kernel=kernels.power_of_numbers, namespace=None, method=(), inplace=True, node="PowBackward0")
 class pow_number:
@@ -30,7 +28,16 @@ class pow_number:
         return grad * (xp.pow_number(self, exponent - 1) * exponent).conj()
 
 
-@operator(promote="common", kernel=kernels.power, simple=numpy.power, fast="float", namespace=None, method=(), inplace=True, node="PowBackward1")
+@operator(
+    promote="common",
+    kernel=kernels.power,
+    simple=numpy.power,
+    fast="float",
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="PowBackward1",
+)
 class pow_tensor:
     """`input` to the power `exponent`, elementwise, broadcast together."""
 
@@ -138,8 +145,8 @@ def float_power(input, exponent, *, out=None):
     kind, (base, exponent) = _doubled(input, exponent)
     if out is not None and out.dtype is not kind:
         raise RuntimeError(
-            f"the output given to float_power has dtype {out.dtype.scalar_type} but the operation's result requires dtype "
-            f"{kind.scalar_type}"
+            f"the output given to float_power has dtype {out.dtype.scalar_type} but the operation's result requires "
+            f"dtype {kind.scalar_type}"
         )
     return pow(base, exponent, out=out)
 
@@ -150,7 +157,7 @@ def float_power_(input, exponent):
     kind, (base, exponent) = _doubled(input, exponent)
     if base is not input:
         raise RuntimeError(
-            f"the base given to float_power_ has dtype {input.dtype.scalar_type} but the operation's result requires dtype "
-            f"{kind.scalar_type}"
+            f"the base given to float_power_ has dtype {input.dtype.scalar_type} but the operation's result requires "
+            f"dtype {kind.scalar_type}"
         )
     return pow_(input, exponent)

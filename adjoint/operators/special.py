@@ -10,9 +10,6 @@ from ..tensor import Tensor
 from .build import PUBLIC, binary, operator, public, unary
 from .dispatch import invalid_arguments
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
-
 # --- the error function and the normal law --------------------------------------------------------------------
 
 
