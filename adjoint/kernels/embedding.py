@@ -1,52 +1,73 @@
-"""Looking up rows of a table by index, and adding up their gradients."""
+"""Rows of a table looked up by index, and the gradient of the table."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy
+from numpy import asarray, ndarray
 
-from ..dtypes import from_numpy
-from .precision import widen
-from .scatter import add_rows
+from adjoint.kernels.moments import norm
+from adjoint.kernels.precision import type_name, widen
+from adjoint.kernels.scatter import add_rows
 
-Array = numpy.ndarray[Any, Any]
+__all__ = ["embedding", "embedding_dense_backward", "embedding_renorm_"]
+
+_INT64 = numpy.dtype(numpy.int64)
+_INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 
-def embedding(weight: Array, indices: Array) -> Array:
-    """The rows of `weight` at `indices`.
+def embedding(weight: ndarray, indices: ndarray) -> ndarray:
+    """The rows of `weight` (rows, width) at `indices`: an array of the shape of `indices` and one dimension more.
 
     Raises:
-        RuntimeError: if the table is not a matrix or the indices are not of int64 or int32.
-        IndexError: if an index is outside the table.
+        RuntimeError: if `weight` does not have two dimensions or `indices` is not of integers.
+        IndexError: if an index is out of bounds.
     """
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    if indices.dtype not in (numpy.int64, numpy.int32):
+    _check_indices(indices, len(weight))
+    return asarray(weight.take(indices, 0))
+
+
+def _check_indices(indices: ndarray, rows: int) -> None:
+    if indices.dtype not in _INDEX_TYPES:
+        kind = type_name(indices.dtype)
         raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"torch.{from_numpy(indices.dtype).scalar_type}Tensor instead (while checking arguments for embedding)"
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got torch.{kind}Tensor instead (while checking arguments for embedding)"
         )
-    if indices.size and (indices.min() < 0 or indices.max() >= len(weight)):
+    if indices.size and not (indices.item(indices.argmin()) >= 0 and indices.item(indices.argmax()) < rows):
         raise IndexError("index out of range in self")
-    return weight.take(indices, axis=0)
 
 
 def embedding_dense_backward(
-    grad: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
-) -> Array:
-    """The gradient of the table: each row's gradients added up (and divided by their number, if asked for).
+    grad: ndarray, indices: ndarray, num_weights: int, padding_idx: int = -1, scale_grad_by_freq: bool = False
+) -> ndarray:
+    """The gradient of the table: zeros of `num_weights` rows to which those of `grad` are added at `indices`.
 
-    The row `padding_idx` gets none.
+    The row `padding_idx` gets none, unless it is negative. With `scale_grad_by_freq` each row is divided by how often
+    its index occurs.
     """
     width = grad.shape[-1]
-    flat, rows = indices.reshape(-1), widen(grad).reshape(-1, width)
-    if padding_idx >= 0:
-        used = flat != padding_idx
-        flat, rows = flat[used], rows[used]
-    if scale_grad_by_freq:
-        counts = numpy.bincount(flat, minlength=num_weights)
-        rows = rows / counts[flat][:, None].astype(rows.dtype)
+    rows = widen(grad).reshape(indices.size, width)
+    index = indices.reshape(-1).astype(_INT64, copy=False)
     result = numpy.zeros((num_weights, width), rows.dtype)
-    add_rows(result, flat.astype(numpy.int64, copy=False), numpy.ascontiguousarray(rows))
+    if padding_idx >= 0:
+        used = numpy.flatnonzero(index != padding_idx)
+        if len(used) < len(index):
+            index, rows = index[used], rows[used]
+    if index.size and width:
+        if scale_grad_by_freq:
+            rows = rows / numpy.bincount(index, minlength=num_weights)[index, None].astype(rows.dtype)
+        add_rows(result, index, rows)
     return result.astype(grad.dtype, copy=False)
+
+
+def embedding_renorm_(weight: ndarray, indices: ndarray, max_norm: float, norm_type: float = 2) -> ndarray:
+    """Scale the rows of `weight` at `indices` whose norm exceeds `max_norm` down to it, in place."""
+    _check_indices(indices, len(weight))
+    rows = numpy.unique(indices)
+    lengths = norm(weight[rows], norm_type, 1)
+    long = lengths > max_norm
+    scale = max_norm / (widen(lengths[long]) + 1e-7)
+    weight[rows[long]] = (widen(weight[rows[long]]) * scale[:, None]).astype(weight.dtype)
+    return weight
