@@ -30,8 +30,8 @@ def fused(name: str, kinds: str = "fc") -> Callable[[Kernel], Kernel]:
     """Make a function of float32 or float64 arrays of one shape into a kernel for any size and any float.
 
     Half types are computed in float32 and rounded once; large contiguous arrays go in tiles that stay in cache, on
-    several threads. Arguments that are not arrays of the first one's shape are passed on. Dtypes that are not of NumPy's
-    `kinds` are refused in the name of PyTorch's kernel.
+    several threads. Arguments that are not arrays of the first one's shape are passed on. Dtypes that are not of the
+    given `kinds` (NumPy's) are refused in the name of PyTorch's kernel.
     """
 
     def decorate(function: Kernel) -> Kernel:
@@ -316,8 +316,7 @@ def signbit(self: Array) -> Array:
 def nan_to_num(
     self: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Array:
-    """Finite numbers for nans and infinities (0 and the dtype's extremes unless given), in each part of complex "
-    "numbers."""
+    """Finite numbers for nans and infinities, by default 0 and the dtype's extremes; in both parts of complex numbers."""
     if self.dtype.kind in "iub":
         return self.copy()
     if self.dtype.kind == "c":
