@@ -159,7 +159,7 @@ def draw_predictions(model: nn.Module, data: TensorDataset, path: Path, columns:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a small convolutional network on handwritten digits.")
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=16)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out", help="where the results go")
     options = parser.parse_args()

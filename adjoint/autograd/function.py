@@ -6,6 +6,7 @@ The `ctx` that `forward` and `backward` share is the node itself, so whatever is
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -221,8 +222,10 @@ class Function:
     vjp = backward
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
+    def apply(cls, *args: Any, **keywords: Any) -> Any:
         """Run `forward` and record the node."""
+        if keywords:
+            args = bound(cls, args, keywords)
         node: Any = object.__new__(cls._node_class)
         places = [edge_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         node.needs_input_grad = tuple([edge is not None for edge in places])
@@ -245,6 +248,24 @@ class Function:
         node.to_save = None
         node.dirty_tensors = node.non_differentiable = ()
         return tuple(outputs) if several else outputs[0]
+
+
+def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of `forward` in order, `ctx` apart."""
+    names = list(inspect.signature(cls.forward).parameters.values())
+    if cls.setup_context is Function.setup_context:
+        names = names[1:]
+    values = list(args)
+    for position, parameter in enumerate(names[len(args) :], start=len(args)):
+        if parameter.name in keywords:
+            values.append(keywords.pop(parameter.name))
+        elif parameter.default is not parameter.empty:
+            values.append(parameter.default)
+        else:
+            raise TypeError(f"forward() missing required argument: '{parameter.name}' (position {position})")
+    if keywords:
+        raise TypeError(f"forward() got an unexpected keyword argument '{next(iter(keywords))}'")
+    return tuple(values)
 
 
 def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:

@@ -22,6 +22,7 @@ from . import (
     matmul,
     memory,
     normalization,
+    optimization,
     padding,
     pairwise,
     parts,

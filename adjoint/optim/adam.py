@@ -105,6 +105,36 @@ class Adam(Optimizer):
             state["max_exp_avg_sq"] = torch.zeros_like(param)
         return state
 
+    def _update_group(self, group: dict[str, Any]) -> None:
+        params = [param for param in group["params"] if param.grad is not None]
+        betas = group["betas"]
+        tensor_options = any(isinstance(option, torch.Tensor) for option in (group["lr"], *betas))
+        if group["differentiable"] or tensor_options or any(param.is_complex() for param in params):
+            super()._update_group(group)
+            return
+        amsgrad = group["amsgrad"]
+        states = [self.state[param] for param in params]
+        for param, state in zip(params, states, strict=True):
+            if not state:
+                state.update(self._new_state(param, amsgrad))
+            state["step"].add_(1)
+        step = torch._fused_adamw_ if group["decoupled_weight_decay"] else torch._fused_adam_
+        step(
+            params,
+            [param.grad for param in params],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
+            [state["step"] for state in states],
+            lr=group["lr"],
+            beta1=betas[0],
+            beta2=betas[1],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=amsgrad,
+            maximize=group["maximize"],
+        )
+
     def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
         state = self.state[param]
         if not state:

@@ -71,6 +71,30 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
 
+    def _update_group(self, group: dict[str, Any]) -> None:
+        params = [param for param in group["params"] if param.grad is not None]
+        momentum = group["momentum"]
+        started = [param for param in params if momentum != 0 and "momentum_buffer" in self.state[param]]
+        if group["differentiable"] or (started and len(started) < len(params)) or any(p.is_complex() for p in params):
+            super()._update_group(group)
+            return
+        first = momentum != 0 and not started
+        if first:
+            for param in params:
+                self.state[param]["momentum_buffer"] = torch.empty_like(param)
+        torch._fused_sgd_(
+            params,
+            [param.grad for param in params],
+            [self.state[param]["momentum_buffer"] for param in params] if momentum != 0 else [],
+            weight_decay=group["weight_decay"],
+            momentum=momentum,
+            lr=group["lr"],
+            dampening=group["dampening"],
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
+            is_first_step=first,
+        )
+
     def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
         momentum = group["momentum"]
         if group["maximize"] or group["weight_decay"] != 0:

@@ -53,7 +53,7 @@ class Node:
 
     def operation(self) -> str:
         """The operation in error messages: the node's name without `Backward0`."""
-        return re.sub(r"Backward\d*(_copy)?$", "", self.name())
+        return re.sub(r"Backward0?$", "", re.sub(r"Backward(?=[1-9]\d*$)", "", self.name()))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"

@@ -181,6 +181,19 @@ def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
     counter[0] += 1
 
 
+def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
+    """Note an in-place change of each of `tensors`, made by one operation at one line."""
+    frame = origin.user_frame(depth + 1)
+    change = (frame.f_code, frame.f_lasti, name)
+    for tensor in tensors:
+        counter = tensor._counter
+        if counter is None:
+            counter = shared_counter(tensor)
+        if counter is not _NO_VERSIONS:
+            counter[1:] = change
+            counter[0] += 1
+
+
 def unpack(node: Node, item: str) -> Tensor | None:
     """The saved tensor `item` as the derivative sees it: a result comes back as an output of `node`."""
     saved = getattr(node, f"saved_{item}")
