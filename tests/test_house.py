@@ -15,7 +15,8 @@ PACKAGE = Path(adjoint.__file__).parent
 # From the top floor down; a module may import from floors below its own and from its own room.
 FLOORS = [
     {"adjoint"},
-    {"adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization", "adjoint.linalg", "adjoint.special"},
+    {"adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization"},
+    {"adjoint.linalg", "adjoint.special", "adjoint.backends", "adjoint.cuda"},
     {"adjoint.backends", "adjoint.cuda"},
     {"adjoint.autograd"},
     {"adjoint.operators"},
