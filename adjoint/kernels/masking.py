@@ -62,6 +62,11 @@ def where(condition: Array, self: Array, other: Array) -> Array:
     return choose(condition, self, other)
 
 
+def indices_where(condition: Array) -> tuple[Array, ...]:
+    """The indices of what is not 0, one array for each dimension (one also for an array of none)."""
+    return numpy.nonzero(numpy.atleast_1d(condition))
+
+
 @silent
 def zero_where(self: Array, mask: Array) -> Array:
     """`self`, but 0 where `mask`."""

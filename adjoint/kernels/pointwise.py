@@ -316,7 +316,7 @@ def signbit(self: Array) -> Array:
 def nan_to_num(
     self: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Array:
-    """Finite numbers for nans and infinities, by default 0 and the dtype's extremes; in both parts of complex numbers."""
+    """Finite numbers for nans and infinities, by default 0 and the dtype's extremes; in both parts if complex."""
     if self.dtype.kind in "iub":
         return self.copy()
     if self.dtype.kind == "c":

@@ -8,9 +8,9 @@ from .. import dtypes
 from ..dtypes import Rank
 from ..kernels import masking as kernels
 from ..kernels.precision import widen
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from .arithmetic import overloads
-from .build import binary, operator, public, tensors
+from .build import binary, operator, public
 from .constants import NUMBERS, constant
 from .dispatch import constant_tensor
 
@@ -75,7 +75,7 @@ def where(condition, input=None, other=None, *, out=None, **names):
     if type(input) is Tensor and type(other) is Tensor and out is None:
         return select_where(condition, input, other)
     if input is None and other is None:
-        return tensors.nonzero(condition, as_tuple=True)
+        return tuple(wrap(index) for index in kernels.indices_where(condition._array))
     input, other = _operand(input, other), _operand(other, input)
     return select_where(condition, input, other, out=out)
 
