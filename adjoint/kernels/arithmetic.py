@@ -164,6 +164,7 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
     Raises:
         RuntimeError: for integers to a negative integer power.
     """
+    self = numpy.asarray(self)
     dtype = self.dtype
     if (dtype is _FLOAT32 or dtype is _FLOAT64) and type(exponent) is not complex:
         return numpy.square(self) if exponent == 2 else _real_power(self, exponent)

@@ -1,6 +1,7 @@
 """Variance, standard deviation and vector norms."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy
@@ -55,7 +56,15 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool,
     wide = widen(x)
     mean = reduction.mean(wide, dims or None, True)
     spread = sum_of_squares(wide, dims, mean)
-    spread /= max(reduction.count(x.shape, dims) - correction, 0)
+    degrees = reduction.count(x.shape, dims) - correction
+    if degrees <= 0:
+        warnings.warn(
+            f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should be strictly less "
+            "than the reduction factor (input numel divided by output numel).",
+            UserWarning,
+            stacklevel=5,
+        )
+    spread /= max(degrees, 0)
     if root:
         numpy.sqrt(spread, out=spread)
     if not keepdim:

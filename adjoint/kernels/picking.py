@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy
 
+from .precision import widen
+
 Array = numpy.ndarray[Any, Any]
 
 
@@ -60,9 +62,9 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
     Without zeros that is the reversed cumulative sum of `grad * result`, divided by the element; where there are zeros the sum
     is taken as it stands.
     """
-    if x.ndim == 0:
+    if x.size <= 1:
         return numpy.asarray(grad)
-    g, a, r = (numpy.moveaxis(numpy.asarray(value), dim, 0) for value in (grad, x, result))
+    g, a, r = (numpy.moveaxis(widen(numpy.asarray(value)), dim, 0) for value in (grad, x, result))
     if not (x == 0).any():
         summed = numpy.cumsum((g * r.conj())[::-1], axis=0)[::-1] / a.conj()
     else:

@@ -9,15 +9,16 @@ import math
 from typing import Any
 
 import numpy
-from numpy import asarray, ndarray
+from numpy import asarray, empty, ndarray
 
 from adjoint.kernels.dimensions import Dims, normalize_dim, normalize_dims
+from adjoint.kernels.floating import quiet, restore, silent
 from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
 from adjoint.kernels.tiled_reduction import LARGE, reduce_tiled
 
 __all__ = [
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "max_with_indices", "mean",
-    "min_with_indices", "nanmean", "nansum", "prod", "sum",
+    "min_with_indices", "nanmean", "nansum", "prod", "smallest", "largest", "sum", "total", "total_mean",
 ]  # fmt: skip
 
 Dtype = numpy.dtype[Any]
@@ -33,6 +34,8 @@ _multiply: Any = numpy.multiply.reduce
 _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
+_FEW = 2048  # elements; a longer product loses digits to a sum
+_ONES = {char: ones.reshape(-1) for char, ones in _COLUMN.items()}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -62,6 +65,33 @@ def sum_kept(x: ndarray, dim: int) -> ndarray:
         return _ROW[x.dtype.char][:, : len(x)].dot(x)
     total: ndarray = _add(x, dim, None, None, True)
     return total
+
+
+@silent
+def total(x: ndarray) -> ndarray:
+    """The sum of all elements: of few, by a product with ones."""
+    ones = _ONES.get(x.dtype.char)
+    if ones is not None and x.size <= _FEW and x.flags.c_contiguous:
+        return x.reshape(-1).dot(ones[: x.size], empty((), x.dtype))  # type: ignore[no-any-return]
+    token = quiet()
+    try:
+        return sum(x)
+    finally:
+        restore(token)
+
+
+@silent
+def total_mean(x: ndarray) -> ndarray:
+    """The mean of all elements."""
+    if x.dtype.char in "fd" and 0 < x.size <= _FEW:
+        result = total(x)
+        result /= x.size
+        return result
+    token = quiet()
+    try:
+        return mean(x)
+    finally:
+        restore(token)
 
 
 def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
@@ -142,6 +172,8 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
         RuntimeError: if `x` is complex.
     """
     _refuse_complex_nansum(x, dim)
+    if dtype is not None and dtype.kind in "biu" and is_floating(x.dtype):
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(dtype)}'")
     return sum(_nan_to_zero(x), dim, keepdim, dtype)
 
 
@@ -224,6 +256,33 @@ def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dim
     for each in (dim,) if isinstance(dim, int) else dim or dims:
         if x.ndim and x.shape[each] == 0:
             raise IndexError(f"{function}: Expected reduction dim {each} to have non-zero size.")
+
+
+def largest(x: ndarray) -> ndarray:
+    """The maximum of all elements; nan if there is one."""
+    return _whole_extremum("max", x)
+
+
+def smallest(x: ndarray) -> ndarray:
+    """The minimum of all elements; nan if there is one."""
+    return _whole_extremum("min", x)
+
+
+largest.silent = smallest.silent = True  # type: ignore[attr-defined]
+
+
+def _whole_extremum(name: str, x: ndarray) -> ndarray:
+    if x.dtype.char in "fd" and 0 < x.size < LARGE and x.flags.c_contiguous:
+        flat = x.reshape(-1)
+        return asarray(flat[flat.argmax() if name == "max" else flat.argmin()])  # the first nan, if there is one
+    if x.size == 0:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+            "argument."
+        )
+    if x.dtype.kind == "c":
+        raise NotImplementedError(f"\"{name}_all\" not implemented for '{type_name(x.dtype)}'")
+    return amax(x) if name == "max" else amin(x)
 
 
 def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:

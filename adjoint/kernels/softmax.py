@@ -165,6 +165,8 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     if not is_inexact(x.dtype):
         x = x.astype(dtypes.get_default_dtype().numpy)
     dims = normalize_dims(dim, x.ndim)
+    if dim == () and x.ndim:
+        raise RuntimeError(f"output with shape [] doesn't match the broadcast shape {list(x.shape)}")
     if reduction.count(x.shape, dims) == 0:
         shape = [1 if axis in dims else n for axis, n in enumerate(x.shape) if keepdim or axis not in dims]
         return numpy.full(shape, -math.inf, x.dtype)

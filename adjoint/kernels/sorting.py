@@ -56,7 +56,7 @@ def _sort_last(x: ndarray, descending: bool) -> Pair:
         return take_last(x, order), order
     # Ascending from the other end: reversed twice, equal elements are back in their order.
     order = widen(x[..., ::-1]).argsort(-1, kind="stable")[..., ::-1]
-    numpy.subtract(length - 1, order, out=order)
+    order = numpy.subtract(length - 1, order, order="C")
     return take_last(x, order), order
 
 
@@ -187,11 +187,10 @@ def _kth_index(x: ndarray, k: int) -> ndarray:
 
 def _pick(x: ndarray, dim: int, indices: ndarray, keepdim: bool) -> Pair:
     """Elements and indices for `indices` into the last dimension of `x.swapaxes(dim, -1)`."""
-    values = take_last(x.swapaxes(dim, -1), indices).swapaxes(dim, -1)
-    indices = indices.swapaxes(dim, -1)
-    if keepdim:
-        return values, indices
-    return values.squeeze(dim), indices.squeeze(dim)
+    values = take_last(x.swapaxes(dim, -1), indices)
+    if not keepdim:
+        return _contiguous(values.swapaxes(dim, -1).squeeze(dim)), _contiguous(indices.swapaxes(dim, -1).squeeze(dim))
+    return _contiguous(values.swapaxes(dim, -1)), _contiguous(indices.swapaxes(dim, -1))
 
 
 def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:

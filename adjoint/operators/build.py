@@ -128,7 +128,7 @@ def operator(
 
     Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
     (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
-    `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
+    `out_decides` (the dtype of `out=` is the default of `dtype`), `out_apart` (it may share no memory with the inputs), `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
     combination of arguments), `inplace_node` (its name where it differs),
     `method` (True, False, or the names of the methods; `()`: none, not in place either), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
     """
@@ -220,7 +220,7 @@ def public(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
 
-    With `numpy_names` the function (not the method) also takes `x` and `x2` for `input` and `other`.
+    With `numpy_names` it also takes NumPy's names for its parameters: the function all, the method those of dimensions.
     """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -229,7 +229,7 @@ def public(
         for public_name in names if namespace is not None else ():
             PUBLIC[namespace][public_name] = taking_numpy_names(function) if numpy_names else function  # type: ignore[index]
         for method_name in names if method is True else method or ():
-            setattr(Tensor, method_name, function)
+            setattr(Tensor, method_name, taking_numpy_names(function) if numpy_names and takes_dim(function) else function)
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:
@@ -239,14 +239,19 @@ def public(
     return install
 
 
+def takes_dim(function: Callable[..., Any]) -> bool:
+    """Whether `function` has a parameter that NumPy calls `axis`."""
+    code = function.__code__
+    return "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, called with NumPy's names for its parameters translated."""
-    translated = {"x": "input", "a": "input", "x1": "input", "x2": "other"}
 
     @functools.wraps(function)
     def translating(*args: Any, **keywords: Any) -> Any:
         if keywords:
-            keywords = {translated.get(name, name): value for name, value in keywords.items()}
+            keywords = {_TRANSLATED.get(name, name): value for name, value in keywords.items()}
         return function(*args, **keywords)
 
     return translating
@@ -254,15 +259,17 @@ def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args: Any, **keywords: Any) -> Any:
     """Call `function` again with the names of NumPy's users (`axis`, `keepdims`, `x`) translated."""
-    translated = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
     given = {}
     for name, value in names.items():
-        if name not in translated:
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
-        given[translated[name]] = value
+        if name not in _TRANSLATED:
+            raise dispatch.invalid_arguments(function.__name__, *args)
+        given[_TRANSLATED[name]] = value
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
-    positional = {name: value for name, value in zip(parameters, args, strict=False) if name not in given}
+    positional = {name: value for name, value in zip(parameters, args, strict=False) if name not in given and value is not MISSING}
     return function(**positional, **given, **keywords)
+
+
+_TRANSLATED = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 
 
 arrays.strided = storage.strided

@@ -18,7 +18,7 @@ parameters name is what the node saves:
     xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
                      tensors under `create_graph=True`, so that a formula is written once
 
-Other parameters may be annotated, `dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in
+An operator that is one overload of a function says what that is `called`. Other parameters may be annotated, `dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in
 PyTorch's words. `shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
 
 A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
@@ -27,6 +27,7 @@ formula for each, returns all gradients together; its parameter `needs` says whi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +55,7 @@ class Operator:
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
         self.declaration = declaration
         self.name: str = options.get("name") or declaration.__name__
+        self.called: str = options.get("called") or self.name
         self.doc = declaration.__doc__
         self.promote: str | None = options.get("promote")
         self.view: bool = options.get("view", False)
@@ -64,6 +66,7 @@ class Operator:
         self.out: bool = options.get("out", not self.view)
         self.same_out: bool | str | None = options.get("same_out")
         self.out_apart: bool = options.get("out_apart", False)
+        self.out_decides: bool = options.get("out_decides", False)
         self.overloaded: bool = options.get("overloaded", False)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
         self.check: Callable[..., Any] | None = options.get("check")
@@ -142,6 +145,15 @@ class Operator:
         self.saved_values = [item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs]
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
         self.shown: dict[str, Callable[..., Any] | None] = dict(members.get("shown", {}))
+        for name in self.saved_values:
+            if self.types.get(name) == "Dims":
+                self.shown.setdefault(name, functools.partial(_all_dims, f"saved_{name}"))
+
+
+def _all_dims(slot: str, node: Node) -> Any:
+    """Dimensions as PyTorch shows them: a tuple, also of one."""
+    dims = getattr(node, slot)
+    return (dims,) if type(dims) is int else dims
 
 
 def _plain(function: Any) -> Callable[..., Any]:

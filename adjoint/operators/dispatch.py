@@ -30,6 +30,8 @@ NUMBERS = frozenset((int, float, bool, complex))
 def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` to `args`, given in the order of the declaration."""
     args = bind(op, args, names)
+    if op.out_decides and isinstance(out, Tensor):
+        args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
     results = compute(op, arrays)
     several = isinstance(results, (tuple, list))
@@ -55,8 +57,17 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
 MULTI_OUTPUT_VIEW = views.MULTI_OUTPUT
 
 
+def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
+    """The arguments with the dtype of `out` for `dtype`, unless that is given."""
+    position = op.names.index("dtype")
+    if args[position] is not None:
+        return args
+    dtype = out.dtype if op.types.get("dtype") else out._array.dtype
+    return (*args[:position], dtype, *args[position + 1 :])
+
+
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
-    """Put keyword aliases in their places; raise for what is missing."""
+    """Put keyword aliases in their places; raise for what is missing or of the wrong type."""
     values = list(args)
     for name, value in names.items():
         if value is not MISSING:
@@ -64,31 +75,40 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
     missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
     if missing:
         plural = "s" if len(missing) == 1 else ""  # sic
-        raise TypeError(f"{op.name}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
-    if op.types:
-        check_types(op, values)
+        raise TypeError(f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
+    for position, name in enumerate(op.names):
+        if name in op.types:
+            values[position] = checked(op, name, position, values)
     return tuple(values)
 
 
-def check_types(op: Operator, values: list[Any]) -> None:
-    """Raise for an argument that is not of its parameter's declared type (`dim: Int`); `None` is as good where it is the default."""
-    for position, (name, value) in enumerate(zip(op.names, values, strict=True)):
-        kind = op.types.get(name)
-        if kind is None or is_of_type(value, kind) or (value is None and op.defaults.get(name, MISSING) is None):
-            continue
-        where = "" if name in op.keyword_only else f" (position {position + (not op.method)})"
-        raise TypeError(f"{op.name}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type(value).__name__}")
+TYPE_WORDS = {
+    "Int": "int", "Ints": "tuple of ints", "Dims": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype",
+    "Str": "str",
+}  # fmt: skip
+"""What parameters may be declared as (`dim: Int`), and what PyTorch calls that."""
 
 
-TYPE_WORDS = {"Int": "int", "Ints": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype", "Str": "str"}
+def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
+    """The argument at `position` if it is of its parameter's declared type, lists as tuples; None is as good where it is the default."""
+    value, kind = values[position], op.types[name]
+    if is_of_type(value, kind):
+        return tuple(value) if type(value) is list else value
+    if value is None and op.defaults.get(name, MISSING) is None:
+        return None
+    if op.overloaded and position == len(op.tensors):
+        raise invalid_arguments(op.called, *values[: position + 1])
+    where = "" if name in op.keyword_only else f" (position {position + (not op.method)})"
+    raise TypeError(f"{op.called}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type(value).__name__}")
 
 
 def is_of_type(value: Any, kind: str) -> bool:
     """Whether `value` is what a parameter declared as `kind` takes."""
     if kind == "Int":
-        return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, (bool, numpy.bool_)))
-    if kind == "Ints":
-        return isinstance(value, (tuple, list)) and all(is_of_type(item, "Int") for item in value)
+        return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, (bool, numpy.bool_, tuple)))
+    if kind in ("Ints", "Dims"):
+        several = isinstance(value, (tuple, list)) and all(is_of_type(item, "Int") for item in value)
+        return several or (kind == "Dims" and is_of_type(value, "Int"))
     if kind == "Bool":
         return isinstance(value, (bool, numpy.bool_))
     if kind == "Number":
@@ -129,14 +149,14 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
         ):
             tensors[name] = value
         elif op.overloaded:
-            raise invalid_arguments(op.name, *args)
+            raise invalid_arguments(op.called, *args)
         else:
             shown = "input" if name == "self" else name
             raise TypeError(
-                f"{op.name}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type(value).__name__}"
+                f"{op.called}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type(value).__name__}"
             )
     if op.overloaded and not any(isinstance(value, Tensor) for value in tensors.values()):
-        raise invalid_arguments(op.name, *args)
+        raise invalid_arguments(op.called, *args)
     if op.check is not None:
         op.check(*args)
     target = result_dtype(op, tensors) if op.promote else None
@@ -160,7 +180,7 @@ def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list
     """A sequence argument as a list, if all its elements are tensors."""
     if not isinstance(value, (list, tuple)):
         raise TypeError(
-            f"{op.name}(): argument '{name}' (position {position + 1}) must be tuple of Tensors, "
+            f"{op.called}(): argument '{name}' (position {position + 1}) must be tuple of Tensors, "
             f"not {type(value).__name__}"
         )
     for index, item in enumerate(value):

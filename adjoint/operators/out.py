@@ -19,6 +19,10 @@ STRICT = "Expected out tensor to have dtype {wanted_c}, but got {given_c} instea
 """The words for a wrong dtype of most operators whose `out=` must have the dtype of the result (`same_out=STRICT`)."""
 
 FOUND = "Found dtype {given} but expected {wanted}"
+AMAX = "Expected the dtype for input and out to match, but got {wanted} for input's dtype and {given} for out's dtype."
+TRUTH = "{name} only supports bool tensor for result, got: {given}"
+SCALAR_TYPE = "expected scalar_type {wanted} but found {given}"
+SAME_TYPE = "{name}(): self and result must have the same scalar type"
 
 
 _TYPE_NAMES = C_NAMES | {
@@ -31,16 +35,16 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
     targets = list(out) if isinstance(out, (tuple, list)) else [out]
     for target in targets:
         if not isinstance(target, Tensor):
-            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+            raise TypeError(f"{op.called}(): argument 'out' must be Tensor, not {type(target).__name__}")
     if len(targets) != len(results):
-        raise TypeError(f"{op.name}() expected a tuple of {len(results)} elements but got {len(targets)}")
+        raise TypeError(f"{op.called}() expected a tuple of {len(results)} elements but got {len(targets)}")
     flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
     inputs = [tensor for tensor in flat if isinstance(tensor, Tensor)]
     if op.differentiable and op.node_name != "NotImplemented":
-        refuse_gradient(op.name, inputs + targets)
+        refuse_gradient(op.called, inputs + targets)
     wording = FOUND if op.same_out is True else op.same_out
     for result, target in zip(results, targets, strict=True):
-        check_dtype(op.name, result, target, wording)
+        check_dtype(op.called, result, target, wording)
     for target in targets:
         check_memory(target, inputs, op.out_apart)
     for result, target in zip(results, targets, strict=True):
@@ -49,18 +53,23 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
     return op.returns.out(*targets) if several and op.outputs and op.returns is not tuple else tuple(targets) if several else out
 
 
-def stored(name: str, result: Tensor, out: Tensor | None, same: str | None = None) -> Tensor:
+def stored(name: str, result: Tensor, out: Tensor | None, same: str | None = None, *, recorded: bool = False) -> Tensor:
     """`result`, composed of several operators, or what it is written into: the end of every function `name` that takes `out=`.
 
-    `same`: the words with which a dtype other than the result's is refused, if it is.
+    `same`: the words with which a dtype other than the result's is refused, if it is. `recorded`: the function is one of those
+    that autograd does record, as a copy.
     """
     if out is None:
         return result
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    refuse_gradient(name, [result, out])
+    if not recorded:
+        refuse_gradient(name, [result, out])
     check_dtype(name, result._array, out, same)
     check_memory(out, [], apart=False)
+    if recorded and result.requires_grad:
+        resize(out, result._array.shape)
+        return out.copy_(result)  # type: ignore[attr-defined, no-any-return]
     store(result._array, out)
     bump(out, name, depth=2)
     return out
@@ -78,7 +87,7 @@ def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
 def check_dtype(name: str, result: Any, target: Tensor, same: str | None) -> None:
     """Raise unless `target` has the dtype of `result` or, where `same` is None, one that it may be cast to."""
     wanted, given = dtypes.from_numpy(result.dtype), target.dtype
-    if same and wanted is not given:
+    if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
         words = {"wanted": wanted.scalar_type, "given": given.scalar_type, "wanted_c": _TYPE_NAMES[wanted], "given_c": _TYPE_NAMES[given]}
         raise RuntimeError(same.format(name=name, **words))
     check_castable(wanted, given)
@@ -119,16 +128,21 @@ def check_overlap(target: Tensor) -> None:
 
 def store(result: Any, target: Tensor) -> None:
     """Write `result` to `target`, which takes on its shape."""
+    resize(target, result.shape)
+    numpy.copyto(target._array, result, casting="unsafe")
+
+
+def resize(target: Tensor, shape: tuple[int, ...]) -> None:
+    """Give `target` the shape of what is to be written to it."""
     array = target._array
-    if array.shape != result.shape:
+    if array.shape != shape:
         if array.size:
             warnings.warn(
                 f"An output with one or more elements was resized since it had shape {list(array.shape)}, which does not "
-                f"match the required output shape {list(result.shape)}. This behavior is deprecated, and in a future PyTorch "
+                f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
                 "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor "
                 "t by resizing it, inplace, to zero elements with t.resize_(0).",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
-        array = target._array = storage.resized(array, result.shape)
-    numpy.copyto(array, result, casting="unsafe")
+        target._array = storage.resized(array, shape)

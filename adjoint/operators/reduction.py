@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+from .. import dtypes
 from ..kernels import moments, picking, reduction
 from ..kernels import view as view_kernels
+from ..tape.saved import unpack
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors, with_numpy_names
+from .dispatch import MISSING, invalid_arguments
+from .out import AMAX, STRICT, TRUTH, stored
 from .return_types import return_type
 
 # ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
@@ -54,7 +60,7 @@ def element_count(shape, dim):
 # --- sum and mean ---------------------------------------------------------------------------------------------
 
 
-@operator(kernel=reduction.sum, namespace=None, method=False, node="SumBackward0")
+@operator(kernel=reduction.sum, simple=reduction.total, namespace=None, method=False, node="SumBackward0", called="sum")
 class sum_all:
     """The sum of all elements."""
 
@@ -64,18 +70,18 @@ class sum_all:
         return xp.expand(grad, self_shape)
 
 
-@operator(kernel=reduction.sum, namespace=None, method=False, node="SumBackward1")
+@operator(kernel=reduction.sum, namespace=None, method=(), node="SumBackward1", called="sum", out_decides=True, overloaded=True)
 class sum_dim:
     """The sum over some dimensions."""
 
-    def forward(self: Array, dim, keepdim=False, *, dtype=None): ...
+    def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype=None): ...
 
     def grad_self(grad, self_shape, dim, keepdim, xp):
         return xp.spread(grad, self_shape, dim, keepdim)
 
 
 @public(method=True, on_arrays=reduction.sum)
-def sum(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
+def sum(input=MISSING, dim=MISSING, keepdim=False, *, dtype=None, out=None, **names):
     """The sum over `dim` (one or several), or of all elements; of integers in int64.
 
     >>> import adjoint as torch
@@ -84,83 +90,103 @@ def sum(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
     """
     if names:
         return with_numpy_names(sum, names, input, dim, keepdim, dtype=dtype, out=out)
-    dtype = dtype and dtype.numpy
-    if dim is None and not keepdim and out is None:
-        return sum_all(input, dtype=dtype)
-    return sum_dim(input, _dims(dim), keepdim, dtype=dtype, out=out)
+    if dtype is not None:
+        dtype = element_type("sum", dtype)
+    if dim is MISSING:
+        return sum_all(input, dtype=dtype, out=out)
+    return sum_dim(input, dim, keepdim, dtype=dtype, out=out)
 
 
-def _dims(dim):
-    """A list of dimensions as a tuple, anything else as it is."""
-    return tuple(dim) if type(dim) is list else dim
+def element_type(function, dtype):
+    """The NumPy dtype of an argument `dtype`, which may be None.
+
+    Raises:
+        TypeError: if it is something else.
+    """
+    if dtype is not None and not isinstance(dtype, dtypes.dtype):
+        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    return dtype and dtype.numpy
 
 
-@operator(kernel=reduction.mean, namespace=None, method=False, node="MeanBackward0")
+def _element_count(node):
+    return math.prod(node.saved_self_shape)
+
+
+@operator(kernel=reduction.mean, simple=reduction.total_mean, namespace=None, method=False, node="MeanBackward0", called="mean")
 class mean_all:
     """The mean of all elements."""
+
+    shown = {"self_sym_numel": _element_count}
 
     def forward(self: Array, *, dtype=None): ...
 
     def grad_self(grad, self_shape, xp):
-        return xp.expand(grad, self_shape) / element_count(self_shape, None)
+        return xp.expand(grad / element_count(self_shape, None), self_shape)
 
 
-@operator(kernel=reduction.mean, namespace=None, method=False, node="MeanBackward1")
+@operator(kernel=reduction.mean, namespace=None, method=(), node="MeanBackward1", called="mean", out_decides=True, overloaded=True)
 class mean_dim:
     """The mean over some dimensions."""
 
-    def forward(self: Array, dim, keepdim=False, *, dtype=None): ...
+    shown = {"self_sym_numel": _element_count}
+
+    def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype=None): ...
 
     def grad_self(grad, self_shape, dim, keepdim, xp):
         return xp.spread(grad, self_shape, dim, keepdim) / element_count(self_shape, dim)
 
 
 @public(method=True, on_arrays=reduction.mean)
-def mean(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
+def mean(input=MISSING, dim=MISSING, keepdim=False, *, dtype=None, out=None, **names):
     """The mean over `dim` (one or several), or of all elements, of a floating-point or complex tensor."""
     if names:
         return with_numpy_names(mean, names, input, dim, keepdim, dtype=dtype, out=out)
-    dtype = dtype and dtype.numpy
-    if dim is None and not keepdim and out is None:
-        return mean_all(input, dtype=dtype)
-    return mean_dim(input, _dims(dim), keepdim, dtype=dtype, out=out)
+    if dtype is not None:
+        dtype = element_type("mean", dtype)
+    if dim is MISSING:
+        return mean_all(input, dtype=dtype, out=out)
+    return mean_dim(input, dim, keepdim, dtype=dtype, out=out)
 
 
-@operator()
+@operator(out_decides=True)
 class nansum:
     """The sum over `dim`, NaNs counted as 0."""
 
-    def forward(self: Array, dim=None, keepdim=False, *, dtype=None):
+    def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None):
         return reduction.nansum(self, dim, keepdim, dtype and dtype.numpy)
 
     def grad_self(grad, self, dim, keepdim, xp):
         return xp.spread(grad, tuple(self.shape), dim, keepdim) * (self == self)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """The mean over `dim` of what is not NaN."""
     if not (input.is_floating_point() or input.is_complex()):
-        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}")
-    count = (input == input).sum(dim, keepdim)
-    return tensors.div(nansum(input, dim, keepdim, dtype=dtype), count, out=out)
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.scalar_type}"
+        )
+    count = sum_dim(input == input, dim, keepdim)
+    return stored("nansum", nansum(input, dim, keepdim, dtype=dtype) / count, out)
 
 
 # --- product --------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=reduction.prod, namespace=None, method=False, node="ProdBackward0")
+@operator(kernel=reduction.prod, namespace=None, method=False, node="ProdBackward0", called="prod")
 class prod_all:
     """The product of all elements."""
 
     def forward(self: Array, *, dtype=None): ...
 
     def grad_self(grad, self, result, xp):
-        flat = self.reshape((-1,))
+        if len(self.shape) == 0:
+            return grad
+        flat = self.reshape((int(math.prod(self.shape)),))
         return (grad * xp.others_product(flat, 0).conj()).reshape(tuple(self.shape))
 
 
-@operator(kernel=reduction.prod, namespace=None, method=False, node="ProdBackward1")
+@operator(kernel=reduction.prod, namespace=None, method=False, node="ProdBackward1", called="prod", out_decides=True)
 class prod_dim:
     """The product over one dimension."""
 
@@ -173,13 +199,16 @@ class prod_dim:
 
 
 @public(method=True, on_arrays=reduction.prod)
-def prod(input=None, dim=None, keepdim=False, *, dtype=None, out=None, **names):
+def prod(input=MISSING, dim=MISSING, keepdim=False, *, dtype=None, out=None, **names):
     """The product over dimension `dim`, or of all elements; of integers in int64."""
     if names:
         return with_numpy_names(prod, names, input, dim, keepdim, dtype=dtype, out=out)
-    dtype = dtype and dtype.numpy
-    if dim is None and out is None:
-        return prod_all(input, dtype=dtype)
+    if dtype is not None:
+        dtype = element_type("prod", dtype)
+    if dim is MISSING:
+        return prod_all(input, dtype=dtype, out=out)
+    if type(dim) is not int:
+        raise invalid_arguments("prod", dim)
     return prod_dim(input, dim, keepdim, dtype=dtype, out=out)
 
 
@@ -195,29 +224,29 @@ def _shared(grad, self, result, dim, keepdim, xp):
     return share * equal
 
 
-@operator()
+@operator(same_out=AMAX)
 class amax:
     """The largest elements over `dim` (one, several, or all); ties share the gradient equally."""
 
-    def forward(self: Array, dim=(), keepdim=False):
+    def forward(self: Array, dim: Dims = (), keepdim: Bool = False):
         return reduction.amax(self, dim, keepdim)
 
     def grad_self(grad, self, result, dim, keepdim, xp):
         return _shared(grad, self, result, None if dim == () else dim, keepdim, xp)
 
 
-@operator()
+@operator(same_out=AMAX)
 class amin:
     """The smallest elements over `dim` (one, several, or all); ties share the gradient equally."""
 
-    def forward(self: Array, dim=(), keepdim=False):
+    def forward(self: Array, dim: Dims = (), keepdim: Bool = False):
         return reduction.amin(self, dim, keepdim)
 
     def grad_self(grad, self, result, dim, keepdim, xp):
         return _shared(grad, self, result, None if dim == () else dim, keepdim, xp)
 
 
-@operator(kernel=reduction.amax, namespace=None, method=False, node="MaxBackward1")
+@operator(kernel=reduction.largest, namespace=None, method=False, node="MaxBackward1", called="max")
 class max_all:
     """The largest of all elements."""
 
@@ -227,7 +256,7 @@ class max_all:
         return _shared(grad, self, result, None, False, xp)
 
 
-@operator(kernel=reduction.amin, namespace=None, method=False, node="MinBackward1")
+@operator(kernel=reduction.smallest, namespace=None, method=False, node="MinBackward1", called="min")
 class min_all:
     """The smallest of all elements."""
 
@@ -238,14 +267,15 @@ class min_all:
 
 
 @operator(
-    namespace=None, method=False, node="MaxBackward0", outputs=("values", "indices"), returns=return_type("max", "values", "indices")
+    namespace=None, method=(), node="MaxBackward0", called="max", overloaded=True, same_out=STRICT, outputs=("values", "indices"),
+    returns=return_type("max", "values", "indices"),
 )
 class max_dim:
     """The largest elements along one dimension, and where they are."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, dim, keepdim=False):
+    def forward(self: Array, dim: Int, keepdim: Bool = False):
         return reduction.max_with_indices(self, dim, keepdim)
 
     def grad_self(grads, self_shape, indices, dim, keepdim, xp):
@@ -253,14 +283,15 @@ class max_dim:
 
 
 @operator(
-    namespace=None, method=False, node="MinBackward0", outputs=("values", "indices"), returns=return_type("min", "values", "indices")
+    namespace=None, method=(), node="MinBackward0", called="min", overloaded=True, same_out=STRICT, outputs=("values", "indices"),
+    returns=return_type("min", "values", "indices"),
 )
 class min_dim:
     """The smallest elements along one dimension, and where they are."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, dim, keepdim=False):
+    def forward(self: Array, dim: Int, keepdim: Bool = False):
         return reduction.min_with_indices(self, dim, keepdim)
 
     def grad_self(grads, self_shape, indices, dim, keepdim, xp):
@@ -290,12 +321,18 @@ class selected_values:
 
 
 def _extremum(name, whole, along, elementwise):
-    def function(input=None, dim=None, keepdim=False, *, out=None, **names):
+    def function(input=MISSING, dim=MISSING, keepdim=False, *, out=None, **names):
         if names:
-            if "other" in names:
-                return elementwise()(input, names["other"], out=out)
-            return with_numpy_names(function, names, input, dim, keepdim, out=out)
-        if dim is None:
+            other = names.pop("other", None) if "other" in names else names.pop("x2", None)
+            if isinstance(other, Tensor):
+                dim = other
+            elif other is not None:
+                raise invalid_arguments(name, input, other)
+            if names:
+                return with_numpy_names(function, names, input, dim, keepdim, out=out)
+        if not isinstance(input, Tensor) and dim is not MISSING:
+            raise invalid_arguments(name, input, dim)
+        if dim is MISSING:
             return whole(input, out=out)
         if isinstance(dim, Tensor):
             return elementwise()(input, dim, out=out)
@@ -315,11 +352,11 @@ max = _extremum("max", max_all, max_dim, lambda: tensors.maximum)
 min = _extremum("min", min_all, min_dim, lambda: tensors.minimum)
 
 
-@operator(outputs=("min", "max"), returns=return_type("aminmax", "min", "max"))
+@operator(outputs=("min", "max"), returns=return_type("aminmax", "min", "max"), same_out=STRICT)
 class aminmax:
     """The smallest and the largest elements along `dim`, or of all."""
 
-    def forward(self: Array, *, dim=None, keepdim=False):
+    def forward(self: Array, *, dim: Int = None, keepdim: Bool = False):
         return reduction.aminmax(self, dim, keepdim)
 
     def grad_self(grads, self, min, max, dim, keepdim, xp):
@@ -331,38 +368,38 @@ class aminmax:
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@operator()
+@operator(same_out=STRICT)
 class argmax:
     """The index of the first largest element along `dim`, or in the flattened tensor."""
 
-    def forward(self: Array, dim=None, keepdim=False):
+    def forward(self: Array, dim: Int = None, keepdim: Bool = False):
         return reduction.argmax(self, dim, keepdim)
 
 
-@operator()
+@operator(same_out=STRICT)
 class argmin:
     """The index of the first smallest element along `dim`, or in the flattened tensor."""
 
-    def forward(self: Array, dim=None, keepdim=False):
+    def forward(self: Array, dim: Int = None, keepdim: Bool = False):
         return reduction.argmin(self, dim, keepdim)
 
 
 # --- truth ----------------------------------------------------------------------------------------------------
 
 
-@operator()
+@operator(same_out=TRUTH)
 class all:
     """Whether all elements are nonzero, along `dim` or of all; bool, of uint8 uint8."""
 
-    def forward(self: Array, dim=None, keepdim=False):
+    def forward(self: Array, dim: Dims = None, keepdim: Bool = False):
         return reduction.all(self, dim, keepdim)
 
 
-@operator()
+@operator(same_out=TRUTH)
 class any:
     """Whether any element is nonzero, along `dim` or of all; bool, of uint8 uint8."""
 
-    def forward(self: Array, dim=None, keepdim=False):
+    def forward(self: Array, dim: Dims = None, keepdim: Bool = False):
         return reduction.any(self, dim, keepdim)
 
 
@@ -370,7 +407,7 @@ class any:
 class count_nonzero:
     """How many elements are not 0, along `dim` or of all."""
 
-    def forward(self: Array, dim=None):
+    def forward(self: Array, dim: Dims = None):
         return reduction.count_nonzero(self, dim)
 
 
@@ -386,22 +423,22 @@ def _variance_gradient(grad, self, dim, correction, keepdim, xp):
     return (factor * xp.kept(grad, shape, dim, keepdim)) * deviation
 
 
-@operator(namespace=None, method=False, node="VarBackward0")
+@operator(namespace=None, method=(), node="VarBackward0", called="var", overloaded=True)
 class var_correction:
     """The variance with a correction to the degrees of freedom."""
 
-    def forward(self: Array, dim=None, *, correction=1, keepdim=False):
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
         return moments.var(self, dim, 1 if correction is None else correction, keepdim)
 
     def grad_self(grad, self, dim, correction, keepdim, xp):
         return _variance_gradient(grad, self, dim, correction, keepdim, xp)
 
 
-@operator(namespace=None, method=False, node="StdBackward0")
+@operator(namespace=None, method=(), node="StdBackward0", called="std", overloaded=True)
 class std_correction:
     """The standard deviation with a correction to the degrees of freedom."""
 
-    def forward(self: Array, dim=None, *, correction=1, keepdim=False):
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
         return moments.std(self, dim, 1 if correction is None else correction, keepdim)
 
     def grad_self(grad, self, result, dim, correction, keepdim, xp):
@@ -409,11 +446,11 @@ class std_correction:
         return _variance_gradient(scaled, self, dim, correction, keepdim, xp)
 
 
-@operator(namespace=None, method=False, node="VarMeanBackward0", outputs=("var", "mean"))
+@operator(namespace=None, method=(), node="VarMeanBackward0", called="var_mean", overloaded=True, outputs=("var", "mean"))
 class var_mean_correction:
     """Variance and mean."""
 
-    def forward(self: Array, dim=None, *, correction=1, keepdim=False):
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
         return moments.var_mean(self, dim, 1 if correction is None else correction, keepdim)
 
     def grad_self(grads, self, dim, correction, keepdim, xp):
@@ -423,11 +460,13 @@ class var_mean_correction:
         return _plus_mean(total, grads[1], self, dim, keepdim, xp)
 
 
-@operator(namespace=None, method=False, node="StdMeanBackward0", outputs=("std", "mean"))
+@operator(namespace=None, method=(), node="StdMeanBackward0", called="std_mean", overloaded=True, outputs=("std", "mean"))
 class std_mean_correction:
     """Standard deviation and mean."""
 
-    def forward(self: Array, dim=None, *, correction=1, keepdim=False):
+    shown = {"std": None, "result0": lambda node: unpack(node, "std")}
+
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
         return moments.std_mean(self, dim, 1 if correction is None else correction, keepdim)
 
     def grad_self(grads, self, std, dim, correction, keepdim, xp):
@@ -447,18 +486,19 @@ def _plus_mean(total, grad, self, dim, keepdim, xp):
 
 
 def _moment_function(name, target, doc):
-    def function(input=None, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None, **names):
+    def function(input=MISSING, dim=MISSING, unbiased=MISSING, keepdim=False, *, correction=MISSING, out=None, **names):
         if names:
             return with_numpy_names(function, names, input, dim, unbiased, keepdim, correction=correction, out=out)
-        if isinstance(dim, bool):
-            dim, unbiased = None, dim
-        if unbiased is not None:
-            if correction is not None:
-                raise TypeError(f"{name}() received both `unbiased` and `correction`")
+        if type(dim) is bool and unbiased is MISSING:
+            dim, unbiased = MISSING, dim
+        if unbiased is not MISSING:
+            if correction is not MISSING or type(unbiased) is not bool:
+                raise invalid_arguments(name, dim, unbiased)
             correction = int(unbiased)
-        correction = 1 if correction is None else correction
-        keywords = {} if target in (var_mean_correction, std_mean_correction) else {"out": out}
-        return target(input, _dims(dim), correction=correction, keepdim=keepdim, **keywords)
+        elif correction is MISSING:
+            correction = None if dim is MISSING else 1
+        keywords = {} if out is None else {"out": out}
+        return target(input, None if dim is MISSING else dim, correction=correction, keepdim=keepdim, **keywords)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -475,11 +515,11 @@ std_mean = _moment_function("std_mean", std_mean_correction, "Standard deviation
 # --- norms ----------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=False, node="LinalgVectorNormBackward0")
+@operator(namespace=None, method=(), same_out=STRICT)
 class linalg_vector_norm:
     """The `ord`-norm of the elements over `dim`."""
 
-    def forward(self: Array, ord=2, dim=None, keepdim=False, *, dtype=None):
+    def forward(self: Array, ord: Number = 2, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None):
         return moments.norm(self, ord, dim, keepdim, dtype and dtype.numpy)
 
     def grad_self(grad, self, result, ord, dim, keepdim, xp):
@@ -491,7 +531,7 @@ def _norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     dim = None if dim == () else dim
     grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)
     if ord == 0:
-        return self * 0
+        return None
     if ord == 1:
         return xp.sgn(self) * grad
     if ord == 2:
@@ -501,13 +541,13 @@ def _norm_gradient(grad, self, result, ord, dim, keepdim, xp):
         equal = (size == norm) | ((size != size) & (norm != norm))
         return xp.sgn(self) * (equal * (grad / xp.sum(equal, dim, True)))
     if ord < 1:
-        scaled = xp.sgn(self) * xp.where(size == 0, size * 0, size ** (ord - 1))
-        return scaled * (grad * norm ** (1 - ord))
+        scaled = xp.sgn(self) * xp.where(size == 0, size * 0, xp.pow_number(size, ord - 1))
+        return scaled * (grad * xp.pow_number(norm, 1 - ord))
     if ord < 2:
-        scaled = xp.sgn(self) * size ** (ord - 1)
-        return xp.where(norm == 0, scaled * 0, scaled * (grad * norm ** (1 - ord)))
-    scaled = self * size ** (ord - 2)
-    return scaled * xp.where(norm == 0, grad * 0, grad * norm ** (1 - ord))
+        scaled = xp.sgn(self) * xp.pow_number(size, ord - 1)
+        return xp.where(norm == 0, scaled * 0, scaled * (grad * xp.pow_number(norm, 1 - ord)))
+    scaled = self * xp.pow_number(size, ord - 2)
+    return scaled * xp.where(norm == 0, grad * 0, grad * xp.pow_number(norm, 1 - ord))
 
 
 @public(method=True)
@@ -518,7 +558,6 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     >>> torch.tensor([3.0, 4.0]).norm()
     tensor(5.)
     """
-    if p == "nuc":
-        return tensors.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-    order = 2.0 if p in ("fro", None) else p
-    return linalg_vector_norm(input, order, _dims(dim), keepdim, dtype=dtype, out=out)
+    if isinstance(p, str) and p != "fro":
+        return tensors.linalg_matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+    return linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)

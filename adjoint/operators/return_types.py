@@ -32,7 +32,6 @@ def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
         "__repr__": show,
         "__reduce__": lambda self: (_rebuild, (name, tuple(self))),
         "__match_args__": fields,
-        "_fields": fields,
         "n_fields": len(fields),
         "n_sequence_fields": len(fields),
         "n_unnamed_fields": 0,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from ..kernels import softmax as kernels
-from .build import operator, public
+from .build import PUBLIC, operator, public
+from .out import STRICT, stored
 
 # ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
 
 
-@operator(kernel=kernels.softmax, namespace=None, method=False, name="softmax_of", node="SoftmaxBackward0", out=False)
+@operator(kernel=kernels.softmax, namespace=None, method=(), called="softmax", node="SoftmaxBackward0", out=False)
 class softmax_of:
     """`exp(input)` divided by its sum along `dim`."""
 
-    def forward(self: Array, dim): ...
+    def forward(self: Array, dim: Int): ...
 
     def grad_self(grad, result, dim, xp):
         return xp.softmax_backward(grad, result, dim)
@@ -31,11 +32,11 @@ class softmax_backward:
         return self * grad - grad * xp.sum(self * output, dim, True) - self * xp.sum(grad * output, dim, True)
 
 
-@operator(kernel=kernels.log_softmax, namespace=None, method=False, name="log_softmax_of", node="LogSoftmaxBackward0", out=False)
+@operator(kernel=kernels.log_softmax, namespace=None, method=(), called="log_softmax", node="LogSoftmaxBackward0", out=False)
 class log_softmax_of:
     """The logarithm of softmax along `dim`."""
 
-    def forward(self: Array, dim): ...
+    def forward(self: Array, dim: Int): ...
 
     def grad_self(grad, result, dim, xp):
         return xp.log_softmax_backward(grad, result, dim)
@@ -54,7 +55,7 @@ class log_softmax_backward:
         return -grad * xp.exp(output) * xp.sum(self, dim, True)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def softmax(input, dim, dtype=None, *, out=None):
     """`exp(input)` divided by its sum along `dim`; the input is cast to `dtype` first if that is given.
 
@@ -62,22 +63,20 @@ def softmax(input, dim, dtype=None, *, out=None):
     >>> torch.softmax(torch.zeros(4), 0)
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
-    result = softmax_of(input if dtype is None else input.to(dtype), dim)
-    return result if out is None else out.copy_(result)
+    return stored("softmax", softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, recorded=True)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def log_softmax(input, dim, dtype=None, *, out=None):
     """The logarithm of `softmax`, computed without overflow or underflow."""
-    result = log_softmax_of(input if dtype is None else input.to(dtype), dim)
-    return result if out is None else out.copy_(result)
+    return stored("log_softmax", log_softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, recorded=True)
 
 
 @operator()
 class logsumexp:
     """The logarithm of the sum of exponentials over `dim` (one or several), computed without overflow."""
 
-    def forward(self: Array, dim, keepdim=False):
+    def forward(self: Array, dim: Dims, keepdim: Bool = False):
         return kernels.logsumexp(self, dim, keepdim)
 
     def grad_self(grad, self, result, dim, keepdim, xp):
@@ -85,3 +84,7 @@ class logsumexp:
         norm = xp.kept(result, shape, dim, keepdim)
         norm = xp.where(xp.isfinite(norm), norm, norm * 0)
         return xp.kept(grad, shape, dim, keepdim) * xp.exp(self - norm).conj()
+
+
+for _name in ("softmax", "log_softmax", "logsumexp"):
+    PUBLIC["special"][_name] = PUBLIC["torch"][_name]

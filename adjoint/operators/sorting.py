@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from .. import dtypes
 from ..kernels import counting, scan, picking, sorting
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors
+from .dispatch import MISSING
+from .out import SCALAR_TYPE, STRICT, stored
 from .return_types import return_type
 
 # ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
@@ -13,11 +16,11 @@ from .return_types import return_type
 # --- scans ----------------------------------------------------------------------------------------------------
 
 
-@operator(inplace=True)
+@operator(inplace=True, out_decides=True)
 class cumsum:
     """Sums of each element and all before it along `dim`."""
 
-    def forward(self: Array, dim, *, dtype=None):
+    def forward(self: Array, dim: Int, *, dtype: Dtype = None):
         return scan.cumsum(self, dim, dtype and dtype.numpy)
 
     def grad_self(grad, dim, xp):
@@ -30,11 +33,11 @@ def reversed_cumsum(input, dim):
     return input if input._array.ndim == 0 else cumsum(input.flip((dim,)), dim).flip((dim,))
 
 
-@operator(inplace=True)
+@operator(inplace=True, out_decides=True)
 class cumprod:
     """Products of each element and all before it along `dim`."""
 
-    def forward(self: Array, dim, *, dtype=None):
+    def forward(self: Array, dim: Int, *, dtype: Dtype = None):
         return scan.cumprod(self, dim, dtype and dtype.numpy)
 
     def grad_self(grad, self, result, dim, xp):
@@ -44,7 +47,7 @@ class cumprod:
 @public(namespace=None, on_arrays=picking.cumprod_backward)
 def cumprod_backward(grad, self, result, dim):
     """The gradient of `cumprod` in differentiable operations: a sum over all later products, each without the element."""
-    if self._array.ndim == 0:
+    if self._array.size <= 1:
         return grad
     dim = wrap_dim(dim, self._array.ndim)
     size = self._array.shape[dim]
@@ -54,7 +57,7 @@ def cumprod_backward(grad, self, result, dim):
         products = tensors.cat([first, self.narrow(dim, i + 1, size - i - 1)], dim)
         parts.append((grad.narrow(dim, i, size - i) * cumprod(products, dim).conj()).sum(dim, True))
         before = first * self.narrow(dim, i, 1)
-    return tensors.cat(parts, dim) if parts else tensors.zeros_like(self)
+    return tensors.cat(parts, dim)
 
 
 @public(namespace=None, on_arrays=picking.others_product)
@@ -62,37 +65,37 @@ def others_product(input, dim):
     """For each element the product of the others along `dim`."""
     size = input._array.shape[dim]
     if size == 0:
-        return tensors.ones_like(input)
+        return input
     one = tensors.ones_like(input.narrow(dim, 0, 1))
     before = cumprod(tensors.cat([one, input.narrow(dim, 0, size - 1)], dim), dim)
     after = cumprod(tensors.cat([one, input.narrow(dim, 1, size - 1).flip((dim,))], dim), dim).flip((dim,))
     return before * after
 
 
-@operator(outputs=("values", "indices"), returns=return_type("cummax", "values", "indices"))
+@operator(outputs=("values", "indices"), returns=return_type("cummax", "values", "indices"), same_out=SCALAR_TYPE)
 class cummax:
     """The largest element so far along `dim`, and where it is."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, dim):
+    def forward(self: Array, dim: Int):
         return scan.cummax(self, dim)
 
-    def grad_self(grads, self_shape, indices, dim, xp):
-        return xp.add_at_selected(grads[0], self_shape, dim, indices)
+    def grad_self(grads, self, indices, dim, xp):
+        return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
 
 
-@operator(outputs=("values", "indices"), returns=return_type("cummin", "values", "indices"))
+@operator(outputs=("values", "indices"), returns=return_type("cummin", "values", "indices"), same_out=SCALAR_TYPE)
 class cummin:
     """The smallest element so far along `dim`, and where it is."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, dim):
+    def forward(self: Array, dim: Int):
         return scan.cummin(self, dim)
 
-    def grad_self(grads, self_shape, indices, dim, xp):
-        return xp.add_at_selected(grads[0], self_shape, dim, indices)
+    def grad_self(grads, self, indices, dim, xp):
+        return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
 
 
 @operator(namespace=None, method=False)
@@ -117,57 +120,75 @@ class gathered:
         return xp.add_at_selected(grad, self_shape, dim, indices)
 
 
-@operator()
+@operator(same_out=SCALAR_TYPE)
 class logcumsumexp:
     """The logarithm of cumulative sums of exponentials along `dim`."""
 
-    def forward(self: Array, dim):
+    def forward(self: Array, dim: Int):
         return scan.logcumsumexp(self, dim)
 
     def grad_self(grad, self, result, dim, xp):
-        # d/dx_i of the k-th result is exp(x_i - result_k) for k >= i; positive and negative parts apart, in logarithms.
+        # The k-th result changes by exp(x_i - result_k) with each x_i before it: a reversed sum of exponentials, in logarithms
+        # and by sign, so that nothing overflows or cancels.
         if len(self.shape) == 0:
             return grad
-        peak = xp.amax(xp.real(result), dim, True)
-        peak = xp.where(xp.isfinite(peak), peak, peak * 0)
-        weights = grad * xp.exp(peak - result).conj()
-        return xp.exp(self - peak).conj() * xp.reversed_cumsum(weights, dim)
+        if _is_complex(self):
+            weights = _reversed_logcumsumexp(xp.log(grad.conj()) - result, dim, xp)
+            return xp.exp(weights + self).conj()
+        least = xp.zeros_like(grad) + _least(self)
+        positive = xp.where(grad > 0, xp.log(grad), least)
+        negative = xp.where(grad < 0, xp.log(-grad), least)
+        up = xp.exp(_reversed_logcumsumexp(positive - result, dim, xp) + self)
+        return up - xp.exp(_reversed_logcumsumexp(negative - result, dim, xp) + self)
+
+
+def _is_complex(x):
+    return (x._array if isinstance(x, Tensor) else x).dtype.kind == "c"
+
+
+def _least(x):
+    """The least finite number of a dtype."""
+    return dtypes.finfo(dtypes.from_numpy((x._array if isinstance(x, Tensor) else x).dtype)).min
+
+
+def _reversed_logcumsumexp(x, dim, xp):
+    return xp.flip(xp.logcumsumexp(xp.flip(x, (dim,)), dim), (dim,))
 
 
 # --- sorting and selecting ------------------------------------------------------------------------------------
 
 
 def _pair(name):
-    return {"outputs": ("values", "indices"), "returns": return_type(name, "values", "indices")}
+    return {"outputs": ("values", "indices"), "returns": return_type(name, "values", "indices"), "called": name}
 
 
-@operator(namespace=None, method=False, node="SortBackward0", **_pair("sort"))
+@operator(namespace=None, method=(), node="SortBackward0", same_out=STRICT, **_pair("sort"))
 class sort_default:
     """The elements in order along `dim`, and where they were."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, dim=-1, descending=False):
+    def forward(self: Array, dim: Int = -1, descending: Bool = False):
         return sorting.sort(self, dim, descending)
 
     def grad_self(grads, self_shape, indices, dim, xp):
         return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
 
 
-@operator(namespace=None, method=False, node="SortBackward1", **_pair("sort"))
+@operator(namespace=None, method=(), node="SortBackward1", same_out=STRICT, **_pair("sort"))
 class sort_stable:
     """The same; equal elements stay in their order."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, dim=-1, descending=False, stable=True):
+    def forward(self: Array, dim: Int = -1, descending: Bool = False, stable: Bool = True):
         return sorting.sort(self, dim, descending, True)
 
     def grad_self(grads, self_shape, indices, dim, xp):
         return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     """The elements in ascending (or `descending`) order along `dim`, and their indices.
 
@@ -180,100 +201,124 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     return sort_stable(input, dim, descending, stable, out=out)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def argsort(input, dim=-1, descending=False, *, stable=False):
     """The indices that sort the tensor along `dim`."""
     return sort(input, dim, descending, stable=stable).indices
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def msort(input, *, out=None):
     """The elements in ascending order along the first dimension."""
-    return sort(input, 0, out=None if out is None else (out, tensors.empty_like(out).long())).values
+    return stored("msort", sort_default(input, 0).values, out, STRICT)
 
 
-@operator(**_pair("topk"))
+@operator(same_out=STRICT, **_pair("topk"))
 class topk:
     """The `k` largest (or smallest) elements along `dim`, and where they are."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, k, dim=-1, largest=True, sorted=True):
+    def forward(self: Array, k: Int, dim: Int = -1, largest: Bool = True, sorted: Bool = True):
         return sorting.topk(self, k, dim, largest, sorted)
 
     def grad_self(grads, self_shape, indices, dim, xp):
         return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
 
 
-@operator(**_pair("kthvalue"))
+@operator(out_apart=True, same_out="output values must be of same type as input", **_pair("kthvalue"))
 class kthvalue:
     """The `k`th smallest element along `dim`, counted from 1, and where it is."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, k, dim=-1, keepdim=False):
+    def forward(self: Array, k: Int, dim: Int = -1, keepdim: Bool = False):
         return sorting.kthvalue(self, k, dim, keepdim)
 
     def grad_self(grads, self_shape, indices, dim, keepdim, xp):
         return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
 
 
-@operator(**_pair("mode"))
+@operator(same_out="expected scalar type '{wanted}' but got '{given}' for values output", **_pair("mode"))
 class mode:
     """The most frequent element along `dim` (the smallest of several), and where it is."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, dim=-1, keepdim=False):
+    def forward(self: Array, dim: Int = -1, keepdim: Bool = False):
         return sorting.mode(self, dim, keepdim)
 
     def grad_self(grads, self_shape, indices, dim, keepdim, xp):
         return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
 
 
-def _median(name, kernel):
-    def whole(self): ...
+@operator(namespace=None, method=False, out=False, node="MedianBackward0", called="median")
+class median_all:
+    """The median of all elements."""
 
-    whole = type(f"{name}_all", (), {"forward": lambda self: kernel(self)[0], "grad_self": _equal_share})
-    whole.__dict__["forward"].__annotations__ = {"self": "Array"}
-    whole.__doc__ = "The median of all elements."
-    along = type(
-        f"{name}_dim",
-        (),
-        {
-            "forward": lambda self, dim, keepdim=False: kernel(self, dim, keepdim),
-            "grad_self": _selected_share,
-            "nondifferentiable": ("indices",),
-        },
-    )
-    along.__dict__["forward"].__annotations__ = {"self": "Array"}
-    along.__doc__ = "The median along one dimension, and where it is."
-    title = name.capitalize()
-    all_of = operator(namespace=None, method=False, node=f"{title}Backward0")(whole)
-    one_dim = operator(namespace=None, method=False, node=f"{title}Backward1", **_pair(name))(along)
+    def forward(self: Array):
+        return sorting.median(self)[0]
 
-    def function(input, dim=None, keepdim=False, *, out=None):
-        return all_of(input, out=out) if dim is None else one_dim(input, dim, keepdim, out=out)
+    def grad_self(grad, self, result, xp):
+        return _equal_share(grad, self, result, xp)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        "The median along `dim` with its index, or of all elements: of an even number the lower of the middle two"
-        + ("; NaNs are left out." if name == "nanmedian" else ".")
-    )
-    return public(method=True)(function)
+
+@operator(namespace=None, method=(), node="MedianBackward1", **_pair("median"))
+class median_dim:
+    """The median along one dimension, and where it is."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim: Int, keepdim: Bool = False):
+        return sorting.median(self, dim, keepdim)
+
+    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+
+
+@operator(namespace=None, method=False, out=False, node="NanmedianBackward0", called="nanmedian")
+class nanmedian_all:
+    """The median of all elements that are not NaN."""
+
+    def forward(self: Array):
+        return sorting.nanmedian(self)[0]
+
+    def grad_self(grad, self, result, xp):
+        return _equal_share(grad, self, result, xp)
+
+
+@operator(namespace=None, method=(), node="NanmedianBackward1", **_pair("nanmedian"))
+class nanmedian_dim:
+    """The median along one dimension of what is not NaN, and where it is."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim: Int, keepdim: Bool = False):
+        return sorting.nanmedian(self, dim, keepdim)
+
+    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+
+
+@public(method=True, numpy_names=True)
+def median(input, dim=MISSING, keepdim=False, *, out=None):
+    """The median along `dim` with its index, or of all elements: of an even number the lower of the middle two."""
+    if dim is MISSING and out is None:
+        return median_all(input)
+    return median_dim(input, dim, keepdim, out=out)
+
+
+@public(method=True, numpy_names=True)
+def nanmedian(input, dim=MISSING, keepdim=False, *, out=None):
+    """`median`, NaNs left out."""
+    if dim is MISSING and out is None:
+        return nanmedian_all(input)
+    return nanmedian_dim(input, dim, keepdim, out=out)
 
 
 def _equal_share(grad, self, result, xp):
     equal = (self == result) | ((self != self) & (result != result))
     return (grad / xp.sum(equal, None, False)) * equal
-
-
-def _selected_share(grads, self_shape, indices, dim, keepdim, xp):
-    return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
-
-
-median = _median("median", sorting.median)
-nanmedian = _median("nanmedian", sorting.nanmedian)
 
 
 # --- quantiles ------------------------------------------------------------------------------------------------
@@ -291,47 +336,45 @@ def _quantile(name, ignore_nan):
         "The `q`-quantiles along `dim`, or of all elements, between neighbours as `interpolation` says: linear, lower, higher, "
         "midpoint or nearest" + ("; NaNs are left out." if ignore_nan else ".")
     )
-    return public(method=True)(function)
+    return public(method=True, numpy_names=True)(function)
 
 
 def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
-    ndim = input._array.ndim
-    flat = dim is None
-    ordered = sort_default(input.flatten() if flat else input.movedim(dim, -1), -1, False).values
-    levels = q if isinstance(q, Tensor) else tensors.scalar_tensor(q, dtype=input.dtype)
-    several = levels._array.ndim > 0
-    levels = levels.reshape((-1,))
-    size = ordered._array.shape[-1]
-    if ignore_nan:
-        count = (ordered == ordered).sum(-1, True)
-        rank = levels * (count - 1).to(input.dtype)
-        rank = rank.clamp(min=0)
+    shape = input._array.shape
+    last = len(shape) - 1
+    if dim is None:
+        ordered, kept = input.flatten(), (1,) * len(shape) if keepdim else ()
     else:
-        rank = (levels * (size - 1)).expand(*ordered._array.shape[:-1], levels._array.size)
-        has_nan = (ordered != ordered).any(-1, True)
-        rank = tensors.where(has_nan, tensors.full_like(rank, size - 1), rank)
-    if interpolation == "lower":
-        rank = rank.floor()
-    elif interpolation == "higher":
-        rank = rank.ceil()
-    elif interpolation == "nearest":
-        rank = rank.round()
+        dim = wrap_dim(dim, len(shape))
+        kept = (*shape[:dim], 1, *shape[dim + 1 :]) if keepdim and shape else (*shape[:dim], *shape[dim + 1 :])
+        ordered = input if dim == last else input.unsqueeze(-1).transpose(dim, -1)
+    ordered = sort_default(ordered, -1, False).values
+    size = ordered._array.shape[-1] if ordered._array.ndim else 1
+    ordered = ordered.view((*kept, size))
+    several = isinstance(q, Tensor) and q._array.ndim > 0
+    levels = q if isinstance(q, Tensor) else tensors.scalar_tensor(q, dtype=input.dtype)
+    rank = _rank(ordered, levels if several else levels.unsqueeze(0), interpolation, ignore_nan)
     below = rank.floor()
     values = ordered.gather(-1, below.long())
     if interpolation in ("linear", "midpoint"):
         weight = tensors.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
-        values = values.lerp(ordered.gather(-1, rank.ceil().long()), weight)
-    if keepdim:
-        values = values.reshape((*(1,) * ndim, -1)) if flat else values.unsqueeze(dim if dim < 0 else dim - ndim)
-        if flat:
-            values = values.movedim(-1, 0)
-        else:
-            position = wrap_dim(dim, ndim)
-            values = values.movedim(-1, 0) if position == ndim - 1 else values.movedim(-1, 0)
+        values.lerp_(ordered.gather(-1, rank.ceil().long()), weight)
+    if several:
+        values.unsqueeze_(0).transpose_(0, -1)
+    return stored("quantile", values.squeeze_(-1), out, same="quantile() out tensor must be same dtype as the input tensor", recorded=True)
+
+
+def _rank(ordered, levels, interpolation, ignore_nan):
+    """The fractional positions of the quantiles among the ordered elements of the last dimension."""
+    last = ordered._array.shape[-1] - 1
+    nan = ordered != ordered
+    if ignore_nan:
+        rank = levels * (nan.logical_not().sum(-1, True) - 1).to(ordered.dtype).clamp(min=0)
     else:
-        values = values.movedim(-1, 0)
-    values = values if several else values.squeeze(0)
-    return values if out is None else tensors.copy_out(values, out)
+        rank = (levels * last).expand(*ordered._array.shape[:-1], levels._array.size).clone()
+        rank.masked_fill_(nan.any(-1, True), last)
+    rounded = {"lower": rank.floor, "higher": rank.ceil, "nearest": rank.round}.get(interpolation)
+    return rank if rounded is None else rounded()
 
 
 quantile = _quantile("quantile", False)
@@ -400,11 +443,19 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     return _wanted(unique_runs(input, dim), return_inverse, return_counts)
 
 
-@operator()
+_WRONG_INDEX = (
+    "{name}(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 flag is True, but "
+    "we got output tensor's dtype {given} and out_int32 flag is {wanted}"
+)
+
+
+@operator(
+    same_out="torch.histogram: input tensor and hist tensor should have the same dtype, but got input {wanted_c} and hist {given_c}"
+)
 class histc:
     """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""
 
-    def forward(self: Array, bins=100, min=0, max=0):
+    def forward(self: Array, bins: Int = 100, min: Number = 0, max: Number = 0):
         return counting.histc(self, bins, min, max)
 
 
@@ -412,11 +463,11 @@ class histc:
 class bincount:
     """How often each number from 0 on occurs among the elements, or the sum of their weights."""
 
-    def forward(self: Array, weights: Array | None = None, minlength=0):
+    def forward(self: Array, weights: Array | None = None, minlength: Int = 0):
         return counting.bincount(self, weights, minlength)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, called="torch.searchsorted", same_out=_WRONG_INDEX)
 class searchsorted_tensor:
     """Where elements would be inserted into a sorted sequence."""
 
@@ -434,4 +485,6 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 @public()
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """The index of the bucket, between sorted `boundaries`, that each element falls into."""
+    if boundaries._array.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
