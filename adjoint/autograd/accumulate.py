@@ -36,7 +36,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
         elif held is None:
             if type(grad) is not ndarray:
                 grad = as_array(grad)
-            if grad.base is not None or sys.getrefcount(grad) > _UNSHARED or grad.strides != leaf._array.strides:
+            if sys.getrefcount(grad) > _UNSHARED or grad.strides != leaf._array.strides or not owns_memory(grad):
                 grad = laid_out_like(grad, leaf._array)
             result: Tensor = new(Tensor)
             result._array = grad
@@ -51,6 +51,23 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                 held._array = array + grad
         else:
             leaf._grad = wrap((held._array + grad))
+
+
+def owns_memory(array: Any) -> bool:
+    """Whether nobody else can have the memory of `array`: its own, or that of an array only it refers to."""
+    base = array.base
+    if base is None:
+        return True
+    return type(base) is ndarray and base.base is None and base.size == array.size and sys.getrefcount(base) <= _ONLY_BASE
+
+
+def _references_of_base(view: Any) -> int:
+    base = view.base
+    return sys.getrefcount(base)
+
+
+_ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
+"""What `sys.getrefcount` says of the base of a single view, held in a local variable."""
 
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:

@@ -61,6 +61,7 @@ def run(roots: list[Any], grads: list[Any], keep: bool, create_graph: bool, capt
                 if not uses[edge]:
                     finish_leaf(edge, buffers.pop(edge), create_graph, capture, accumulating)
     arrived = buffers.pop
+    complete: list[Tensor] = []
     for node in order:
         grad = arrived(node, None)
         if grad is None or capture is not None or node.hooks is not None:
@@ -94,8 +95,12 @@ def run(roots: list[Any], grads: list[Any], keep: bool, create_graph: bool, capt
                 buffers[edge] = buffers[edge] + result if edge in buffers else result
             left = uses[edge] = uses[edge] - 1
             if not left and edge in buffers:
-                result = results = None  # so that accumulation sees whether anybody else has this gradient
-                finish_leaf(edge, arrived(edge), create_graph, capture, accumulating)
+                complete.append(edge)
+        if complete:
+            grad = result = results = None  # so that accumulation sees whether anybody else has a gradient
+            for leaf in complete:
+                finish_leaf(leaf, arrived(leaf), create_graph, capture, accumulating)
+            complete.clear()
 
 
 def visit(node: Node, grad: Any, keep: bool, create_graph: bool, capture: Capture | None, needed: Any) -> Any:
