@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -50,6 +51,36 @@ class saved_tensors_hooks:
 
     def __exit__(self, *exception: object) -> None:
         modes.pop_saved_tensor_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Context manager: saved tensors are kept as copies in main memory, where they are anyway here; changing the originals does no
+    harm then."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda tensor: tensor.clone(), lambda packed: packed)  # type: ignore[attr-defined]
+
+
+class disable_saved_tensors_hooks:
+    """Context manager and decorator: using saved-tensor hooks inside raises RuntimeError with `error_message`."""
+
+    def __init__(self, error_message: str) -> None:
+        self.error_message = error_message
+
+    def __enter__(self) -> None:
+        self.previous = modes.STATE.hooks_disabled
+        modes.STATE.hooks_disabled = self.error_message
+
+    def __exit__(self, *exception: object) -> None:
+        modes.STATE.hooks_disabled = self.previous
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def decorated(*args: Any, **keywords: Any) -> Any:
+            with type(self)(self.error_message):
+                return function(*args, **keywords)
+
+        return decorated
 
 
 def increment_version(tensor: Tensor | Any) -> None:

@@ -72,6 +72,22 @@ def subtracted_from(self: Array, other: Array) -> Array:
     return numpy.subtract(other, self)
 
 
+def add_(self: Array, other: Array, *, alpha: Any = 1) -> None:
+    """`self += alpha * other`."""
+    if self.dtype.char in "fd":
+        numpy.add(self, scaled(other, alpha), out=self)
+    else:
+        self[...] = add(self, other, alpha=alpha)
+
+
+def sub_(self: Array, other: Array, *, alpha: Any = 1) -> None:
+    """`self -= alpha * other`."""
+    if self.dtype.char in "fd":
+        numpy.subtract(self, scaled(other, alpha), out=self)
+    else:
+        self[...] = sub(self, other, alpha=alpha)
+
+
 @in_float32
 def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`other - alpha * self`."""

@@ -92,6 +92,7 @@ def _no_bool(self, other, alpha=1):
     promote="common",
     simple=numpy.subtract,
     kernel=kernels.sub,
+    changing=kernels.sub_,
     inplace=True,
     dunder="__sub__",
     alias=("subtract",),
@@ -257,13 +258,13 @@ def divide_(input, other, *, rounding_mode=None):
     return div_rounded.inplace(input, other, _checked_rounding(input, other, rounding_mode))
 
 
-@public(method=True, numpy_names=True)
+@public(method=("true_divide", "__div__"), numpy_names=True)
 def true_divide(input, other, *, out=None):
     """`input / other`, elementwise, broadcast together."""
     return div(input, other, out=out)
 
 
-@public(method=True, namespace=None)
+@public(method=("true_divide_", "__idiv__"), namespace=None)
 def true_divide_(input, other):
     """`true_divide` in place."""
     return div.inplace(input, other)

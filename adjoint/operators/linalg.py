@@ -293,6 +293,46 @@ def eigvalsh(A, UPLO="L", *, out=None):
     return values if out is None else out.copy_(values)
 
 
+@operator(
+    kernel=kernels.qr, namespace=None, method=False, name="linalg_qr", outputs=("Q", "R"),
+    returns=return_type("linalg_qr", "Q", "R"),
+)
+class linalg_qr:
+    """An orthonormal and an upper triangular factor."""
+
+    def forward(A: Array, mode="reduced"): ...
+
+    def grad_A(grads, Q, R, mode, xp):
+        # Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for matrices at least as tall as wide.
+        if mode == "r" or Q.shape[-2] < R.shape[-1] or (mode == "complete" and Q.shape[-2] != R.shape[-1]):
+            raise RuntimeError(
+                f"The derivative of linalg.qr depends on Q, or is not defined, for mode='{mode}' and matrices of this shape"
+            )
+        to_q, to_r = grads
+        inner = None
+        if to_r is not None:
+            inner = R @ _adjoint(to_r)
+        if to_q is not None:
+            part = _adjoint(to_q) @ Q
+            inner = -part if inner is None else inner - part
+        symmetric = xp.tril(inner, -1)
+        symmetric = symmetric + _adjoint(symmetric) + xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
+        total = Q @ symmetric if to_q is None else to_q + Q @ symmetric
+        return xp.linalg_solve(_adjoint(R), total, False)
+
+
+@public(namespace="linalg")
+def qr(A, mode="reduced", *, out=None):
+    """An orthonormal Q and an upper triangular R with `A = Q @ R`; `mode` "reduced", "complete" or "r" (R alone)."""
+    return linalg_qr(A, mode, out=out)
+
+
+@public(name="qr", method=("qr",))
+def qr_function(input, some=True, *, out=None):
+    """An orthonormal and an upper triangular factor: `linalg.qr`."""
+    return linalg_qr(input, "reduced" if some else "complete", out=out)
+
+
 # --- norms ----------------------------------------------------------------------------------------------------
 
 

@@ -30,8 +30,9 @@ class _ThreadState(threading.local):
 
     grad_enabled = True
     inference = False
-    # Innermost last; each entry is a pair (pack, unpack), or a str: the reason why saving is disabled.
+    # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` says why there may be none.
     saved_tensor_hooks: tuple[Any, ...] = ()
+    hooks_disabled: str | None = None
 
 
 GATE = _Gate()
@@ -68,7 +69,12 @@ def set_inference(enabled: bool) -> None:
 
 
 def push_saved_tensor_hooks(entry: Any) -> None:
-    """Make `entry` the innermost saved-tensor hooks of this thread."""
+    """Make `entry` the innermost saved-tensor hooks of this thread.
+
+    Raises RuntimeError where they are disabled.
+    """
+    if STATE.hooks_disabled is not None:
+        raise RuntimeError(STATE.hooks_disabled)
     STATE.saved_tensor_hooks = (*STATE.saved_tensor_hooks, entry)
     _count("special", 1)
 

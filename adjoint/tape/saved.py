@@ -76,8 +76,6 @@ def pack(tensor: Tensor, hooks: Any, edge: Any, shown_edge: Any) -> Packed:
 
     `edge` is the place in the graph that what is unpacked will have, `shown_edge` that of what the pack hook sees.
     """
-    if isinstance(hooks, str):
-        raise RuntimeError(hooks)
     shown = detached(tensor, shared_counter(tensor))
     shown._edge = shown_edge
     version = shown._version
