@@ -320,11 +320,11 @@ def nan_to_num(
     if self.dtype.kind in "iub":
         return self.copy()
     if self.dtype.kind == "c":
-        result = numpy.empty_like(self)
+        result = numpy.positive(self)
         result.real = nan_to_num(self.real, nan, posinf, neginf)
         result.imag = nan_to_num(self.imag, nan, posinf, neginf)
         return result
-    result = numpy.array(self)
+    result = numpy.asarray(numpy.positive(self))
     limits = numpy.finfo(self.dtype) if self.dtype != BFLOAT16 else _bfloat16_limits()
     isnan_, positive, negative = numpy.isnan(self), isposinf(self), isneginf(self)
     result[isnan_] = 0 if nan is None else nan

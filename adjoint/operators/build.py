@@ -175,7 +175,7 @@ _AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow an
 _PUBLIC_INPLACE = {
     f"{name}_"
     for name in (
-        "abs acos acosh asin asinh atan atanh arccos arccosh arcsin arcsinh arctan arctanh ceil clamp clamp_max clamp_min clip "
+        "abs gcd lcm acos acosh asin asinh atan atanh arccos arccosh arcsin arcsinh arctan arctanh ceil clamp clamp_max clamp_min clip "
         "conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac i0 ldexp log log10 log1p log2 logit "
         "nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu celu sigmoid sin sinc sinh sqrt square tan tanh "
         "threshold trunc xlogy zero dropout alpha_dropout feature_dropout hardtanh leaky_relu elu rrelu"

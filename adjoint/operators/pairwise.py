@@ -6,10 +6,11 @@ import math
 
 import numpy
 
+from ..kernels import moments, special
 from ..kernels import pairwise as kernels
-from ..kernels import special
 from .arithmetic import overloads
 from .build import PUBLIC, binary, operator, public
+from .reduction import norm_gradient
 
 
 @binary(kernels.atan2, promote="float", simple=numpy.arctan2, alias=("arctan2",), numbers=False)
@@ -47,6 +48,25 @@ class nextafter:
 
     def grad_other(grad, self, other, xp):
         return xp.zeros_like(grad)
+
+
+@operator()
+class dist:
+    """The `p`-norm of `input - other`, broadcast together.
+
+    >>> import adjoint as torch
+    >>> torch.dist(torch.tensor([0.0, 0.0]), torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+
+    def forward(self: Array, other: Array, p=2):
+        return moments.norm(self - other, p, None, False, None)
+
+    def grad_self(grad, self, other, p, result, xp):
+        return norm_gradient(grad, xp.wide(self) - xp.wide(other), xp.wide(result), p, None, False, xp)
+
+    def grad_other(grad, self, other, p, result, xp):
+        return -norm_gradient(grad, xp.wide(self) - xp.wide(other), xp.wide(result), p, None, False, xp)
 
 
 # --- signs ----------------------------------------------------------------------------------------------------

@@ -550,4 +550,5 @@ class nan_to_num:
         return xp.zero_where(grad, xp.isnan(self) | xp.isinf(self))
 
 
+PUBLIC["torch"]["conj_physical_"] = conj_physical.inplace
 PUBLIC["special"].update(expit=sigmoid, exp2=exp2, expm1=expm1, log1p=log1p, logit=logit, sinc=sinc, round=round)

@@ -523,10 +523,10 @@ class linalg_vector_norm:
         return moments.norm(self, ord, dim, keepdim, dtype and dtype.numpy)
 
     def grad_self(grad, self, result, ord, dim, keepdim, xp):
-        return _norm_gradient(grad, self, result, ord, dim, keepdim, xp)
+        return norm_gradient(grad, self, result, ord, dim, keepdim, xp)
 
 
-def _norm_gradient(grad, self, result, ord, dim, keepdim, xp):
+def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     shape = tuple(self.shape)
     dim = None if dim == () else dim
     grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)
