@@ -242,7 +242,7 @@ class Tensor:
         return -1
 
     def cpu(self, memory_format: Any = None) -> Tensor:
-        """This tensor, which is on the CPU."""
+        """The tensor itself: it is on the CPU."""
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
@@ -266,9 +266,7 @@ class Tensor:
     def numpy(self, *, force: bool = False) -> numpy.ndarray[Any, Any]:
         """The array itself, sharing memory. With `force`, also of a tensor that requires grad."""
         if self.requires_grad and not force:
-            raise RuntimeError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-            )
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
@@ -437,7 +435,7 @@ class Tensor:
         return self._extra is not None and self._extra.inference
 
     def as_subclass(self, cls: type[T]) -> T:
-        """This tensor as one of type `cls`, on the same memory, with the same history and version counter."""
+        """The tensor as one of type `cls`, on the same memory, with the same history and version counter."""
         result = make_subclass(cls, self._array)
         result._edge = self._edge
         result._base = self._base
@@ -527,9 +525,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
     """`dim` counted from the front; a zero-dimensional tensor is treated as one of one dimension."""
     limit = ndim or 1
     if not -limit <= dim < limit:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})"
-        )
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim + limit if dim < 0 else dim
 
 
@@ -551,7 +547,9 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         )
 
 
-def legacy_array(args: tuple[Any, ...], kind: dtype, device: Any = None, exact: bool = False) -> numpy.ndarray[Any, Any]:
+def legacy_array(
+    args: tuple[Any, ...], kind: dtype, device: Any = None, exact: bool = False
+) -> numpy.ndarray[Any, Any]:
     """The array of `Tensor(3, 5)` (uninitialised), `Tensor(data)` or `Tensor()`, with elements of `kind`.
 
     A tensor is taken as it is; with `exact`, one of another dtype is refused.
@@ -565,7 +563,9 @@ def legacy_array(args: tuple[Any, ...], kind: dtype, device: Any = None, exact: 
         if exact and data.dtype is not kind:
             raise TypeError(f"expected {_options(kind)} (got {_options(data.dtype)})")
         return data._array
-    is_size = isinstance(data, Size) or (hasattr(data, "__index__") and type(data) is not bool and not isinstance(data, ndarray))
+    is_size = isinstance(data, Size) or (
+        hasattr(data, "__index__") and type(data) is not bool and not isinstance(data, ndarray)
+    )
     if len(args) == 1 and not is_size:
         if not hasattr(data, "__len__"):
             raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
@@ -598,7 +598,6 @@ C_NAMES = {
     dtypes.complex128: "c10::complex<double>",
 }  # fmt: skip
 """The names of the C++ types, which some messages use."""
-
 
 
 def tensor_array(value: Any) -> Any:

@@ -50,7 +50,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             else:
                 held._array = array + grad
         else:
-            leaf._grad = wrap((held._array + grad))
+            leaf._grad = wrap(held._array + grad)
 
 
 def owns_memory(array: Any) -> bool:
@@ -58,7 +58,9 @@ def owns_memory(array: Any) -> bool:
     base = array.base
     if base is None:
         return True
-    return type(base) is ndarray and base.base is None and base.size == array.size and sys.getrefcount(base) <= _ONLY_BASE
+    return (
+        type(base) is ndarray and base.base is None and base.size == array.size and sys.getrefcount(base) <= _ONLY_BASE
+    )
 
 
 def _references_of_base(view: Any) -> int:

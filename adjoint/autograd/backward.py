@@ -48,7 +48,12 @@ def backward(
         edge = edge_of(tensors)
         if edge is not None and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
             start(
-                [edge], [first_grad(tensors, create_graph)], bool(create_graph if retain_graph is None else retain_graph), create_graph, None, True
+                [edge],
+                [first_grad(tensors, create_graph)],
+                bool(create_graph if retain_graph is None else retain_graph),
+                create_graph,
+                None,
+                True,
             )
             return
     roots = as_tuple(tensors)
@@ -65,7 +70,9 @@ def backward(
             if type(edge) is tuple and isinstance(item, Tensor):
                 item.retain_grad()  # type: ignore[attr-defined]
             capture.add(edge)
-    start([root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, True)
+    start(
+        [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, True
+    )
 
 
 def grad(
@@ -102,8 +109,9 @@ def grad(
     (tensor(6.),)
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
-                         "but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     if allow_unused is None:
         allow_unused = materialize_grads
     roots, targets = as_tuple(outputs), as_tuple(inputs)
@@ -116,7 +124,9 @@ def grad(
     edges = [edge_of_input(item, index) for index, item in enumerate(targets)]
     for edge in edges:
         capture.add(edge)
-    start([root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, False)
+    start(
+        [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, False
+    )
     results: list[Any] = []
     for item, edge in zip(targets, edges, strict=True):
         value = capture.value(edge)
@@ -134,7 +144,9 @@ def grad(
     return tuple(results)
 
 
-def batched_grad(roots: Any, targets: Any, grads: Any, create_graph: bool, allow_unused: bool, zeros: bool) -> tuple[Any, ...]:
+def batched_grad(
+    roots: Any, targets: Any, grads: Any, create_graph: bool, allow_unused: bool, zeros: bool
+) -> tuple[Any, ...]:
     """One vector-Jacobian product for each slice of the leading dimension, stacked."""
     from ..operators import stack
 
@@ -233,9 +245,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
             if root._array.size != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
             if root._array.dtype.kind == "c":
-                raise RuntimeError(
-                    f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
-                )
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {root.dtype}")
             results.append(first_grad(root, create_graph))
             continue
         if not isinstance(value, Tensor):

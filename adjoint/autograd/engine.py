@@ -42,7 +42,9 @@ class Capture:
         return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
 
 
-def run(roots: list[Any], grads: list[Any], keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
+def run(
+    roots: list[Any], grads: list[Any], keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool
+) -> None:
     """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`.
 
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are

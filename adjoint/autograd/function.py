@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy
 
-
-
 from ..tape import modes, views
+from ..tape.edges import edge_of
 from ..tape.node import Node, start
 from ..tape.saved import Packed, bump, detached, pack, released, shared_counter, stale_error
-from ..tape.edges import edge_of
 from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
 from .hooks import recording_mode
 
@@ -59,8 +57,10 @@ class SavedVariable:
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
         if type(self.tensor) is Packed:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
-                               "one pair of hooks is allowed at a time.")
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
+                "one pair of hooks is allowed at a time."
+            )
         edge = None if self.output_nr is not None else edge_of(self.tensor)
         self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
 
@@ -131,7 +131,8 @@ class FunctionNode(FunctionCtx, Node):
         if self.materialize_grads:
             described = zip(grads, self.shape, self.dtype, strict=True)
             grads = [
-                wrap(numpy.zeros(shape, kind)) if grad is None and shape is not None else grad for grad, shape, kind in described
+                wrap(numpy.zeros(shape, kind)) if grad is None and shape is not None else grad
+                for grad, shape, kind in described
             ]
         results = self._forward_cls.backward(self, *grads)
         if not keep:

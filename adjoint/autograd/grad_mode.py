@@ -23,9 +23,9 @@ class _Mode:
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
             warnings.warn(
-                f"Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions "
-                f"or methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` "
-                f"method and nothing else.",
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions "
+                "or methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` "
+                "method and nothing else.",
                 FutureWarning,
                 stacklevel=2,
             )
@@ -55,7 +55,7 @@ class _Mode:
                         with self.clone():
                             generator.close()
                         raise
-                    except BaseException as error:
+                    except BaseException as error:  # noqa: BLE001  (all are passed on to the generator)
                         with self.clone():
                             value = generator.throw(error)
                     else:
@@ -91,6 +91,7 @@ class no_grad(_Mode):
     """
 
     def __new__(cls, function: Any = None) -> Any:
+        """Make a context manager, or decorate the function that is given in its place."""
         instance = super().__new__(cls)
         return instance if function is None else instance(function)
 
@@ -106,6 +107,7 @@ class enable_grad(_Mode):
     """Operations are recorded, also within `no_grad`."""
 
     def __new__(cls, function: Any = None) -> Any:
+        """Make a context manager, or decorate the function that is given in its place."""
         instance = super().__new__(cls)
         return instance if function is None else instance(function)
 
@@ -158,6 +160,7 @@ class inference_mode(_Mode):
     """
 
     def __new__(cls, mode: Any = True) -> Any:
+        """Make a context manager, or decorate the function that is given in its place."""
         instance = super().__new__(cls)
         if isinstance(mode, bool):
             return instance

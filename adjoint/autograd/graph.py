@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..tape import modes
+from ..tape.edges import edge_of
 from ..tape.node import Node, accumulator_of
 from ..tape.saved import bump
-from ..tape.edges import edge_of
 from ..tensor import Tensor
 
 
@@ -55,7 +55,8 @@ class saved_tensors_hooks:
 
 class save_on_cpu(saved_tensors_hooks):
     """Context manager: saved tensors are kept as copies in main memory, where they are anyway here; changing the originals does no
-    harm then."""
+    harm then.
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda tensor: tensor.clone(), lambda packed: packed)  # type: ignore[attr-defined]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from ..tape.edges import edge_of
 from ..tape.hooks import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tape.edges import edge_of
 from ..tensor import Tensor
 from . import backward as backward_module
 

@@ -18,7 +18,10 @@ class RemovableHandle:
         self.hooks_dict_ref = weakref.ref(hooks)
         self.id = _next_id()
         self.extra_dict_ref = tuple(
-            weakref.ref(extra) for extra in (extra_dict if isinstance(extra_dict, list) else [extra_dict] if extra_dict is not None else [])
+            weakref.ref(extra)
+            for extra in (
+                extra_dict if isinstance(extra_dict, list) else [extra_dict] if extra_dict is not None else []
+            )
         )
 
     def remove(self) -> None:

@@ -60,8 +60,10 @@ class Packed:
         """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
         tensor = self.unpack_hook(self.packed)
         if not isinstance(tensor, Tensor):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                            f"{type(tensor).__name__}")
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(tensor).__name__}"
+            )
         result = wrap(tensor._array)
         result._edge = self.edge
         return result
@@ -82,9 +84,11 @@ def pack(tensor: Tensor, hooks: Any, edge: Any, shown_edge: Any) -> Packed:
     with modes_without_hooks():
         packed = hooks[0](shown)
     if shown._version != version:
-        raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
-                           "hook cannot be modified by in-place operations as this can lead to unexpected side-effects. "
-                           "Please open an issue if you need to perform in-place operations on the input to a pack hook.")
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
+            "hook cannot be modified by in-place operations as this can lead to unexpected side-effects. "
+            "Please open an issue if you need to perform in-place operations on the input to a pack hook."
+        )
     return Packed(packed, hooks[1], edge)
 
 
@@ -242,7 +246,9 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     raise stale_error(node, array, counter, expected, output_nr, edge)
 
 
-def stale_error(node: Node, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any) -> RuntimeError:
+def stale_error(
+    node: Node, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any
+) -> RuntimeError:
     """The error for a saved tensor that was changed in place: who saved it, and who changed it."""
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
     if output_nr is not None:
@@ -291,19 +297,27 @@ class SavedTensor:
         """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
-            raise RuntimeError(FREED_MESSAGE.replace(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                "already been freed).", "Calling register_hooks on a saved tensor after it has been freed."))
+            raise RuntimeError(
+                FREED_MESSAGE.replace(
+                    "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+                    "already been freed).",
+                    "Calling register_hooks on a saved tensor after it has been freed.",
+                )
+            )
         if type(saved) is Packed:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
-                               "one pair of hooks is allowed at a time.")
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
+                "one pair of hooks is allowed at a time."
+            )
         if saved is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         for hook in (pack_hook, unpack_hook):
             if not callable(hook):
-                raise TypeError("register_hooks(): incompatible function arguments. The following argument types are "
-                                "supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
-                                "arg1: collections.abc.Callable) -> None")
+                raise TypeError(
+                    "register_hooks(): incompatible function arguments. The following argument types are "
+                    "supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
+                    "arg1: collections.abc.Callable) -> None"
+                )
         edge = None
         if type(saved) is ndarray:
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
@@ -313,7 +327,9 @@ class SavedTensor:
 
 
 _SHOWN_AS = {"_shape": "_sym_sizes", "_strides": "_sym_strides"}
-_SIZES_FROM_THE_END = frozenset("dim dims dim0 dim1 dim2 dimension index start end offset diagonal shifts ignore_index k".split())
+_SIZES_FROM_THE_END = frozenset(
+    "dim dims dim0 dim1 dim2 dimension index start end offset diagonal shifts ignore_index k".split()
+)
 
 
 def shown_name(item: str) -> str:

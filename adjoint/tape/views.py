@@ -48,7 +48,7 @@ tensor_module.regenerate = regenerate
 
 def check_regeneration(view: Tensor) -> None:
     """Raise if the base of `view` has been changed in place, and how the view was made hides what that means for it."""
-    if view._creation in (None, CUSTOM) or type(view._edge) is not tuple and view._edge is not LEAF:
+    if view._creation in (None, CUSTOM) or (type(view._edge) is not tuple and view._edge is not LEAF):
         return
     base = view._base
     if base._edge is LEAF or not modes.is_grad_enabled():  # type: ignore[union-attr]
@@ -72,7 +72,11 @@ _MULTI_OUTPUT = (
 
 def _made_by(view: Tensor) -> str:
     edge = view._edge
-    return f"Output {edge[1]} of {edge[0].operation()}" if type(edge) is tuple else "A view was created in no_grad mode and"
+    return (
+        f"Output {edge[1]} of {edge[0].operation()}"
+        if type(edge) is tuple
+        else "A view was created in no_grad mode and"
+    )
 
 
 def _ambiguous(view: Tensor) -> str:
@@ -107,7 +111,9 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
     if creation == MULTI_OUTPUT:
         tracked = type(view._edge) is tuple
         made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
-        raise RuntimeError(f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}")
+        raise RuntimeError(
+            f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}"
+        )
     if creation == CUSTOM:
         raise RuntimeError(
             f"{_made_by(view)} is a view and is being modified inplace. This view was created inside a custom Function (or "
