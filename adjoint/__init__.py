@@ -22,7 +22,7 @@ from .device import (
     preserve_format,
     strided,
 )
-from .dtypes import *  # noqa: F403
+from .dtypes import *
 from .dtypes import bool, can_cast, dtype, finfo, float, get_default_dtype, iinfo, int, promote_types, set_default_dtype
 from .kernels.parallel import get_num_threads, set_num_threads
 from .printing import set_printoptions

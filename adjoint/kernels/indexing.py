@@ -126,9 +126,7 @@ def _indexed_shape(shape: tuple[int, ...], indices: Indices) -> tuple[int, ...]:
 
 
 def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
-    whole = widen(x)
-    if whole is x and not x.flags.c_contiguous:
-        whole = x.copy()
+    whole = numpy.ascontiguousarray(widen(x))
     values = widen(values)
     given = [dim for dim, index in enumerate(indices) if index is not None]
     if given == list(range(len(given))):

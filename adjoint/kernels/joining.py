@@ -77,7 +77,11 @@ def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """The elements shifted along `dims`, or through the flattened array."""
     if not dims:
         return numpy.roll(self, shifts[0])
-    return numpy.roll(self, shifts, axis=tuple(normalize_dim(dim, self.ndim) for dim in dims)) if self.ndim else self.copy()
+    return (
+        numpy.roll(self, shifts, axis=tuple(normalize_dim(dim, self.ndim) for dim in dims))
+        if self.ndim
+        else self.copy()
+    )
 
 
 def flip(self: Array, dims: tuple[int, ...]) -> Array:
@@ -117,8 +121,10 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
         )
     kind = numpy.asarray(value).dtype.kind
     order = "biufVc"
-    if order.index("f" if self.dtype.kind == "V" else self.dtype.kind) < order.index(kind) and kind in "fc" and not (
-        kind == "f" and self.dtype.kind in "fVc"
+    if (
+        order.index("f" if self.dtype.kind == "V" else self.dtype.kind) < order.index(kind)
+        and kind in "fc"
+        and not (kind == "f" and self.dtype.kind in "fVc")
     ):
         from ..dtypes import from_numpy
 

@@ -28,7 +28,9 @@ def check_matrix(name: str, array: Array, square: bool = False) -> None:
             f"linalg.{name}: Expected a floating point or complex tensor as input. Got {from_numpy(array.dtype).scalar_type}"
         )
     if array.dtype.itemsize == 2:
-        raise RuntimeError(f"linalg.{name}: Low precision dtypes not supported. Got {from_numpy(array.dtype).scalar_type}")
+        raise RuntimeError(
+            f"linalg.{name}: Low precision dtypes not supported. Got {from_numpy(array.dtype).scalar_type}"
+        )
 
 
 def _batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
@@ -167,7 +169,7 @@ def svd(self: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     return u, s, vh
 
 
-def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:  # noqa: N803  (PyTorch's name)
+def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
     check_matrix("eigh", self, square=True)
     if UPLO.upper() not in ("L", "U"):

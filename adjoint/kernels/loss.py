@@ -50,7 +50,9 @@ def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduc
     if self.size and not ((self >= 0) & (self <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
     probability, wanted = widen(self), widen(target)
-    loss = (wanted - 1) * numpy.maximum(numpy.log1p(-probability), -100) - wanted * numpy.maximum(numpy.log(probability), -100)
+    loss = (wanted - 1) * numpy.maximum(numpy.log1p(-probability), -100) - wanted * numpy.maximum(
+        numpy.log(probability), -100
+    )
     if weight is not None:
         loss = loss * widen(weight)
     return reduced(loss, reduction, self.dtype)

@@ -15,9 +15,14 @@ _BLAS = "fdFD"
 
 def _name(array: Array) -> str:
     kind = from_numpy(array.dtype)
-    return {"Float": "float", "Double": "double", "Long": "long long", "Int": "int", "BFloat16": "c10::BFloat16", "Half": "c10::Half"}.get(
-        kind.scalar_type, kind.scalar_type
-    )
+    return {
+        "Float": "float",
+        "Double": "double",
+        "Long": "long long",
+        "Int": "int",
+        "BFloat16": "c10::BFloat16",
+        "Half": "c10::Half",
+    }.get(kind.scalar_type, kind.scalar_type)
 
 
 def _same_types(a: Array, b: Array, names: str = "m1 and m2") -> None:
@@ -72,7 +77,9 @@ def mv(self: Array, vec: Array) -> Array:
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {vec.ndim}, {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
-        raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})")
+        raise RuntimeError(
+            f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})"
+        )
     if self.dtype != vec.dtype:
         _same_types(self, vec, "vec and mat")
     return product(self, vec)

@@ -1,12 +1,12 @@
 """Pooling over any number of spatial dimensions: the maximum or the mean of windows of given or adapted sizes.
 
-Arrays are (batch, channels, spatial...). Windows are boxes, so each dimension is reduced on its own, the last first: a
+Arrays are (batch, channels, spatial...), or that without batch. Windows are boxes, so each dimension is reduced on its own, the last first: a
 window of 3 by 3 takes 3 + 3 passes, not 9. Indices count in the flattened spatial dimensions.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
@@ -14,10 +14,11 @@ from numpy import asarray, ndarray
 from adjoint.kernels import reduction
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
+from adjoint.kernels.windows import Along, Windows, along_one, check_adaptive, divided, windows_of
 
 __all__ = [
     "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool", "at_indices", "avg_pool",
-    "avg_pool_backward", "max_pool", "max_pool_backward", "pooled_size",
+    "avg_pool_backward", "max_pool", "max_pool_backward",
 ]  # fmt: skip
 
 Sizes = tuple[int, ...]
@@ -25,49 +26,11 @@ Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
 
-
-class _Windows(NamedTuple):
-    """Windows along one dimension."""
-
-    kernel: int
-    stride: int
-    padding: int
-    dilation: int
-    length: int  # of the dimension
-    count: int  # of windows
-
-    @property
-    def reach(self) -> int:
-        """How long the padded dimension must be for all windows to lie in it."""
-        return (self.count - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
-
-    def slices(self) -> list[slice]:
-        """For each element of a window, where it is in the padded dimension for all windows."""
-        last = (self.count - 1) * self.stride
-        starts = range(0, self.kernel * self.dilation, self.dilation)
-        return [slice(start, start + last + 1, self.stride) for start in starts]
+_SMALL = 1 << 13  # elements of all windows together: so many are rather gathered than reduced by dimension
 
 
-def pooled_size(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """How many windows a dimension has; with `ceil_mode` also a last one that begins inside and ends outside."""
-    span = length + 2 * padding - dilation * (kernel - 1) - 1
-    count = (-(-span // stride) if ceil_mode else span // stride) + 1
-    if ceil_mode and (count - 1) * stride >= length + padding:
-        count -= 1
-    return count
-
-
-def _windows(
-    spatial: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
-) -> list[_Windows]:
-    return [
-        _Windows(k, s, p, d, length, pooled_size(length, k, s, p, d, ceil_mode))
-        for length, k, s, p, d in zip(spatial, kernel, stride, padding, dilation, strict=True)
-    ]
-
-
-def _refuse(name: str, dims: int, x: ndarray) -> NotImplementedError:
-    return NotImplementedError(f"\"{name}{dims}d\" not implemented for '{type_name(x.dtype)}'")
+def _refuse(kernel: str, x: ndarray) -> NotImplementedError:
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(x.dtype)}'")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -79,41 +42,62 @@ def max_pool(
 ) -> Pair:
     """The largest element of each window and its index: the first one, or the last nan where there is one.
 
+    Sizes are those of all spatial dimensions, or one for all; an empty stride is the kernel's.
+
     Raises:
+        RuntimeError: if the windows do not fit the input.
         NotImplementedError: for complex numbers and bool.
     """
-    spatial = input.shape[2:]
+    windows = windows_of(f"max_pool{len(kernel_size)}d", input.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    if input.dtype.char in "fdlq" and 0 < windows.elements.size * (input.size // math.prod(windows.lengths)) <= _SMALL:
+        pooled = _gathered_max(input, windows)
+        if pooled is not None:
+            return pooled
     if input.dtype.kind in "cb":
-        raise _refuse("max_pool", len(spatial), input)
-    windows = _windows(spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        raise _refuse(f"max_pool{len(windows.dims)}d", input)
 
     def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
-        return _max_along(values, inner, axis, windows[axis], nan)
+        return _max_along(values, inner, axis, windows.dims[axis], nan)
 
-    return _pool_planes(input, tuple(w.count for w in windows), pool)
+    return _pool_planes(input, windows.sizes, pool)
+
+
+def _gathered_max(input: ndarray, windows: Windows) -> Pair | None:
+    """All windows side by side, few as they are; None if there is a nan."""
+    elements = windows.elements
+    planes = input.reshape(-1, math.prod(windows.lengths))
+    choice = planes.take(elements, 1).argmax(2)
+    choice += windows.first_elements
+    indices = elements.reshape(-1).take(choice)
+    values = planes.reshape(-1).take(indices + numpy.arange(0, planes.size, planes.shape[1])[:, None])
+    if input.dtype.char in "fd" and math.isnan(numpy.add.reduce(values, None)):
+        return None
+    shape = input.shape[: input.ndim - len(windows.dims)] + windows.sizes
+    return values.reshape(shape), indices.reshape(shape)
 
 
 def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
     """The largest element, and its index, of windows that divide the input into `output_size`.
 
-    Window i of n along a dimension of length L goes from floor(i L / n) to ceil((i + 1) L / n).
-
     Raises:
+        RuntimeError: if the input does not fit.
         NotImplementedError: if `input` is not floating-point.
     """
-    spatial = input.shape[2:]
+    dims = len(output_size)
+    spatial = input.shape[-dims:]
     if not is_floating(input.dtype):
-        raise _refuse("adaptive_max_pool", len(spatial), input)
-    if all(size and length % size == 0 for length, size in zip(spatial, output_size, strict=True)):
+        raise _refuse("adaptive_max_pool3d_cpu" if dims == 3 else "adaptive_max_pool2d", input)
+    if all(size and length % size == 0 for length, size in zip(spatial, output_size, strict=True)) and input.size:
         kernel = tuple(length // size for length, size in zip(spatial, output_size, strict=True))
-        return max_pool(input, kernel, kernel, (0,) * len(kernel), (1,) * len(kernel))
+        return max_pool(input, kernel, kernel, (0,) * dims, (1,) * dims)
 
     def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
         pooled = []
-        for start, stop in _adaptive_windows(spatial[axis], output_size[axis]):
+        for start, stop in divided(spatial[axis], output_size[axis]):
             part = _at(axis + 1, values.ndim, slice(start, stop))
-            window = _Windows(stop - start, 1, 0, 1, stop - start, 1)
-            best, positions = _max_along(values[part], [each[part] for each in inner], axis, window, nan)
+            best, positions = _max_along(
+                values[part], [each[part] for each in inner], axis, along_one(stop - start), nan
+            )
             positions[0] += positions[0].dtype.type(start)
             pooled.append([best, *positions])
         best, *positions = (numpy.concatenate(each, axis + 1) for each in zip(*pooled, strict=True))
@@ -122,18 +106,14 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
     return _pool_planes(input, output_size, pool)
 
 
-def _adaptive_windows(length: int, count: int) -> list[tuple[int, int]]:
-    return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
-
-
 def _at(axis: int, ndim: int, index: slice) -> tuple[slice, ...]:
     return (slice(None),) * axis + (index,) + (slice(None),) * (ndim - axis - 1)
 
 
 def _pool_planes(input: ndarray, sizes: Sizes, pool: Callable[..., tuple[ndarray, list[ndarray]]]) -> Pair:
     """Reduce every plane (sample and channel) by `pool(values, positions, axis, nan)`, the last dimension first."""
-    spatial = input.shape[2:]
-    planes = numpy.ascontiguousarray(input).reshape(-1, *spatial)
+    spatial = input.shape[-len(sizes) :]
+    planes = numpy.ascontiguousarray(input).reshape(math.prod(input.shape[: -len(sizes)]), *spatial)
     values = numpy.empty((len(planes), *sizes), input.dtype)
     indices = numpy.empty((len(planes), *sizes), _INT64)
 
@@ -150,7 +130,7 @@ def _pool_planes(input: ndarray, sizes: Sizes, pool: Callable[..., tuple[ndarray
 
     if values.size:
         parallel_rows(reduce, len(planes), 2 * planes.itemsize * math.prod(spatial))
-    shape = (*input.shape[:2], *sizes)
+    shape = (*input.shape[: -len(sizes)], *sizes)
     return values.reshape(shape), indices.reshape(shape)
 
 
@@ -164,7 +144,7 @@ def _reduce_plane(
 
 
 def _max_along(
-    values: ndarray, inner: list[ndarray], axis: int, windows: _Windows, nan: bool
+    values: ndarray, inner: list[ndarray], axis: int, windows: Along, nan: bool
 ) -> tuple[ndarray, list[ndarray]]:
     """Reduce one spatial dimension: the maxima, and for it and those after it where in them the maxima are.
 
@@ -204,7 +184,7 @@ def _lowest(dtype: Any) -> Any:
     return dtype.type(-math.inf) if is_floating(dtype) else numpy.iinfo(dtype).min
 
 
-def _pad(values: ndarray, axis: int, windows: _Windows, fill: Any) -> ndarray:
+def _pad(values: ndarray, axis: int, windows: Along, fill: Any) -> ndarray:
     """One dimension with `fill` before and after it, as far as windows reach."""
     after = windows.reach - windows.length - windows.padding
     if windows.padding == 0 and after <= 0:
@@ -218,10 +198,10 @@ def _pad(values: ndarray, axis: int, windows: _Windows, fill: Any) -> ndarray:
     return padded
 
 
-def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes) -> ndarray:
-    """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened spatial dimensions."""
+def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> ndarray:
+    """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
     wide = widen(grad)
-    planes, size = math.prod(input_shape[:2]), math.prod(input_shape[2:])
+    planes, size = math.prod(input_shape[:-dims]), math.prod(input_shape[-dims:])
     result = numpy.zeros((planes, size), wide.dtype)
     if grad.size:
         values, where = wide.reshape(planes, -1), indices.reshape(planes, -1)
@@ -231,14 +211,17 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes) -> nd
             target = result[start:stop].reshape(-1)
             numpy.add.at(target, (where[start:stop] + offsets).reshape(-1), values[start:stop].reshape(-1))
 
-        parallel_rows(scatter, planes, size * result.itemsize)
+        if result.size <= _SMALL:
+            scatter(0, planes)
+        else:
+            parallel_rows(scatter, planes, size * result.itemsize)
     return result.reshape(input_shape).astype(grad.dtype, copy=False)
 
 
-def at_indices(self: ndarray, indices: ndarray) -> ndarray:
-    """The elements at indices into the flattened spatial dimensions: the transpose of `max_pool_backward`."""
-    planes, size = math.prod(self.shape[:2]), math.prod(self.shape[2:])
-    where = indices.reshape(planes, -1) + numpy.arange(0, planes * size, size or 1)[:planes, None]
+def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
+    """The elements at indices into the flattened `dims` spatial dimensions: the transpose of `max_pool_backward`."""
+    planes, size = math.prod(self.shape[:-dims]), math.prod(self.shape[-dims:])
+    where = indices.reshape(planes, math.prod(indices.shape[-dims:])) + numpy.arange(planes)[:, None] * size
     return self.reshape(-1).take(where).reshape(indices.shape)
 
 
@@ -262,20 +245,24 @@ def avg_pool(
     Raises:
         NotImplementedError: for complex numbers and bool.
     """
-    spatial = input.shape[2:]
-    if input.dtype.kind in "cb":
-        raise _refuse("avg_pool", len(spatial), input)
-    windows = _windows(spatial, kernel_size, stride, padding, (1,) * len(spatial), ceil_mode)
-    divisor = _divisor(windows, count_include_pad, divisor_override)
-    planes = numpy.ascontiguousarray(input).reshape(-1, *spatial)
-    result = numpy.empty((len(planes), *(w.count for w in windows)), input.dtype)
+    dims = len(kernel_size)
+    windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
+    if input.dtype.kind not in "fV" and input.dtype != _INT64:
+        raise _refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
+    spatial, shape = windows.lengths, input.shape[: input.ndim - dims] + windows.sizes
+    divisor = _divisor(windows.dims, count_include_pad, divisor_override)
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
+    if windows.inside and 0 < windows.elements.size * (input.size // math.prod(spatial)) <= _SMALL:
+        total = numpy.add.reduce(widen(input).reshape(-1, math.prod(spatial)).take(windows.elements, 1), 2)
+        return divide(total.reshape(shape), divisor.astype(total.dtype)).astype(input.dtype, copy=False)
+    planes = numpy.ascontiguousarray(input).reshape(math.prod(input.shape[:-dims]), *spatial)
+    result = numpy.empty((len(planes), *windows.sizes), input.dtype)
 
     def pool(start: int, stop: int) -> None:
         total = widen(planes[start:stop])
-        for axis in range(len(spatial), 0, -1):
-            spread = _pad(total, axis, windows[axis - 1], 0)
-            first, *others = (spread[_at(axis, spread.ndim, part)] for part in windows[axis - 1].slices())
+        for axis in range(dims, 0, -1):
+            spread = _pad(total, axis, windows.dims[axis - 1], 0)
+            first, *others = (spread[_at(axis, spread.ndim, part)] for part in windows.dims[axis - 1].slices())
             total = first + others[0] if others else first
             for part in others[1:]:
                 total += part
@@ -283,14 +270,14 @@ def avg_pool(
 
     if result.size:
         parallel_rows(pool, len(planes), 2 * planes.itemsize * math.prod(spatial))
-    return result.reshape(*input.shape[:2], *result.shape[1:])
+    return result.reshape(shape)
 
 
 def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
-    return numpy.sign(total) * (numpy.abs(total) // divisor)
+    return numpy.sign(total) * numpy.sign(divisor) * (numpy.abs(total) // numpy.abs(divisor))
 
 
-def _divisor(windows: Sequence[_Windows], count_include_pad: bool, divisor_override: int | None) -> ndarray:
+def _divisor(windows: Sequence[Along], count_include_pad: bool, divisor_override: int | None) -> ndarray:
     """What the sum of each window is divided by; an array of the spatial dimensions, or of none."""
     if divisor_override is not None:
         return asarray(divisor_override)
@@ -315,11 +302,12 @@ def avg_pool_backward(
     divisor_override: int | None = None,
 ) -> ndarray:
     """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
-    spatial = input_shape[2:]
-    windows = _windows(spatial, kernel_size, stride, padding, (1,) * len(spatial), ceil_mode)
+    dims = len(kernel_size)
+    spatial = input_shape[-dims:]
+    windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode).dims
     wide = widen(grad)
     divisor = _divisor(windows, count_include_pad, divisor_override).astype(wide.dtype)
-    planes = wide.reshape(-1, *grad.shape[2:])
+    planes = wide.reshape(math.prod(input_shape[:-dims]), *grad.shape[-dims:])
     result = numpy.empty((len(planes), *spatial), grad.dtype)
 
     def spread(start: int, stop: int) -> None:
@@ -346,30 +334,28 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
     Raises:
         NotImplementedError: if `input` is not floating-point.
     """
-    spatial = input.shape[2:]
+    dims = len(output_size)
+    spatial = input.shape[-dims:]
     if not is_floating(input.dtype):
-        raise _refuse("adaptive_avg_pool", len(spatial), input)
+        raise _refuse("adaptive_avg_pool3d_cpu" if dims == 3 else "adaptive_avg_pool2d", input)
     total = widen(input)
-    if all(size == 1 for size in output_size):
-        dims = tuple(range(2, input.ndim))
-        return reduction.mean(total, dims, True).astype(input.dtype, copy=False)
-    for axis, (length, size) in enumerate(zip(spatial, output_size, strict=True), 2):
+    for axis, (length, size) in enumerate(zip(spatial, output_size, strict=True), input.ndim - dims):
         if length == size:
             continue
         if size and length % size == 0:
             grouped = total.reshape(*total.shape[:axis], size, length // size, *total.shape[axis + 1 :])
             total = reduction.mean(grouped, axis + 1)
             continue
-        parts = [total[_at(axis, total.ndim, slice(*window))] for window in _adaptive_windows(length, size)]
+        parts = [total[_at(axis, total.ndim, slice(*window))] for window in divided(length, size)]
         means = [reduction.mean(part, axis, True) for part in parts]
         total = numpy.concatenate(means, axis) if means else total[_at(axis, total.ndim, slice(0, 0))]
     return total.astype(input.dtype, copy=total is input)
 
 
-def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes) -> ndarray:
+def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:
     """The gradient of the input of `adaptive_avg_pool`."""
     share = widen(grad)
-    for axis in range(2, len(input_shape)):
+    for axis in range(len(input_shape) - dims, len(input_shape)):
         length, size = input_shape[axis], grad.shape[axis]
         if length == size:
             continue
@@ -382,7 +368,7 @@ def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes) -> ndarray:
         shape = list(share.shape)
         shape[axis] = length
         spread = numpy.zeros(shape, share.dtype)
-        for i, (start, stop) in enumerate(_adaptive_windows(length, size)):
+        for i, (start, stop) in enumerate(divided(length, size)):
             spread[_at(axis, spread.ndim, slice(start, stop))] += share[_at(axis, share.ndim, slice(i, i + 1))] / (
                 stop - start
             )

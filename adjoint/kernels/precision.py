@@ -15,6 +15,7 @@ FLOAT16 = numpy.dtype(numpy.float16)
 FLOAT32 = numpy.dtype(numpy.float32)
 HALVES = (FLOAT16, BFLOAT16)
 
+
 def compute_dtype(dtype: "numpy.dtype[Any]") -> "numpy.dtype[Any]":
     """The type that arithmetic on `dtype` is done in: float32 for the half types, otherwise `dtype`."""
     return FLOAT32 if dtype.itemsize == 2 and dtype in HALVES else dtype

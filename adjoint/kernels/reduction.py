@@ -17,8 +17,25 @@ from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
 from adjoint.kernels.tiled_reduction import LARGE, reduce_tiled
 
 __all__ = [
-    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "max_with_indices", "mean",
-    "min_with_indices", "nanmean", "nansum", "prod", "smallest", "largest", "sum", "total", "total_mean",
+    "all",
+    "amax",
+    "amin",
+    "aminmax",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "largest",
+    "max_with_indices",
+    "mean",
+    "min_with_indices",
+    "nanmean",
+    "nansum",
+    "prod",
+    "smallest",
+    "sum",
+    "total",
+    "total_mean",
 ]  # fmt: skip
 
 Dtype = numpy.dtype[Any]

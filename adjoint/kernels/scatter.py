@@ -221,9 +221,7 @@ def _write(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
 
 def _combine(x: ndarray, ufunc: Any, positions: ndarray, values: ndarray) -> ndarray:
     """`x.flat[positions] = ufunc(x.flat[positions], values)`, repeatedly where a position repeats."""
-    whole = widen(x)
-    if whole is x and not x.flags.c_contiguous:
-        whole = x.copy()
+    whole = numpy.ascontiguousarray(widen(x))
     ufunc.at(whole.reshape(-1), positions, widen(values))
     if whole is not x:
         x[...] = whole
@@ -283,9 +281,7 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
     if x.ndim == 0:
         x += source * x.dtype.type(index.size)
         return x
-    whole = widen(x)
-    if whole is x and not x.flags.c_contiguous:
-        whole = x.copy()
+    whole = numpy.ascontiguousarray(widen(x))
     index = index.reshape(-1).astype(_INT64, copy=False)
     if dim == 0:
         add_rows(

@@ -89,7 +89,9 @@ def strided(array: Array, shape: tuple[int, ...], steps: tuple[int, ...], offset
                 f"requiring a storage size of {(last + 1) * size} are out of bounds for storage of size {root.nbytes}"
             )
     if not root.flags.c_contiguous:
-        return numpy.lib.stride_tricks.as_strided(storage_elements(root, array.dtype)[offset:], shape, [step * size for step in steps])
+        return numpy.lib.stride_tricks.as_strided(
+            storage_elements(root, array.dtype)[offset:], shape, [step * size for step in steps]
+        )
     return window(root, array.dtype, shape, tuple(step * size for step in steps), offset * size)
 
 
@@ -108,7 +110,11 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
 def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: tuple[int, ...], byte_offset: int) -> Array:
     """An array of the given geometry on the memory of its contiguous owner `root`; unlike `as_strided`, its `.base` leads there."""
     if root.size == 0:
-        return numpy.ndarray(shape, dtype) if 0 in shape else numpy.lib.stride_tricks.as_strided(root.view(dtype), shape, byte_steps)
+        return (
+            numpy.ndarray(shape, dtype)
+            if 0 in shape
+            else numpy.lib.stride_tricks.as_strided(root.view(dtype), shape, byte_steps)
+        )
     buffer = root.view(numpy.uint16) if root.dtype.kind == "V" else root  # bfloat16 is unknown to the buffer protocol
     return numpy.ndarray(shape, dtype, buffer, byte_offset, byte_steps)
 
@@ -155,7 +161,11 @@ def is_dense(array: Array) -> bool:
 
 def storage_elements(root: Array, dtype: Any) -> Array:
     """All elements of the memory of its owner `root`, in one dimension."""
-    flat = root.reshape(-1) if root.flags.c_contiguous else numpy.lib.stride_tricks.as_strided(root, (root.size,), (root.itemsize,))
+    flat = (
+        root.reshape(-1)
+        if root.flags.c_contiguous
+        else numpy.lib.stride_tricks.as_strided(root, (root.size,), (root.itemsize,))
+    )
     return flat if flat.dtype == dtype else flat.view(dtype)
 
 
@@ -166,7 +176,12 @@ def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
     if key not in memo:
         memo[key] = root.copy(order="K")
     copied = memo[key]
-    return strided(copied.view(array.dtype) if copied.dtype != array.dtype else copied, array.shape, element_strides(array), storage_offset(array))
+    return strided(
+        copied.view(array.dtype) if copied.dtype != array.dtype else copied,
+        array.shape,
+        element_strides(array),
+        storage_offset(array),
+    )
 
 
 def to_python(array: Array) -> Any:

@@ -37,7 +37,9 @@ def expand(self: Array, sizes: tuple[int, ...]) -> Array:
             own, step = 1, shape[dim + 1] * steps[dim + 1] if dim + 1 < len(sizes) else self.itemsize
         if size == -1:
             if dim < lead:
-                raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}")
+                raise RuntimeError(
+                    f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}"
+                )
             size = shape[dim] = own
         if own != size:
             if own != 1:
@@ -245,7 +247,9 @@ def select(self: Array, dim: int, index: int) -> Array:
     dim = _wrap(dim, self.ndim)
     size = self.shape[dim]
     if not -size <= index < size:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}")
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}"
+        )
     return self[(slice(None),) * dim + (index, ...)]
 
 
@@ -349,13 +353,13 @@ def split(self: Array, sizes: int | list[int], dim: int) -> list[Array]:
         if sizes < 0:
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={sizes}")
         if sizes == 0 and length:
-            raise RuntimeError(
-                f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
-            )
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
         sizes = part_sizes(length, sizes)
     else:
         if any(size < 0 for size in sizes):
-            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes}")
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes}"
+            )
         if sum(sizes) != length:
             raise RuntimeError(
                 f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension {dim}), but "

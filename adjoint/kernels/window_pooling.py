@@ -18,9 +18,7 @@ Array = numpy.ndarray[Any, Any]
 Sizes = tuple[int, ...]
 
 
-def output_sizes(
-    sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
-) -> Sizes:
+def output_sizes(sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool) -> Sizes:
     """How many windows there are along each dimension; in ceil mode also one that begins inside and ends outside."""
     result = []
     for size, width, step, pad, gap in zip(sizes, kernel, stride, padding, dilation, strict=True):
@@ -54,9 +52,7 @@ def _check(x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Siz
     return sizes
 
 
-def _windows(
-    sizes: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes
-) -> Iterator[tuple[Sizes, tuple[slice, ...]]]:
+def _windows(sizes: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Iterator[tuple[Sizes, tuple[slice, ...]]]:
     """Each offset within a window, and the slices of the padded input that it takes in all windows."""
     for offset in itertools.product(*map(range, kernel)):
         begin = [step * gap for step, gap in zip(offset, dilation, strict=True)]
@@ -244,7 +240,9 @@ def adaptive_avg_pool(x: Array, output_size: Sizes) -> Array:
     """The means of windows that divide the input into `output_size`."""
     _check_adaptive(x, output_size)
     wide = widen(x)
-    matrices = [_averaging(length, size, wide.real.dtype) for length, size in zip(x.shape[2:], output_size, strict=True)]
+    matrices = [
+        _averaging(length, size, wide.real.dtype) for length, size in zip(x.shape[2:], output_size, strict=True)
+    ]
     return _along_each(wide, matrices).astype(x.dtype, copy=False)
 
 
@@ -252,7 +250,8 @@ def adaptive_avg_pool_backward(grad: Array, input_shape: Sizes) -> Array:
     """The gradient of the input of `adaptive_avg_pool`."""
     wide = widen(grad)
     matrices = [
-        _averaging(length, size, wide.real.dtype).T for length, size in zip(input_shape[2:], grad.shape[2:], strict=True)
+        _averaging(length, size, wide.real.dtype).T
+        for length, size in zip(input_shape[2:], grad.shape[2:], strict=True)
     ]
     return _along_each(wide, matrices).astype(grad.dtype, copy=False)
 

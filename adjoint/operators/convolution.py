@@ -11,11 +11,14 @@ from typing import Any
 from ..kernels import convolution as kernels
 from .build import operator, public, tensors
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 
 @operator(
-    kernel=kernels.conv_forward, namespace=None, method=False, out=False, name="convolution", node="ConvolutionBackward0"
+    kernel=kernels.conv_forward,
+    namespace=None,
+    method=False,
+    out=False,
+    name="convolution",
+    node="ConvolutionBackward0",
 )
 class convolution:
     """`input` (N, C, spatial) convolved with `weight` (out, C / groups, kernel), plus `bias` (out)."""

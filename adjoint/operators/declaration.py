@@ -115,10 +115,14 @@ class Operator:
         self.defaults.update(self.forward.__kwdefaults__ or {})
         annotations = self.forward.__annotations__
         self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
-        self.types = {name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)}
+        self.types = {
+            name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
+        }
         self.tensors = [name for name in self.names if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY)]
         self.sequence = next((name for name in self.names if self.kinds[name] == ARRAYS), None)
-        self.kinds = {name: kind if kind in (ARRAY, OPTIONAL_ARRAY, ARRAYS) else VALUE for name, kind in self.kinds.items()}
+        self.kinds = {
+            name: kind if kind in (ARRAY, OPTIONAL_ARRAY, ARRAYS) else VALUE for name, kind in self.kinds.items()
+        }
 
     def _read_formulas(self) -> None:
         members = self.declaration.__dict__
@@ -128,7 +132,7 @@ class Operator:
             wanted = _wanted(self.joint)
             default = self.tensors if self.sequence is None else [self.sequence]
             self.differentiable = list(members.get("differentiable", default))
-            self.needs_of = {name: wanted for name in self.differentiable}
+            self.needs_of = dict.fromkeys(self.differentiable, wanted)
         else:
             self.differentiable = list(self.formulas)
             self.needs_of = {name: _wanted(formula) for name, formula in self.formulas.items()}
@@ -142,7 +146,9 @@ class Operator:
                 self.saved.setdefault(item, []).append(name)
         self.saved_results = [item for item in self.saved if item in result_names]
         self.saved_inputs = [item for item in self.saved if item in self.kinds and self.kinds[item] != VALUE]
-        self.saved_values = [item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs]
+        self.saved_values = [
+            item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs
+        ]
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
         self.shown: dict[str, Callable[..., Any] | None] = dict(members.get("shown", {}))
         for name in self.saved_values:

@@ -15,11 +15,11 @@ from .. import dtypes
 from ..dtypes import Rank, promote
 from ..kernels.broadcast import broadcast_shapes
 from ..tape import modes, views
-from ..tape.node import Node, start
 from ..tape.edges import edge_of
-from ..tape.saved import bump, mark_inference, pack, save_input, save_result, shared_counter
+from ..tape.node import Node, start
+from ..tape.saved import bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
-from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import check_castable, check_overlap, write_out
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
@@ -75,7 +75,9 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
     missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
     if missing:
         plural = "s" if len(missing) == 1 else ""  # sic
-        raise TypeError(f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
+        raise TypeError(
+            f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
+        )
     for position, name in enumerate(op.names):
         if name in op.types:
             values[position] = checked(op, name, position, values)
@@ -112,7 +114,9 @@ def is_of_type(value: Any, kind: str) -> bool:
     if kind == "Bool":
         return isinstance(value, (bool, numpy.bool_))
     if kind == "Number":
-        return isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) or (isinstance(value, Tensor) and not value._array.ndim)
+        return isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) or (
+            isinstance(value, Tensor) and not value._array.ndim
+        )
     return isinstance(value, dtypes.dtype if kind == "Dtype" else str)
 
 
@@ -142,10 +146,14 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
             continue
         if kind == ARRAYS:
             tensors[name] = checked_sequence(op, name, position, value)
-        elif isinstance(value, Tensor) or (value is None and kind == OPTIONAL_ARRAY):
-            tensors[name] = value
-        elif op.numbers and isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) and (
-            position > 0 or op.number_first
+        elif (
+            isinstance(value, Tensor)
+            or (value is None and kind == OPTIONAL_ARRAY)
+            or (
+                op.numbers
+                and isinstance(value, (int, float, complex, numpy.number, numpy.bool_))
+                and (position > 0 or op.number_first)
+            )
         ):
             tensors[name] = value
         elif op.overloaded:
@@ -185,9 +193,7 @@ def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list
         )
     for index, item in enumerate(value):
         if not isinstance(item, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {index} in argument {position}, but got {type(item).__name__}"
-            )
+            raise TypeError(f"expected Tensor as element {index} in argument {position}, but got {type(item).__name__}")
     return list(value)
 
 
@@ -269,7 +275,7 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
         if "ufunc" not in str(error):
             raise
         kinds = [dtypes.from_numpy(a.dtype) for a in arrays if isinstance(a, numpy.ndarray)]
-        raise NotImplementedError(f'"{op.name}_cpu" not implemented for \'{kinds[0].scalar_type}\'') from error
+        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{kinds[0].scalar_type}'") from error
 
 
 # --- views and recording --------------------------------------------------------------------------------------
@@ -304,7 +310,9 @@ def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
     return edges
 
 
-def record(op: Operator, args: Any, tensors: Any, arrays: Any, edges: Any, outputs: list[Tensor], several: bool) -> None:
+def record(
+    op: Operator, args: Any, tensors: Any, arrays: Any, edges: Any, outputs: list[Tensor], several: bool
+) -> None:
     """Make the node of this operation and point the outputs at it."""
     node: Node = object.__new__(op.node_class)  # type: ignore[arg-type]
     start(node, tuple(edges), 2)
@@ -330,7 +338,7 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history."""
     copy = wrap(tensor._array.copy())
-    copy._edge = tensor._edge if tensor._base is None else tensor._edge
+    copy._edge = tensor._edge
     return copy
 
 
@@ -393,9 +401,11 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
     if target._extra is not None and target._extra.inference and not modes.STATE.inference:
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
-                           "get a normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for "
-                           "more details.")
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
+            "get a normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for "
+            "more details."
+        )
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
     result = None if changing is not None else inplace_result(op, arrays, target)

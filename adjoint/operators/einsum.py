@@ -18,9 +18,7 @@ def tensordot(a, b, dims=2, out=None):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a._array.ndim, b._array.ndim):
-            raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}"
-            )
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(a._array.ndim - dims, a._array.ndim)), list(range(dims))
     else:
         if isinstance(dims, Tensor):
@@ -75,14 +73,19 @@ def einsum(equation, *operands):
         raise RuntimeError("einsum(): must provide at least one operand")
     inputs, output = _parse(equation, operands)
     order = output + [label for label in _labels(inputs) if label not in output]
-    aligned = [_align(index, tensor, labels, order) for index, (tensor, labels) in enumerate(zip(operands, inputs, strict=True))]
+    aligned = [
+        _align(index, tensor, labels, order)
+        for index, (tensor, labels) in enumerate(zip(operands, inputs, strict=True))
+    ]
     _check_sizes(aligned, inputs, order)
     result = aligned[0]
     kept = len(output)
     for position, other in enumerate(aligned[1:], start=1):
         later = aligned[position + 1 :]
         sums = [
-            dim for dim in range(kept, len(order)) if all(item._array.shape[dim] == 1 for item in later)
+            dim
+            for dim in range(kept, len(order))
+            if all(item._array.shape[dim] == 1 for item in later)
             and (result._array.shape[dim] != 1 or other._array.shape[dim] != 1)
         ]
         result = _sum_of_products(result, other, sums)
@@ -121,7 +124,9 @@ def _parse(equation, operands):
         before, dots, after = term.partition("...")
         for letter in before + after:
             if not letter.isalpha():
-                raise RuntimeError(f"einsum(): invalid subscript given at index {equation.index(letter)} in the equation string, subscripts must be in [a-zA-Z]")
+                raise RuntimeError(
+                    f"einsum(): invalid subscript given at index {equation.index(letter)} in the equation string, subscripts must be in [a-zA-Z]"
+                )
         rest = tensor._array.ndim - len(before) - len(after)
         if rest < 0 or (rest > 0 and not dots):
             raise RuntimeError(
@@ -143,7 +148,9 @@ def _parse(equation, operands):
     seen = _labels(inputs)
     for position, label in enumerate(output):
         if isinstance(label, str) and label not in seen:
-            raise RuntimeError(f"einsum(): output subscript {label} does not appear in the equation for any input operand")
+            raise RuntimeError(
+                f"einsum(): output subscript {label} does not appear in the equation for any input operand"
+            )
         if label in output[:position]:
             raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
     return inputs, output
@@ -209,10 +216,18 @@ def _sum_of_products(a, b, sums):
     rows = [d for d in range(ndim) if d not in contracted and d not in batch and shape_a[d] != 1]
     columns = [d for d in range(ndim) if d not in contracted and d not in batch and d not in rows]
     left = tensors.permute(a, (*batch, *rows, *contracted, *columns)).reshape(
-        (_product(shape_a[d] for d in batch), _product(shape_a[d] for d in rows), _product(shape_a[d] for d in contracted))
+        (
+            _product(shape_a[d] for d in batch),
+            _product(shape_a[d] for d in rows),
+            _product(shape_a[d] for d in contracted),
+        )
     )
     right = tensors.permute(b, (*batch, *contracted, *columns, *rows)).reshape(
-        (_product(shape_b[d] for d in batch), _product(shape_b[d] for d in contracted), _product(shape_b[d] for d in columns))
+        (
+            _product(shape_b[d] for d in batch),
+            _product(shape_b[d] for d in contracted),
+            _product(shape_b[d] for d in columns),
+        )
     )
     product = tensors.bmm(left, right)
     ordered = [*batch, *rows, *columns]
@@ -234,4 +249,3 @@ def kron(input, other, *, out=None):
     right = b.reshape(tuple(size for n in b._array.shape for size in (1, n)))
     result = (left * right).reshape(tuple(m * n for m, n in zip(a._array.shape, b._array.shape, strict=True)))
     return result if out is None else out.copy_(result)
-

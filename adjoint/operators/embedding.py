@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..kernels import embedding as kernels
 from .build import operator
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 
 @operator(kernel=lambda weight, indices, *rest: kernels.embedding(weight, indices), method=False, out=False)
 class embedding:

@@ -142,7 +142,10 @@ def kernel_lines(op: Operator) -> list[str]:
     simple = quietly(op, op.simple, f"array = simple({few})")
     if not keywords:
         return simple
-    lines = [f"if {' and '.join(f'{name} is default_{name}' for name in keywords)}:", *("    " + line for line in simple)]
+    lines = [
+        f"if {' and '.join(f'{name} is default_{name}' for name in keywords)}:",
+        *("    " + line for line in simple),
+    ]
     return [*lines, "else:", *("    " + line for line in general)]
 
 
@@ -156,15 +159,26 @@ def quietly(op: Operator, function: Any, line: str) -> list[str]:
 def inplace_body(op: Operator) -> list[str]:
     """Write over the first argument where autograd has nothing to do; the rest goes through the door."""
     target = public_name(op.tensors[0])
-    nothing = [f"{public_name(name)}._edge is None and {public_name(name)}._base is None" for name in op.tensors if op.kinds[name] == ARRAY]
-    nothing += [f"({n} is None or {n}._edge is None and {n}._base is None)" for n in op.tensors if op.kinds[n] == OPTIONAL_ARRAY]
+    nothing = [
+        f"{public_name(name)}._edge is None and {public_name(name)}._base is None"
+        for name in op.tensors
+        if op.kinds[name] == ARRAY
+    ]
+    nothing += [
+        f"({n} is None or {n}._edge is None and {n}._base is None)" for n in op.tensors if op.kinds[n] == OPTIONAL_ARRAY
+    ]
     lines = [
         f"if ({target}._extra is None or not {target}._extra.inference) and ",
         f"(not (GATE.grad or STATE.grad_enabled) or {' and '.join(nothing)}):",
     ]
     lines = ["".join(lines)]
     way_out = f"return {door(op, 'inplace')}"
-    compute = ["try:", *("    " + line for line in overwriting_lines(op, way_out)), "except Exception:", f"    {way_out}"]
+    compute = [
+        "try:",
+        *("    " + line for line in overwriting_lines(op, way_out)),
+        "except Exception:",
+        f"    {way_out}",
+    ]
     compute += [f"counter = {target}._counter", "if counter is None:", f"    counter = {target}._counter = [0]"]
     compute += ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
     compute += [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.name}_')", "counter[0] += 1", f"return {target}"]
@@ -180,7 +194,11 @@ def overwriting_lines(op: Operator, way_out: str) -> list[str]:
         general = quietly(op, op.changing, f"changing({passed})")
     else:
         general = quietly(op, op.kernel, f"changed = kernel({passed})")
-        general += [f"if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:", f"    {way_out}", f"{array}[...] = changed"]
+        general += [
+            f"if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:",
+            f"    {way_out}",
+            f"{array}[...] = changed",
+        ]
     if not isinstance(op.simple, numpy.ufunc):
         return general
     few = ", ".join(f"{name}_array" for name in op.tensors)
@@ -217,7 +235,13 @@ def body(op: Operator, way_out: str) -> list[str]:
     lines = ["try:", *("    " + line for line in kernel_lines(op)), "except Exception:", f"    return {way_out}"]
     if op.view:
         lines += ["base = input._base", "creation = None if base is None else input._creation"]
-        lines += ["if base is None:", "    base = input", "counter = input._counter", "if counter is None:", "    counter = shared_counter(input)"]
+        lines += [
+            "if base is None:",
+            "    base = input",
+            "counter = input._counter",
+            "if counter is None:",
+            "    counter = shared_counter(input)",
+        ]
     if op.many:
         return lines + many_body(op)
     outputs = op.outputs or ("result",)
@@ -235,7 +259,10 @@ def body(op: Operator, way_out: str) -> list[str]:
     if not op.differentiable:
         return [*lines, *(f"{name}._edge = None" for name in outputs), last]
     edge_lines, needed, edges = edge_parts(op)
-    shape = [f"[{', '.join(f'{array}.shape' for array in arrays)}]", f"[{', '.join(f'{array}.dtype' for array in arrays)}]"]
+    shape = [
+        f"[{', '.join(f'{array}.shape' for array in arrays)}]",
+        f"[{', '.join(f'{array}.dtype' for array in arrays)}]",
+    ]
     record = node_lines(op, edges, *(shape if op.outputs else ("array.shape", "array.dtype")))
     for number, name in enumerate(outputs):
         record.append(f"{name}._edge = " + ("None" if name in op.nondifferentiable_outputs else f"(node, {number})"))
@@ -243,7 +270,13 @@ def body(op: Operator, way_out: str) -> list[str]:
     if op.view:
         otherwise += ["if not (GATE.grad or STATE.grad_enabled):", "    result._creation = NO_GRAD"]
         otherwise += ["    if edge_0 is not None:", "        result._edge = LEAF"]
-    lines += [*edge_lines, f"if {needed}:", *("    " + line for line in record), "else:", *("    " + line for line in otherwise)]
+    lines += [
+        *edge_lines,
+        f"if {needed}:",
+        *("    " + line for line in record),
+        "else:",
+        *("    " + line for line in otherwise),
+    ]
     return [*lines, last]
 
 
@@ -255,8 +288,18 @@ def many_body(op: Operator) -> list[str]:
     if op.view:
         lines.append("creation = MULTI_OUTPUT if GATE.grad or STATE.grad_enabled else NO_GRAD")
     unrecorded = "None if edge_0 is None else LEAF" if op.view else "None"
-    each = [*wrap_lines(op, "result", "item"), f"result._edge = {unrecorded} if node is None else (node, number)", "results.append(result)"]
-    return [*lines, "results = []", "for number, item in enumerate(array):", *("    " + line for line in each), "return tuple(results)"]
+    each = [
+        *wrap_lines(op, "result", "item"),
+        f"result._edge = {unrecorded} if node is None else (node, number)",
+        "results.append(result)",
+    ]
+    return [
+        *lines,
+        "results = []",
+        "for number, item in enumerate(array):",
+        *("    " + line for line in each),
+        "return tuple(results)",
+    ]
 
 
 def wrap_lines(op: Operator, name: str, array: str) -> list[str]:
@@ -264,7 +307,13 @@ def wrap_lines(op: Operator, name: str, array: str) -> list[str]:
     lines = [f"{name} = new(Tensor)", f"{name}._array = {array}", f"{name}._grad = {name}._extra = None"]
     if not op.view:
         return [*lines, f"{name}._base = {name}._counter = None"]
-    return [*lines, f"{name}._base = base", f"{name}._counter = counter", f"{name}._view_version = counter[0]", f"{name}._creation = creation"]
+    return [
+        *lines,
+        f"{name}._base = base",
+        f"{name}._counter = counter",
+        f"{name}._view_version = counter[0]",
+        f"{name}._creation = creation",
+    ]
 
 
 def edge_parts(op: Operator) -> tuple[list[str], str, str]:
@@ -300,7 +349,9 @@ def save_lines(op: Operator) -> list[str]:
         save = [f"node.saved_{item} = {public}"]
         version = f"node.version_{item} = 0 if {public}._counter is None else {public}._counter[0]"
         if op.kinds[item] == OPTIONAL_ARRAY:
-            version = f"node.version_{item} = 0 if {public} is None or {public}._counter is None else {public}._counter[0]"
+            version = (
+                f"node.version_{item} = 0 if {public} is None or {public}._counter is None else {public}._counter[0]"
+            )
         save.append(version)
         if len(users) == len(op.differentiable):
             lines += save
@@ -309,7 +360,11 @@ def save_lines(op: Operator) -> list[str]:
             lines += [f"if {condition}:", *("    " + line for line in save), "else:", f"    node.saved_{item} = None"]
     for item in op.saved_results:
         array = f"{item}_array" if op.outputs else "array"
-        lines += [f"node.saved_{item} = {array}", f"node.version_{item} = 0", f"node.counter_{item} = {item}._counter = [0]"]
+        lines += [
+            f"node.saved_{item} = {array}",
+            f"node.version_{item} = 0",
+            f"node.counter_{item} = {item}._counter = [0]",
+        ]
         if op.view:
             raise ValueError(f"{op.name}: a view's derivative cannot need the view")
     lines += [f"node.saved_{item} = {value_expression(op, item)}" for item in op.saved_values]
@@ -326,7 +381,11 @@ def value_expression(op: Operator, item: str) -> str:
         if name != item and name in op.kinds:
             if op.kinds[name] == ARRAYS:
                 return f"[item.{suffix} for item in {name}_array]"
-            return f"{name}_array.{suffix}" if op.kinds[name] == ARRAY else f"None if {name}_array is None else {name}_array.{suffix}"
+            return (
+                f"{name}_array.{suffix}"
+                if op.kinds[name] == ARRAY
+                else f"None if {name}_array is None else {name}_array.{suffix}"
+            )
     return public_name(item)
 
 

@@ -20,8 +20,6 @@ from .out import check_overlap
 from .parts import select, slice
 from .view import alias, unsqueeze
 
-# ruff: noqa: D101, N801, F821, A004  (declarations are named as the functions they become)
-
 _slice_type = type(numpy.s_[:])
 _none_type = type(None)
 _basic = frozenset((int, _slice_type, _none_type, type(Ellipsis)))
@@ -135,8 +133,12 @@ def key_parts(key: Any) -> tuple[Any, ...]:
     """A key as a tuple of parts: integers, slices, None, `...`, booleans and tensors."""
     if isinstance(key, tuple):
         return tuple(as_part(item) for item in key)
-    if isinstance(key, list) and len(key) < 32 and any(
-        isinstance(item, (list, tuple, Tensor, _slice_type)) or item is None or item is Ellipsis for item in key
+    if (
+        isinstance(key, list)
+        and len(key) < 32
+        and any(
+            isinstance(item, (list, tuple, Tensor, _slice_type)) or item is None or item is Ellipsis for item in key
+        )
     ):
         warnings.warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
@@ -285,7 +287,9 @@ def assign_number(input: Tensor, key: Any, value: Any) -> bool:
     array = input._array
     if array.dtype.kind != "f" or (key.__class__ is _slice_type and key.step is not None):
         return False
-    if input._extra is not None or (key.__class__ is int and not -len(array) <= key < len(array) if array.ndim else True):
+    if input._extra is not None or (
+        key.__class__ is int and not -len(array) <= key < len(array) if array.ndim else True
+    ):
         return False
     check_overlap(input)
     array[key] = value

@@ -12,9 +12,6 @@ from .build import operator, public, tensors
 from .parts import slice
 from .view import checked_sizes, sizes_of
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
-
 # --- joining --------------------------------------------------------------------------------------------------
 
 
@@ -149,9 +146,7 @@ def repeat_method(input, *repeats, **names):
     """The tensor repeated along each dimension; new dimensions come first."""
     repeats = sizes_of(repeats, names, "repeat", "repeats")
     if len(repeats) < input._array.ndim:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
-        )
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if any(count < 0 for count in repeats):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(repeats)}: {list(repeats)}")
     return repeat(input, repeats)
@@ -431,7 +426,9 @@ def _scattered_product_gradients(grad, self, dim, index, src, include_self, resu
     )
     single = xp.where(zeros == 1, without, without * 0)
     to_src = xp.where(
-        zero_src, xp.gather(grad * single, dim, index), xp.gather(grad * result, dim, index) / xp.where(zero_src, ones, src)
+        zero_src,
+        xp.gather(grad * single, dim, index),
+        xp.gather(grad * result, dim, index) / xp.where(zero_src, ones, src),
     )
     to_self = xp.where(base == 0, grad * single, (grad * result) / xp.where(base == 0, base * 0 + 1, base))
     return to_self, to_src
@@ -513,7 +510,11 @@ class index_fill_tensor:
 @public(method=True)
 def index_fill(input, dim, index, value):
     """A copy with `value` in the slices at `index` along `dim`."""
-    return index_fill_tensor(input, dim, index, value) if isinstance(value, Tensor) else index_fill_value(input, dim, index, value)
+    return (
+        index_fill_tensor(input, dim, index, value)
+        if isinstance(value, Tensor)
+        else index_fill_value(input, dim, index, value)
+    )
 
 
 @public(namespace=None, method=("index_fill_",))
@@ -613,7 +614,9 @@ class masked_fill_tensor:
 @public(method=True)
 def masked_fill(input, mask, value):
     """A copy with `value` where `mask`, broadcast with the tensor, is true."""
-    return masked_fill_tensor(input, mask, value) if isinstance(value, Tensor) else masked_fill_value(input, mask, value)
+    return (
+        masked_fill_tensor(input, mask, value) if isinstance(value, Tensor) else masked_fill_value(input, mask, value)
+    )
 
 
 @public(namespace=None, method=("masked_fill_",))

@@ -7,8 +7,6 @@ from ..tensor import wrap_dim
 from .build import operator, public, tensors
 from .return_types import return_type
 
-# ruff: noqa: D101, N801, N803, F821  (declarations are named as the functions they become)
-
 
 def _adjoint(matrix):
     return matrix.mT.conj()
@@ -108,7 +106,11 @@ def det_function(input):
 
 
 @operator(
-    kernel=kernels.slogdet, namespace=None, method=False, name="linalg_slogdet", outputs=("sign", "logabsdet"),
+    kernel=kernels.slogdet,
+    namespace=None,
+    method=False,
+    name="linalg_slogdet",
+    outputs=("sign", "logabsdet"),
     returns=return_type("linalg_slogdet", "sign", "logabsdet"),
 )
 class linalg_slogdet:
@@ -167,7 +169,9 @@ def logdet(input):
 # --- factorizations -------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.cholesky, namespace=None, method=False, name="linalg_cholesky", node="LinalgCholeskyExBackward0")
+@operator(
+    kernel=kernels.cholesky, namespace=None, method=False, name="linalg_cholesky", node="LinalgCholeskyExBackward0"
+)
 class linalg_cholesky:
     """The triangular factor of positive-definite matrices."""
 
@@ -199,7 +203,11 @@ def cholesky(input, upper=False, *, out=None):
 
 
 @operator(
-    kernel=kernels.svd, namespace=None, method=False, name="linalg_svd", outputs=("U", "S", "Vh"),
+    kernel=kernels.svd,
+    namespace=None,
+    method=False,
+    name="linalg_svd",
+    outputs=("U", "S", "Vh"),
     returns=return_type("linalg_svd", "U", "S", "Vh"),
 )
 class linalg_svd:
@@ -258,7 +266,11 @@ def svdvals(A, *, driver=None, out=None):
 
 
 @operator(
-    kernel=kernels.eigh, namespace=None, method=False, name="linalg_eigh", outputs=("eigenvalues", "eigenvectors"),
+    kernel=kernels.eigh,
+    namespace=None,
+    method=False,
+    name="linalg_eigh",
+    outputs=("eigenvalues", "eigenvectors"),
     returns=return_type("linalg_eigh", "eigenvalues", "eigenvectors"),
 )
 class linalg_eigh:
@@ -294,7 +306,11 @@ def eigvalsh(A, UPLO="L", *, out=None):
 
 
 @operator(
-    kernel=kernels.qr, namespace=None, method=False, name="linalg_qr", outputs=("Q", "R"),
+    kernel=kernels.qr,
+    namespace=None,
+    method=False,
+    name="linalg_qr",
+    outputs=("Q", "R"),
     returns=return_type("linalg_qr", "Q", "R"),
 )
 class linalg_qr:
@@ -418,7 +434,9 @@ def multi_dot(tensors_, *, out=None):
         factors[0] = factors[0].unsqueeze(0)
     if last_vector:
         factors[-1] = factors[-1].unsqueeze(-1)
-    result = _product(factors, _best_splits([f._array.shape[0] for f in factors] + [factors[-1]._array.shape[1]]), 0, len(factors) - 1)
+    result = _product(
+        factors, _best_splits([f._array.shape[0] for f in factors] + [factors[-1]._array.shape[1]]), 0, len(factors) - 1
+    )
     if last_vector:
         result = result.squeeze(-1)
     if first_vector:
@@ -500,5 +518,3 @@ def cross_function(input, other, dim=None, *, out=None):
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
     return cross(input, other, dim=dim, out=out)
-
-

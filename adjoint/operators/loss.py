@@ -6,8 +6,6 @@ from ..kernels import loss as kernels
 from ..kernels import nll_loss as nll_kernels
 from .build import operator, public, tensors
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 
 def _size(shape):
     count = 1
@@ -48,7 +46,14 @@ def _reduced(loss, reduction):
     return loss.sum() if reduction == "sum" else loss
 
 
-@operator(kernel=kernels.smooth_l1_loss, promote="common", namespace=None, method=False, out=False, node="SmoothL1LossBackward0")
+@operator(
+    kernel=kernels.smooth_l1_loss,
+    promote="common",
+    namespace=None,
+    method=False,
+    out=False,
+    node="SmoothL1LossBackward0",
+)
 class smooth_l1_loss:
     """The squared difference near 0, the absolute one elsewhere."""
 
@@ -131,7 +136,11 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
         raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target._array.shape)}")
     places = _size(shape[2:])
     flat = nll_loss2d_of(
-        input.reshape((shape[0], shape[1], 1, places)), target.reshape((shape[0], 1, places)), weight, ignore_index, reduction
+        input.reshape((shape[0], shape[1], 1, places)),
+        target.reshape((shape[0], 1, places)),
+        weight,
+        ignore_index,
+        reduction,
     )
     return flat.reshape((shape[0], *shape[2:])) if reduction == "none" else flat
 
@@ -144,10 +153,15 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if target._array.dtype.kind not in "iu" and target._array.shape == input._array.shape:
         return _with_probabilities(input, target, weight, ignore_index, reduction, label_smoothing, class_dim)
-    if target._array.shape == input._array.shape and target._array.ndim == class_dim + 1 and target._array.dtype.kind in "iu" and (
-        input._array.ndim > 1
+    if (
+        target._array.shape == input._array.shape
+        and target._array.ndim == class_dim + 1
+        and target._array.dtype.kind in "iu"
+        and (input._array.ndim > 1)
     ):
-        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_type}")
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_type}"
+        )
     log_probs = log_softmax_of_logits(input, class_dim)
     if label_smoothing == 0.0:
         return nll_loss(log_probs, target, weight, ignore_index, reduction)
@@ -182,9 +196,7 @@ def _smoothed(log_probs, target, weight, ignore_index, reduction, smoothing, cla
 
 def _with_probabilities(input, target, weight, ignore_index, reduction, smoothing, class_dim):
     if ignore_index >= 0:
-        raise RuntimeError(
-            f"ignore_index is not supported for floating point target"
-        )
+        raise RuntimeError("ignore_index is not supported for floating point target")
     classes = input._array.shape[class_dim]
     log_probs = log_softmax_of_logits(input, class_dim)
     if smoothing > 0.0:
@@ -220,13 +232,20 @@ def _weigh(value, weight):
 
 
 @operator(
-    kernel=kernels.binary_cross_entropy_with_logits, promote="common", namespace="torch", method=False, out=False,
-    name="binary_cross_entropy_with_logits", node="BinaryCrossEntropyWithLogitsBackward0",
+    kernel=kernels.binary_cross_entropy_with_logits,
+    promote="common",
+    namespace="torch",
+    method=False,
+    out=False,
+    name="binary_cross_entropy_with_logits",
+    node="BinaryCrossEntropyWithLogitsBackward0",
 )
 class bce_with_logits:
     """The cross entropy of the sigmoid of logits."""
 
-    def forward(self: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction="mean"): ...
+    def forward(
+        self: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction="mean"
+    ): ...
 
     def grad_self(grad, self, target, weight, pos_weight, reduction, xp):
         share = _scaled(grad, reduction, _size(self.shape))
@@ -263,7 +282,7 @@ def one_hot(tensor, num_classes=-1):
     """
     array = tensor._array
     if array.dtype.kind != "i" or array.dtype.itemsize != 8:
-        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor.")
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if array.size == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
@@ -278,5 +297,3 @@ def one_hot(tensor, num_classes=-1):
         raise RuntimeError("Class values must be smaller than num_classes.")
     result = tensors.zeros((*array.shape, num_classes), dtype=tensor.dtype)
     return result.scatter_(-1, tensor.unsqueeze(-1), 1)
-
-

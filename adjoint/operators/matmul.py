@@ -6,8 +6,6 @@ from ..kernels import matmul as kernels
 from ..kernels.broadcast import broadcast_shapes
 from .build import operator, public, tensors
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 
 def _like_first(grad, mat2, xp):
     """The gradient of the first factor."""

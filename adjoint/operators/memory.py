@@ -15,9 +15,6 @@ from .build import operator, public
 from .declaration import OPERATORS
 from .parts import select
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
-
 # --- complex numbers ------------------------------------------------------------------------------------------
 
 

@@ -7,9 +7,6 @@ from ..tape.saved import bump
 from ..tensor import Tensor
 from .build import operator, public, tensors
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
-
 # --- over the batch -------------------------------------------------------------------------------------------
 
 
@@ -27,7 +24,9 @@ def _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, xp
     to_bias = xp.sum(grad, dims, False) if needs[2] else None
     to_input = None
     if needs[0] and training:
-        centred = scaled - xp.sum(scaled, dims, True) / count - normalized * (xp.sum(scaled * normalized, dims, True) / count)
+        centred = (
+            scaled - xp.sum(scaled, dims, True) / count - normalized * (xp.sum(scaled * normalized, dims, True) / count)
+        )
         to_input = centred * invstd
     elif needs[0]:
         to_input = scaled * invstd
@@ -52,7 +51,11 @@ def batch_norm_gradients(grad, input, weight, mean, invstd, running_mean, runnin
 
 
 @operator(
-    namespace=None, method=False, out=False, name="native_batch_norm", node="NativeBatchNormBackward0",
+    namespace=None,
+    method=False,
+    out=False,
+    name="native_batch_norm",
+    node="NativeBatchNormBackward0",
     outputs=("result0", "result1", "result2"),
 )
 class native_batch_norm:
@@ -62,8 +65,14 @@ class native_batch_norm:
     nondifferentiable = ("result1", "result2")
 
     def forward(
-        input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None,
-        training, momentum, eps,
+        input: Array,
+        weight: Array | None,
+        bias: Array | None,
+        running_mean: Array | None,
+        running_var: Array | None,
+        training,
+        momentum,
+        eps,
     ):
         return kernels.batch_norm(input, weight, bias, running_mean, running_var, training, eps)
 
@@ -128,7 +137,11 @@ def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps,
 
 
 @operator(
-    namespace=None, method=False, out=False, name="native_layer_norm", node="NativeLayerNormBackward0",
+    namespace=None,
+    method=False,
+    out=False,
+    name="native_layer_norm",
+    node="NativeLayerNormBackward0",
     outputs=("result0", "result1", "result2"),
 )
 class native_layer_norm:
@@ -197,7 +210,11 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
 
 
 @operator(
-    namespace=None, method=False, out=False, name="native_group_norm", node="NativeGroupNormBackward0",
+    namespace=None,
+    method=False,
+    out=False,
+    name="native_group_norm",
+    node="NativeGroupNormBackward0",
     outputs=("result0", "result1", "result2"),
 )
 class native_group_norm:

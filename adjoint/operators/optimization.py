@@ -24,8 +24,19 @@ def _number(value):
 
 @public(namespace="torch")
 def _fused_sgd_(
-    self, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step,
-    grad_scale=None, found_inf=None,
+    self,
+    grads,
+    momentum_buffer_list,
+    *,
+    weight_decay,
+    momentum,
+    lr,
+    dampening,
+    nesterov,
+    maximize,
+    is_first_step,
+    grad_scale=None,
+    found_inf=None,
 ):
     """A step of `optim.SGD` for each of the parameters `self`; in the first step the momentum buffers are filled."""
     _check("_fused_sgd_", self)
@@ -43,8 +54,22 @@ def _fused_sgd_(
 
 def _adam(name, decoupled):
     def step(
-        self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, lr, beta1, beta2, weight_decay, eps, amsgrad,
-        maximize, grad_scale=None, found_inf=None,
+        self,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        max_exp_avg_sqs,
+        state_steps,
+        *,
+        lr,
+        beta1,
+        beta2,
+        weight_decay,
+        eps,
+        amsgrad,
+        maximize,
+        grad_scale=None,
+        found_inf=None,
     ):
         _check(name, self)
         lr = _number(lr)
@@ -53,15 +78,24 @@ def _adam(name, decoupled):
             self, grads, exp_avgs, exp_avg_sqs, largest, state_steps, strict=True
         ):
             kernels.adam_step(
-                param._array, grad._array, mean._array, square._array, None if most is None else most._array, _number(count), lr,
-                beta1, beta2, eps, weight_decay, decoupled, maximize,
+                param._array,
+                grad._array,
+                mean._array,
+                square._array,
+                None if most is None else most._array,
+                _number(count),
+                lr,
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+                decoupled,
+                maximize,
             )
         bump_all([*self, *exp_avgs, *exp_avg_sqs, *(most for most in largest if most is not None)], name, depth=2)
 
     step.__name__ = step.__qualname__ = name
-    step.__doc__ = (
-        f"A step of `optim.{'AdamW' if decoupled else 'Adam'}` for each of the parameters `self`; `state_steps` count from 1."
-    )
+    step.__doc__ = f"A step of `optim.{'AdamW' if decoupled else 'Adam'}` for each of the parameters `self`; `state_steps` count from 1."
     return public(namespace="torch")(step)
 
 

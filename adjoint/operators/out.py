@@ -50,7 +50,13 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
     for result, target in zip(results, targets, strict=True):
         store(result, target)
         bump(target, op.name, depth=3)
-    return op.returns.out(*targets) if several and op.outputs and op.returns is not tuple else tuple(targets) if several else out
+    return (
+        op.returns.out(*targets)
+        if several and op.outputs and op.returns is not tuple
+        else tuple(targets)
+        if several
+        else out
+    )
 
 
 def stored(name: str, result: Tensor, out: Tensor | None, same: str | None = None, *, recorded: bool = False) -> Tensor:
@@ -88,7 +94,12 @@ def check_dtype(name: str, result: Any, target: Tensor, same: str | None) -> Non
     """Raise unless `target` has the dtype of `result` or, where `same` is None, one that it may be cast to."""
     wanted, given = dtypes.from_numpy(result.dtype), target.dtype
     if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
-        words = {"wanted": wanted.scalar_type, "given": given.scalar_type, "wanted_c": _TYPE_NAMES[wanted], "given_c": _TYPE_NAMES[given]}
+        words = {
+            "wanted": wanted.scalar_type,
+            "given": given.scalar_type,
+            "wanted_c": _TYPE_NAMES[wanted],
+            "given_c": _TYPE_NAMES[given],
+        }
         raise RuntimeError(same.format(name=name, **words))
     check_castable(wanted, given)
 
@@ -96,7 +107,9 @@ def check_dtype(name: str, result: Any, target: Tensor, same: str | None) -> Non
 def check_castable(source: Any, target: Any) -> None:
     """Raise unless a result of dtype `source` may be written to a tensor of dtype `target`."""
     if not dtypes.can_cast(source, target):
-        raise RuntimeError(f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}")
+        raise RuntimeError(
+            f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}"
+        )
 
 
 def check_memory(target: Tensor, inputs: list[Tensor], apart: bool) -> None:
@@ -119,7 +132,11 @@ def check_memory(target: Tensor, inputs: list[Tensor], apart: bool) -> None:
 def check_overlap(target: Tensor) -> None:
     """Raise if several elements of `target` are one place in memory, as in an expanded tensor."""
     array = target._array
-    if 0 in array.strides and array.size and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)):
+    if (
+        0 in array.strides
+        and array.size
+        and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
+    ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
             "clone() the tensor before performing the operation."

@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..kernels import padding as kernels
 from .build import operator, public
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 
 @operator(method=False, out=False, node="ConstantPadNdBackward0")
 class constant_pad_nd:

@@ -9,8 +9,6 @@ from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors
 from .dispatch import invalid_arguments
 
-# ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
-
 END = (1 << 63) - 1
 """What PyTorch shows for the end of a slice that has none."""
 
@@ -281,7 +279,9 @@ def tensor_split(input=None, indices_or_sections=None, dim=0, **names):
 
 def _cuts_from(tensor):
     if tensor._array.dtype != numpy.int64:
-        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {tensor.dtype.scalar_type}")
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {tensor.dtype.scalar_type}"
+        )
     if tensor._array.ndim > 1:
         raise RuntimeError(
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with "
@@ -339,7 +339,9 @@ class select_scatter:
     """A copy with `src` at `index` of dimension `dim`."""
 
     def forward(self: Array, src: Array, dim: Int, index: Int):
-        return kernels.written(self, src, kernels.select(self, dim, index).shape, lambda copy: kernels.select(copy, dim, index))
+        return kernels.written(
+            self, src, kernels.select(self, dim, index).shape, lambda copy: kernels.select(copy, dim, index)
+        )
 
     def grad_self(grad, dim, index, xp):
         return xp.select_scatter(grad, xp.zeros_like(xp.select(grad, dim, index)), dim, index)

@@ -8,9 +8,6 @@ from ..kernels import picking
 from ..kernels import window_pooling as kernels
 from .build import operator, public
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
-
 # --- the operators --------------------------------------------------------------------------------------------
 
 
@@ -27,8 +24,12 @@ def _max_pool_operator(dims):
             return xp.max_pool_backward(grads[0], result1, self_shape)
 
     return operator(
-        namespace=None, method=False, out=False, name=f"max_pool{dims}d_with_indices",
-        node=f"MaxPool{dims}DWithIndicesBackward0", outputs=("result0", "result1"),
+        namespace=None,
+        method=False,
+        out=False,
+        name=f"max_pool{dims}d_with_indices",
+        node=f"MaxPool{dims}DWithIndicesBackward0",
+        outputs=("result0", "result1"),
     )(declaration)
 
 
@@ -100,7 +101,10 @@ def _adaptive_avg_pool_operator(dims):
             return xp.adaptive_avg_pool_backward(grad, self_shape)
 
     return operator(
-        namespace=None, method=False, out=False, name=f"adaptive_avg_pool{dims}d_of",
+        namespace=None,
+        method=False,
+        out=False,
+        name=f"adaptive_avg_pool{dims}d_of",
         node=f"AdaptiveAvgPool{dims}DBackward0",
     )(declaration)
 
@@ -131,8 +135,12 @@ def _adaptive_max_pool_operator(dims):
             return xp.max_pool_backward(grads[0], result1, self_shape)
 
     return operator(
-        namespace=None, method=False, out=False, name=f"adaptive_max_pool{dims}d_of",
-        node=f"AdaptiveMaxPool{dims}DBackward0", outputs=("result0", "result1"),
+        namespace=None,
+        method=False,
+        out=False,
+        name=f"adaptive_max_pool{dims}d_of",
+        node=f"AdaptiveMaxPool{dims}DBackward0",
+        outputs=("result0", "result1"),
     )(declaration)
 
 
@@ -172,7 +180,12 @@ def _max_pool_function(dims):
         kernel = sizes(kernel_size, dims, "kernel_size", name)
         step = kernel if stride is None or stride == [] or stride == () else sizes(stride, dims, "stride", name)
         values, indices = _max_pool[dims](
-            batch, kernel, step, sizes(padding, dims, "padding", name), sizes(dilation, dims, "dilation", name), bool(ceil_mode)
+            batch,
+            kernel,
+            step,
+            sizes(padding, dims, "padding", name),
+            sizes(dilation, dims, "dilation", name),
+            bool(ceil_mode),
         )
         return (values.squeeze(0), indices.squeeze(0)) if single else (values, indices)
 
@@ -200,7 +213,13 @@ def _avg_pool_function(dims):
         if divisor_override == 0:
             raise RuntimeError("divisor must be not zero")
         result = _avg_pool[dims](
-            batch, kernel, step, sizes(padding, dims, "padding", name), bool(ceil_mode), bool(count_include_pad), divisor_override
+            batch,
+            kernel,
+            step,
+            sizes(padding, dims, "padding", name),
+            bool(ceil_mode),
+            bool(count_include_pad),
+            divisor_override,
         )
         return result.squeeze(0) if single else result
 
@@ -228,7 +247,9 @@ def _adaptive_function(dims, kind, target):
         return (result[0].squeeze(0), result[1].squeeze(0)) if single else (result[0], result[1])
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The {'mean' if kind == 'avg' else 'maximum'} of windows that divide the input into `output_size`."
+    function.__doc__ = (
+        f"The {'mean' if kind == 'avg' else 'maximum'} of windows that divide the input into `output_size`."
+    )
     public(namespace="functional")(function)
 
 

@@ -6,8 +6,6 @@ from ..kernels import softmax as kernels
 from .build import PUBLIC, operator, public
 from .out import STRICT, stored
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 
 @operator(kernel=kernels.softmax, namespace=None, method=(), called="softmax", node="SoftmaxBackward0", out=False)
 class softmax_of:
@@ -32,7 +30,9 @@ class softmax_backward:
         return self * grad - grad * xp.sum(self * output, dim, True) - self * xp.sum(grad * output, dim, True)
 
 
-@operator(kernel=kernels.log_softmax, namespace=None, method=(), called="log_softmax", node="LogSoftmaxBackward0", out=False)
+@operator(
+    kernel=kernels.log_softmax, namespace=None, method=(), called="log_softmax", node="LogSoftmaxBackward0", out=False
+)
 class log_softmax_of:
     """The logarithm of softmax along `dim`."""
 
@@ -69,7 +69,9 @@ def softmax(input, dim, dtype=None, *, out=None):
 @public(method=True, numpy_names=True)
 def log_softmax(input, dim, dtype=None, *, out=None):
     """The logarithm of `softmax`, computed without overflow or underflow."""
-    return stored("log_softmax", log_softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, recorded=True)
+    return stored(
+        "log_softmax", log_softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, recorded=True
+    )
 
 
 @operator()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from .. import dtypes
-from ..kernels import counting, scan, picking, sorting
+from ..kernels import counting, picking, scan, sorting
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors
 from .dispatch import MISSING
 from .out import SCALAR_TYPE, STRICT, stored
 from .return_types import return_type
-
-# ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
-
 
 # --- scans ----------------------------------------------------------------------------------------------------
 
@@ -361,7 +358,13 @@ def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
         values.lerp_(ordered.gather(-1, rank.ceil().long()), weight)
     if several:
         values.unsqueeze_(0).transpose_(0, -1)
-    return stored("quantile", values.squeeze_(-1), out, same="quantile() out tensor must be same dtype as the input tensor", recorded=True)
+    return stored(
+        "quantile",
+        values.squeeze_(-1),
+        out,
+        same="quantile() out tensor must be same dtype as the input tensor",
+        recorded=True,
+    )
 
 
 def _rank(ordered, levels, interpolation, ignore_nan):
@@ -471,7 +474,9 @@ class bincount:
 class searchsorted_tensor:
     """Where elements would be inserted into a sorted sequence."""
 
-    def forward(sorted_sequence: Array, self: Array, *, out_int32=False, right=False, side=None, sorter: Array | None = None):
+    def forward(
+        sorted_sequence: Array, self: Array, *, out_int32=False, right=False, side=None, sorter: Array | None = None
+    ):
         return counting.searchsorted(sorted_sequence, self, out_int32=out_int32, right=right, side=side, sorter=sorter)
 
 
@@ -479,7 +484,9 @@ class searchsorted_tensor:
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """The indices at which the elements of `input` would be inserted to keep the innermost dimension sorted."""
     values = input if isinstance(input, Tensor) else tensors.scalar_tensor(input, dtype=sorted_sequence.dtype)
-    return searchsorted_tensor(sorted_sequence, values, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out)
+    return searchsorted_tensor(
+        sorted_sequence, values, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out
+    )
 
 
 @public()

@@ -13,8 +13,6 @@ from ..tensor import Tensor, wrap_dim
 from .build import operator, public
 from .dispatch import invalid_arguments
 
-# ruff: noqa: D101, N801, F821  (declarations are named as the functions they become)
-
 
 def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str = "size") -> tuple[int, ...]:
     """Sizes given one by one, as one sequence, or (in `names`) by keyword.
@@ -34,14 +32,18 @@ def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name:
 def checked_sizes(sizes: Any, function: str, name: str, position: int) -> tuple[int, ...]:
     """A sequence of sizes as a tuple of integers."""
     if not isinstance(sizes, (tuple, list)):
-        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {type(sizes).__name__}")
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {type(sizes).__name__}"
+        )
     for index, size in enumerate(sizes):
         if type(size) is int:
             continue
         if isinstance(size, bool) or not hasattr(size, "__index__"):
             kind = type(size).__name__
             if index == 0:
-                raise TypeError(f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {kind}")
+                raise TypeError(
+                    f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {kind}"
+                )
             raise TypeError(
                 f"{function}(): argument '{name}' failed to unpack the object at pos {index + 1} with error \"type must be tuple of "
                 f'ints,but got {kind}"'
@@ -398,7 +400,11 @@ class alias:
 def _reversed_dims(input):
     ndim = input._array.ndim
     if ndim == 0:
-        warnings.warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.",
+            UserWarning,
+            stacklevel=2,
+        )
     elif ndim != 2:
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a "
@@ -412,7 +418,9 @@ def _reversed_dims(input):
 
 def _matrix_transpose(input, name="mT"):
     if input._array.ndim < 2:
-        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {input._array.ndim}-D tensor.")
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {input._array.ndim}-D tensor."
+        )
     return transpose(input, -2, -1)
 
 

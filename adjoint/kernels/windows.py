@@ -1,0 +1,212 @@
+"""Where the windows of pooling lie along each dimension, and whether they fit the input.
+
+What follows from shapes alone is worked out once for each combination of them and kept.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy
+from numpy import ndarray
+
+__all__ = ["Windows", "along_one", "check_adaptive", "divided", "pooled_size", "windows_of"]
+
+Sizes = tuple[int, ...]
+
+_NUMBER = {2: "two", 3: "three"}
+_AXES = {2: "HW", 3: "THW"}
+
+
+class Along(NamedTuple):
+    """Windows along one dimension."""
+
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+    length: int  # of the dimension
+    count: int  # of windows
+
+    @property
+    def reach(self) -> int:
+        """How long the padded dimension must be for all windows to lie in it."""
+        return (self.count - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
+
+    def slices(self) -> list[slice]:
+        """For each element of a window, where it is in the padded dimension for all windows."""
+        last = (self.count - 1) * self.stride
+        starts = range(0, self.kernel * self.dilation, self.dilation)
+        return [slice(start, start + last + 1, self.stride) for start in starts]
+
+
+def along_one(length: int) -> Along:
+    """A single window over all of a dimension."""
+    return Along(length, 1, 0, 1, length, 1)
+
+
+class Windows:
+    """The windows over all spatial dimensions."""
+
+    def __init__(self, dims: tuple[Along, ...]) -> None:
+        self.dims = dims
+        self.lengths: Sizes = tuple(w.length for w in dims)
+        self.sizes: Sizes = tuple(w.count for w in dims)
+        self.inside = all(w.padding == 0 and w.reach <= w.length for w in dims)
+
+    @functools.cached_property
+    def elements(self) -> ndarray:
+        """(windows, elements of a window): their places in the flattened dimensions.
+
+        In place of padding stands an element of the same window, its first along that dimension: it changes no maximum.
+        """
+        flat = numpy.zeros((1, 1), numpy.int64)
+        for w in self.dims:
+            starts = numpy.arange(w.count)[:, None] * w.stride - w.padding
+            places = starts + numpy.arange(w.kernel) * w.dilation
+            first = numpy.where(places < 0, w.length, places).min(1, keepdims=True)
+            places = numpy.where((places < 0) | (places >= w.length), first, places)
+            flat = flat[:, None, :, None] * w.length + places[None, :, None, :]
+            flat = flat.reshape(flat.shape[0] * flat.shape[1], -1)
+        return flat
+
+    @functools.cached_property
+    def first_elements(self) -> ndarray:
+        """For each window where its elements begin in the flattened `elements`."""
+        return numpy.arange(len(self.elements)) * self.elements.shape[1]
+
+
+def pooled_size(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    """How many windows a dimension has; with `ceil_mode` also a last one that begins inside and ends outside."""
+    span = length + 2 * padding - dilation * (kernel - 1) - 1
+    count = (-(-span // stride) if ceil_mode else span // stride) + 1
+    if ceil_mode and (count - 1) * stride >= length + padding:
+        count -= 1
+    return count
+
+
+@functools.lru_cache(1024)
+def windows_of(
+    name: str, shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
+) -> Windows:
+    """The windows of pooling `name` ("max_pool2d", ...) on an input of `shape`; no stride is that of the kernel.
+
+    Raises:
+        RuntimeError: if they do not fit it.
+    """
+    dims = int(name[-2])
+    kernel = _expanded(kernel_size, dims, name, "kernel_size")
+    steps = _expanded(stride, dims, name, "stride") if stride else kernel
+    pads = _expanded(padding, dims, name, "padding")
+    gaps = _expanded(dilation, dims, name, "dilation")
+    if name != "avg_pool2d" and len(shape) not in (dims + 1, dims + 2):
+        raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
+    if len(shape) < dims + 1:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got {-dims - 1})"
+        )
+    lengths = shape[-dims:]
+    for width, step, pad, gap in zip(kernel, steps, pads, gaps, strict=True):
+        if step == 0:
+            raise RuntimeError("stride should not be zero")
+        if pad < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {pad}")
+        if pad > (gap * (width - 1) + 1) // 2 and width > 0 and gap > 0:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={pad}, kernel_size={width} and dilation={gap}"
+            )
+    counts = [
+        pooled_size(length, k, s, p, d, ceil_mode)
+        for length, k, s, p, d in zip(lengths, kernel, steps, pads, gaps, strict=True)
+    ]
+    _check_positive(name, shape, kernel, steps, gaps, counts)
+    return Windows(tuple(Along(*each) for each in zip(kernel, steps, pads, gaps, lengths, counts, strict=True)))
+
+
+def _expanded(value: Sizes, dims: int, name: str, argument: str) -> Sizes:
+    if len(value) == dims:
+        return value
+    if len(value) == 1:
+        return value * dims
+    omitted = "omitted, " if argument == "stride" else ""
+    must = "must be either" if argument == "dilation" else "must be" if name == "avg_pool3d" else "must either be"
+    raise RuntimeError(f"{name}: {argument} {must} {omitted}a single int, or a tuple of {_NUMBER[dims]} ints")
+
+
+def _check_positive(name: str, shape: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes, counts: list[int]) -> None:
+    dims = len(kernel)
+    for what, letter, values in (
+        ("kernel size", "k", kernel), ("stride", "d", stride), ("dilation", "dilation", dilation),
+    ):  # fmt: skip
+        if min(values) <= 0:
+            shown = " ".join(f"{letter}{axis}: {value}" for axis, value in zip(_AXES[dims], values, strict=True))
+            raise RuntimeError(f"{what} should be greater than zero, but got {shown}")
+    if dims == 2 and (len(shape) not in (3, 4) or 0 in shape[len(shape) - 3 :]):
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:"
+            f"[{', '.join(map(str, shape))}]"
+        )
+    if dims == 3 and 0 in shape[len(shape) - 4 :]:
+        function = "max_pool3d_with_indices_out_cpu_template" if name == "max_pool3d" else name
+        raise RuntimeError(
+            f"{function}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
+            f"{list(shape)} and non-batch dimension 0 has length zero!"
+        )
+    lengths = shape[-dims:]
+    if min(counts) >= 1:
+        return
+    if name == "avg_pool3d":
+        image, window = (
+            " ".join(f"{letter}{axis}: {value}" for axis, value in zip("THW", values, strict=True))
+            for letter, values in (("", lengths), ("k", kernel))
+        )
+        raise RuntimeError(f"input image ({image}) smaller than kernel size ({window})")
+    given, found = ("x".join(map(str, (shape[-dims - 1], *values))) for values in (lengths, counts))
+    raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({found}). Output size is too small")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Windows that adapt
+
+
+def divided(length: int, count: int) -> list[tuple[int, int]]:
+    """Window i of n along a dimension of length L goes from floor(i L / n) to ceil((i + 1) L / n)."""
+    return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+
+
+def check_adaptive(name: str, shape: Sizes, output_size: Sizes) -> None:
+    """Raise if pooling `name` ("adaptive_max_pool2d", ...) cannot bring an input of `shape` to `output_size`.
+
+    Raises:
+        RuntimeError: if the input has the wrong number of dimensions or is empty, or a size is negative.
+    """
+    dims, maximum = int(name[-2]), "max" in name
+    ndim = len(shape)
+    wrong = RuntimeError(
+        f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{':' if maximum else ''} {list(shape)}"
+    )
+    fits = ndim in (dims + 1, dims + 2)
+    if not fits and (maximum or dims == 2):
+        raise wrong
+    for dim in range(1 if maximum or dims == 3 else ndim - 2, ndim):
+        if shape[dim] == 0:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                f"{list(shape)} with dimension {dim} being empty"
+            )
+    if not fits:
+        raise wrong
+    if len(output_size) != dims:
+        shown = f"(): internal error: output_size.size() must be {dims}" if maximum else f": output_size must be {dims}"
+        raise RuntimeError(name + shown)
+    if min(output_size) >= 0:
+        return
+    if maximum:
+        negative = next(size for size in output_size if size < 0)
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {negative}: {[*shape[:-dims], *output_size]}"
+        )
+    first, *others = map(str, output_size)
+    raise RuntimeError(
+        f"{name}: elements of output_size must be greater than or equal to 0 but received "
+        f"{{{first}, {','.join(others)}}}"
+    )
