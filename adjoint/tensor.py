@@ -542,8 +542,8 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         )
     if grad._array.dtype != tensor._array.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with dtype '{tensor.dtype}'. "
-            "The gradient must match the tensor's dtype"
+            f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with grad_dtype '{tensor.dtype}'. The gradient "
+            "must match the tensor's grad_dtype (defaults to the tensor's dtype)."
         )
 
 

@@ -20,7 +20,7 @@ from ..tape.node import Node, start
 from ..tape.saved import bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .out import check_castable, check_overlap, write_out
+from .out import check_castable, check_overlap, check_partial_overlap, write_out
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
@@ -95,6 +95,8 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
     """The argument at `position` if it is of its parameter's declared type, lists as tuples; None is as good where it is the default."""
     value, kind = values[position], op.types[name]
     if is_of_type(value, kind):
+        if kind == "Number" and isinstance(value, Tensor):
+            return value.item()
         return tuple(value) if type(value) is list else value
     if value is None and op.defaults.get(name, MISSING) is None:
         return None
@@ -392,7 +394,7 @@ def finish(op: Operator, node: Node, edges: Any, outputs: list[Tensor], several:
 def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op` and write the result over its first argument."""
     target: Tensor = args[0]
-    name = f"{op.name}_"
+    name = f"{op.called}_"
     args = bind(op, args)
     views.check_inplace(target, name)
     tensors, arrays = operands(op, args)
@@ -402,8 +404,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
     if target._extra is not None and target._extra.inference and not modes.STATE.inference:
         raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
-            "get a normal tensor before doing inplace update. See https://github.com/pytorch/rfcs/pull/17 for "
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
+            "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "
             "more details."
         )
     array = target._array
@@ -411,6 +413,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     result = None if changing is not None else inplace_result(op, arrays, target)
     if not op.repeats:
         check_overlap(target)
+    check_partial_overlap(target, arrays[1:])
     recording = grad_enabled and any(edge is not None for edge in edges)
     if recording and not can_require_grad(array):
         raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
@@ -449,7 +452,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Make the first argument another view of its memory, as `t_` does."""
     target: Tensor = args[0]
     args = bind(op, args)
-    views.check_inplace(target, f"{op.name}_")
+    views.check_inplace(target, f"{op.called}_")
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
     result = compute(op, arrays)
@@ -460,7 +463,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
         node.shape, node.dtype = result.shape, result.dtype
         views.point_at(target, (node, 0))
     target._array = result
-    bump(target, f"{op.name}_", depth=2)
+    bump(target, f"{op.called}_", depth=2)
     if target._base is not None:
         target._view_version = target._counter[0]  # type: ignore[index]
     return target

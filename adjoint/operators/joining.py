@@ -265,7 +265,12 @@ class rot90:
 # --- gathering and scattering ---------------------------------------------------------------------------------
 
 
-@operator(kernel=lambda self, dim, index, sparse_grad: scatter_kernels.gather(self, dim, index))
+def _gather(self, dim, index, *, sparse_grad=False):
+    """`gather` of arrays; gradients are never sparse."""
+    return scatter_kernels.gather(self, dim, index)
+
+
+@operator(kernel=_gather)
 class gather:
     """The elements at `index` along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim` 0.
 
@@ -570,8 +575,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     a, b = input._array, indices._array
     if a.ndim != b.ndim:
         raise RuntimeError(
-            f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {a.ndim} dimensions for "
-            f"input, and {b.ndim} dimensions for indices"
+            f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {a.ndim} "
+            f"dimensions for input, and {b.ndim} dimensions for indices"
         )
     dim = wrap_dim(dim, a.ndim)
     shape = kernels.broadcast_except(a.shape, b.shape, dim)

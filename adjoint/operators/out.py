@@ -85,8 +85,8 @@ def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
     """Raise if autograd would have to record a function that is given `out=`."""
     if modes.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
-            "grad."
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
         )
 
 
@@ -163,3 +163,17 @@ def resize(target: Tensor, shape: tuple[int, ...]) -> None:
                 stacklevel=6,
             )
         target._array = storage.resized(array, shape)
+
+
+def check_partial_overlap(target: Tensor, others: list[Any]) -> None:
+    """Raise if another operand is on some, but not on all, of the memory that is written to."""
+    array = target._array
+    for other in others:
+        if not isinstance(other, numpy.ndarray) or other is array or not numpy.may_share_memory(array, other):
+            continue
+        same = other.shape == array.shape and other.strides == array.strides and storage.address(other) == storage.address(array)
+        if not same and numpy.shares_memory(array, other):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            )

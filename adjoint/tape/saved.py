@@ -78,8 +78,11 @@ def pack(tensor: Tensor, hooks: Any, edge: Any, shown_edge: Any) -> Packed:
 
     `edge` is the place in the graph that what is unpacked will have, `shown_edge` that of what the pack hook sees.
     """
-    shown = detached(tensor, shared_counter(tensor))
-    shown._edge = shown_edge
+    if edge is tensor and shown_edge is not None:
+        shown = tensor  # a leaf is shown itself
+    else:
+        shown = detached(tensor, shared_counter(tensor))
+        shown._edge = shown_edge
     version = shown._version
     with modes_without_hooks():
         packed = hooks[0](shown)
