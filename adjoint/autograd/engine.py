@@ -210,10 +210,9 @@ def finish_leaf(leaf: Tensor, grad: Any, create_graph: bool, capture: Capture | 
         return
     if extra is not None and extra.hooks:
         grad = run_leaf_hooks(leaf, grad, create_graph)
-    if capture is not None:
-        if not accumulating:
-            capture.leaves[leaf] = grad
-            return
+    if capture is not None and not accumulating:
+        capture.leaves[leaf] = grad
+        return
     if extra is None:
         accumulate(leaf, grad, create_graph)
         return

@@ -197,6 +197,7 @@ class Function:
         cls._node_class = type(cls.__name__ + "Backward", (FunctionNode,), members)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Raise: functions are not instantiated and called, but applied by `apply`."""
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
             "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"

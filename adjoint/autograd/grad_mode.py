@@ -128,6 +128,7 @@ class set_grad_enabled(_Mode):
         modes.set_grad(mode)
 
     def __call__(self, function: F) -> F:
+        """Decorate `function`: the mode holds while it runs, and not at once."""
         modes.set_grad(self.previous)
         return super().__call__(function)
 

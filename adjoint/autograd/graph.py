@@ -54,8 +54,9 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Context manager: saved tensors are kept as copies in main memory, where they are anyway here; changing the originals does no
-    harm then.
+    """Context manager: nodes keep copies of saved tensors, so that changing the originals does no harm.
+
+    PyTorch moves them from the GPU to main memory; here they are there anyway.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -76,6 +77,8 @@ class disable_saved_tensors_hooks:
         modes.STATE.hooks_disabled = self.previous
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate `function`: hooks are disabled while it runs."""
+
         @functools.wraps(function)
         def decorated(*args: Any, **keywords: Any) -> Any:
             with type(self)(self.error_message):

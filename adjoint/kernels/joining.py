@@ -65,7 +65,7 @@ def stack(arrays: list[Array], dim: int) -> Array:
 
 def unstack(array: Array, dim: int) -> list[Array]:
     """The slices of dimension `dim`."""
-    return [part for part in numpy.moveaxis(array, dim, 0)]
+    return list(numpy.moveaxis(array, dim, 0))
 
 
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:

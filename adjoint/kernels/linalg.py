@@ -82,8 +82,8 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
     check_matrix("solve", a, square=True)
     if a.dtype != b.dtype:
         raise RuntimeError(
-            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {from_numpy(a.dtype).scalar_type} and B of "
-            f"type {from_numpy(b.dtype).scalar_type} instead"
+            "linalg.solve: Expected A and B to have the same dtype, but found A of type "
+            f"{from_numpy(a.dtype).scalar_type} and B of type {from_numpy(b.dtype).scalar_type} instead"
         )
     vector = is_vector(a, b)
     if vector and not left:

@@ -59,8 +59,8 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool,
     degrees = reduction.count(x.shape, dims) - correction
     if degrees <= 0:
         warnings.warn(
-            f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should be strictly less "
-            "than the reduction factor (input numel divided by output numel).",
+            f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
+            "be strictly less than the reduction factor (input numel divided by output numel).",
             UserWarning,
             stacklevel=5,
         )

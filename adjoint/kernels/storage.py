@@ -108,7 +108,10 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
 
 
 def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: tuple[int, ...], byte_offset: int) -> Array:
-    """An array of the given geometry on the memory of its contiguous owner `root`; unlike `as_strided`, its `.base` leads there."""
+    """An array of the given geometry on the memory of its contiguous owner `root`.
+
+    Unlike that of `as_strided`, its `.base` leads there.
+    """
     if root.size == 0:
         return (
             numpy.ndarray(shape, dtype)

@@ -78,12 +78,14 @@ _BASE: dict[str, Any] = {
 
 
 def _stub(*args: Any, **keywords: Any) -> Any:
-    return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  (in the function's own namespace)
+    return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # in the function's own namespace
 
 
 def lazy_function(op: Operator, variant: str, name: str) -> Callable[..., Any]:
     """A function that generates its own code when first called."""
-    namespace = dict(_BASE, OP=op, kernel=op.quick or op.kernel, simple=op.simple, changing=op.changing, RETURNS=op.returns)
+    namespace = dict(
+        _BASE, OP=op, kernel=op.quick or op.kernel, simple=op.simple, changing=op.changing, RETURNS=op.returns
+    )
     function = FunctionType(_stub.__code__, namespace, name)
     function.__doc__ = op.doc
     function.__qualname__ = name
@@ -128,9 +130,10 @@ def operator(
 
     Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
     (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
-    `out_decides` (the dtype of `out=` is the default of `dtype`), `out_apart` (it may share no memory with the inputs), `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
-    combination of arguments), `inplace_node` (its name where it differs),
-    `method` (True, False, or the names of the methods; `()`: none, not in place either), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
+    `out_decides` (the dtype of `out=` is the default of `dtype`), `out_apart` (it may share no memory with the inputs),
+    `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
+    combination of arguments), `inplace_node` (its name where it differs), `method` (True, False, or the names of the
+    methods; `()`: none, not in place either), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
     """
 
     def declare(declaration: type) -> Any:
@@ -175,10 +178,11 @@ _AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow an
 _PUBLIC_INPLACE = {
     f"{name}_"
     for name in (
-        "abs gcd lcm acos acosh asin asinh atan atanh arccos arccosh arcsin arcsinh arctan arctanh ceil clamp clamp_max clamp_min clip "
-        "conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac i0 ldexp log log10 log1p log2 logit "
-        "nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu celu sigmoid sin sinc sinh sqrt square tan tanh "
-        "threshold trunc xlogy zero dropout alpha_dropout feature_dropout hardtanh leaky_relu elu rrelu"
+        "abs gcd lcm acos acosh asin asinh atan atanh arccos arccosh arcsin arcsinh arctan arctanh ceil clamp "
+        "clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac i0 ldexp "
+        "log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu celu sigmoid sin "
+        "sinc sinh sqrt square tan tanh threshold trunc xlogy zero dropout alpha_dropout feature_dropout hardtanh "
+        "leaky_relu elu rrelu"
     ).split()
 }
 
@@ -229,7 +233,9 @@ def public(
         for public_name in names if namespace is not None else ():
             PUBLIC[namespace][public_name] = taking_numpy_names(function) if numpy_names else function  # type: ignore[index]
         for method_name in names if method is True else method or ():
-            setattr(Tensor, method_name, taking_numpy_names(function) if numpy_names and takes_dim(function) else function)
+            setattr(
+                Tensor, method_name, taking_numpy_names(function) if numpy_names and takes_dim(function) else function
+            )
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:
@@ -265,7 +271,9 @@ def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args:
             raise dispatch.invalid_arguments(function.__name__, *args)
         given[_TRANSLATED[name]] = value
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
-    positional = {name: value for name, value in zip(parameters, args, strict=False) if name not in given and value is not MISSING}
+    positional = {
+        name: value for name, value in zip(parameters, args, strict=False) if name not in given and value is not MISSING
+    }
     return function(**positional, **given, **keywords)
 
 

@@ -126,8 +126,8 @@ def _check(function, input, weight, bias, stride, padding, dilation, groups, cou
     if bias is not None and bias._array.shape != (out_channels,):
         kind = "transposed=1, weight" if transposed else "weight"
         raise RuntimeError(
-            f"Given {kind} of size {list(wshape)}, expected bias to be 1-dimensional with {out_channels} elements, but got bias of "
-            f"size {list(bias._array.shape)} instead"
+            f"Given {kind} of size {list(wshape)}, expected bias to be 1-dimensional with {out_channels} elements, but "
+            f"got bias of size {list(bias._array.shape)} instead"
         )
     for other in (weight, bias):
         if other is not None and other._array.dtype != input._array.dtype:
@@ -189,8 +189,8 @@ def _conv(count):
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"The convolution over {count} dimension{'s' if count > 1 else ''} of `input` (N, C, ...) with `weight` (out, C / groups, "
-        f"...); `padding` may be 'same' or 'valid'. Without N for a single sample."
+        f"The convolution over {count} dimension{'s' if count > 1 else ''} of `input` (N, C, ...) with `weight` (out, "
+        f"C / groups, ...); `padding` may be 'same' or 'valid'. Without N for a single sample."
     )
     return public(namespace="torch")(function)
 
@@ -225,8 +225,8 @@ def _conv_transpose(count):
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"The transposed convolution over {count} dimension{'s' if count > 1 else ''} of `input` (N, C, ...) with `weight` (C, out / "
-        "groups, ...): the gradient of a convolution with respect to its input."
+        f"The transposed convolution over {count} dimension{'s' if count > 1 else ''} of `input` (N, C, ...) with "
+        "`weight` (C, out / groups, ...): the gradient of a convolution with respect to its input."
     )
     return public(namespace="torch")(function)
 

@@ -12,14 +12,15 @@ tensors; the others are passed as they are. `grad_<input>` is the vector-Jacobia
 parameters name is what the node saves:
 
     grad             the gradient of the output (`grads`, a list, if there are several)
-    <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that much of it
+    <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that much
     <parameter>      the value of a parameter that is not a tensor
     result           the output (`<name>` of one of several `outputs`)
     xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
                      tensors under `create_graph=True`, so that a formula is written once
 
-An operator that is one overload of a function says what that is `called`. Other parameters may be annotated, `dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in
-PyTorch's words. `shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
+An operator that is one overload of a function says what that is `called`. Other parameters may be annotated,
+`dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in PyTorch's words.
+`shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
 
 A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
 formula for each, returns all gradients together; its parameter `needs` says which are wanted.
@@ -45,11 +46,12 @@ class Operator:
     """A declared operator: its signature, its array function, its formulas and what they need saved.
 
     `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
-    (to the result type), "float" (the same, then integers to the default dtype). `changing`: an array function of the same parameters that
-    writes over the first, for the in-place variant. `repeats`: it writes the same to all
-    elements, so that these may be one place in memory. `simple`, if given, stands for the kernel on the fast path while the keyword-only parameters have
-    their defaults; `fast="float"` leaves that path to float32 and float64, so that only the kernel has to know about others.
-    A kernel's `quick` is its function for these two and up to `limit` elements, without the detour for others.
+    (to the result type), "float" (the same, then integers to the default dtype). `changing`: an array function of the
+    same parameters that writes over the first, for the in-place variant. `repeats`: it writes the same to all
+    elements, so that these may be one place in memory. `simple`, if given, stands for the kernel on the fast path
+    while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and float64, so
+    that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to `limit`
+    elements, without the detour for others.
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:

@@ -125,7 +125,8 @@ def _parse(equation, operands):
         for letter in before + after:
             if not letter.isalpha():
                 raise RuntimeError(
-                    f"einsum(): invalid subscript given at index {equation.index(letter)} in the equation string, subscripts must be in [a-zA-Z]"
+                    f"einsum(): invalid subscript given at index {equation.index(letter)} in the equation string, "
+                    "subscripts must be in [a-zA-Z]"
                 )
         rest = tensor._array.ndim - len(before) - len(after)
         if rest < 0 or (rest > 0 and not dots):
@@ -173,7 +174,8 @@ def _align(index, tensor, labels, order):
             sizes = tensor._array.shape[first], tensor._array.shape[second]
             if sizes[0] != sizes[1]:
                 raise RuntimeError(
-                    f"einsum(): subscript {label} is repeated for operand {index} but the sizes don't match, {sizes[1]} != {sizes[0]}"
+                    f"einsum(): subscript {label} is repeated for operand {index} but the sizes don't match, "
+                    f"{sizes[1]} != {sizes[0]}"
                 )
             tensor = tensor.diagonal(0, first, second)
             del labels[second], labels[first]
@@ -199,7 +201,7 @@ def _check_sizes(aligned, inputs, order):
 
 
 def _sum_of_products(a, b, sums):
-    """The product of two aligned tensors, summed over the dimensions `sums`, which remain with size 1; by `bmm` where it can be."""
+    """The product of two aligned tensors, summed over `sums`, which remain with size 1; by `bmm` where possible."""
     shape_a, shape_b = a._array.shape, b._array.shape
     only_a = tuple(d for d in sums if shape_b[d] == 1 and shape_a[d] != 1)
     only_b = tuple(d for d in sums if shape_a[d] == 1 and shape_b[d] != 1)

@@ -142,8 +142,8 @@ def key_parts(key: Any) -> tuple[Any, ...]:
     ):
         warnings.warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
-            "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which "
-            "will result either in an error or a different result",
+            "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+            "x[torch.tensor(seq)], which will result either in an error or a different result",
             UserWarning,
             stacklevel=3,
         )
@@ -251,8 +251,8 @@ def check_integer(input: Tensor, dim: int, position: int) -> None:
     array = input._array
     if array.ndim == 0:
         raise IndexError(
-            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor "
-            "to a number"
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number"
         )
     size = array.shape[dim]
     if not -size <= position < size:
@@ -265,9 +265,9 @@ def check_integer(input: Tensor, dim: int, position: int) -> None:
 @public(namespace=None, method=("__setitem__",))
 def setitem(input, key, value):
     """`input[key] = value`."""
-    if type(key) is not tuple and type(key) in _basic and type(value) in (int, float) and unrecorded(input):
-        if assign_number(input, key, value):
-            return
+    plain = type(key) is not tuple and type(key) in _basic and type(value) in (int, float)
+    if plain and unrecorded(input) and assign_number(input, key, value):
+        return
     result, indices = apply_basic(input, key_parts(key))
     if not isinstance(value, Tensor):
         value = value_tensor(value, input)

@@ -319,7 +319,8 @@ class linalg_qr:
     def forward(A: Array, mode="reduced"): ...
 
     def grad_A(grads, Q, R, mode, xp):
-        # Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for matrices at least as tall as wide.
+        # Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for matrices at least as
+        # tall as wide.
         if mode == "r" or Q.shape[-2] < R.shape[-1] or (mode == "complete" and Q.shape[-2] != R.shape[-1]):
             raise RuntimeError(
                 f"The derivative of linalg.qr depends on Q, or is not defined, for mode='{mode}' and matrices of this shape"

@@ -196,8 +196,9 @@ def inner(input, other, *, out=None):
 
 @public(method=True)
 def matmul(input, other, *, out=None):
-    """The product of two tensors: of vectors a number, of matrices a matrix, of more dimensions one for each of the leading ones,
-    which broadcast.
+    """The product of two tensors: of vectors a number, of matrices a matrix.
+
+    Dimensions before the last two broadcast: there is one product of matrices for each of their positions.
 
     >>> import adjoint as torch
     >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape

@@ -177,8 +177,8 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and value._array.shape != shape:
             raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(value._array.shape)} and "
-                f"normalized_shape = {list(shape)}"
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(value._array.shape)} and normalized_shape = {list(shape)}"
             )
     return native_layer_norm(input, shape, weight, bias, eps)[0]
 

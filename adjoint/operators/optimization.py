@@ -95,7 +95,10 @@ def _adam(name, decoupled):
         bump_all([*self, *exp_avgs, *exp_avg_sqs, *(most for most in largest if most is not None)], name, depth=2)
 
     step.__name__ = step.__qualname__ = name
-    step.__doc__ = f"A step of `optim.{'AdamW' if decoupled else 'Adam'}` for each of the parameters `self`; `state_steps` count from 1."
+    step.__doc__ = (
+        f"A step of `optim.{'AdamW' if decoupled else 'Adam'}` for each of the parameters `self`; "
+        "`state_steps` count from 1."
+    )
     return public(namespace="torch")(step)
 
 

@@ -1,6 +1,11 @@
-"""Views of a part of a tensor, one or several: slices, windows, diagonals, equal parts. They share storage and version counter."""
+"""Views of a part of a tensor, one or several: slices, windows, diagonals, equal parts.
+
+They share storage and version counter.
+"""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy
 
@@ -274,7 +279,7 @@ def tensor_split(input=None, indices_or_sections=None, dim=0, **names):
         bounds = [part * smallest + min(part, larger) for part in range(indices_or_sections + 1)]
     else:
         bounds = [0, *indices_or_sections, size]
-    return tuple(slice(input, dim, start, end, 1) for start, end in zip(bounds, bounds[1:], strict=False))
+    return tuple(slice(input, dim, start, end, 1) for start, end in itertools.pairwise(bounds))
 
 
 def _cuts_from(tensor):
@@ -284,8 +289,8 @@ def _cuts_from(tensor):
         )
     if tensor._array.ndim > 1:
         raise RuntimeError(
-            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with "
-            f"{tensor._array.ndim} dims"
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
+            f"got a tensor with {tensor._array.ndim} dims"
         )
     return tensor.tolist()
 

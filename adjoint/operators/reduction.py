@@ -14,8 +14,6 @@ from .dispatch import MISSING, invalid_arguments
 from .out import AMAX, STRICT, TRUTH, stored
 from .return_types import return_type
 
-# ruff: noqa: D101, N801, F821, A001  (declarations are named as the functions they become)
-
 
 def _kept_shape(shape, dim):
     """`shape` with the sizes of the reduced dimensions made 1."""
@@ -70,7 +68,15 @@ class sum_all:
         return xp.expand(grad, self_shape)
 
 
-@operator(kernel=reduction.sum, namespace=None, method=(), node="SumBackward1", called="sum", out_decides=True, overloaded=True)
+@operator(
+    kernel=reduction.sum,
+    namespace=None,
+    method=(),
+    node="SumBackward1",
+    called="sum",
+    out_decides=True,
+    overloaded=True,
+)
 class sum_dim:
     """The sum over some dimensions."""
 
@@ -112,7 +118,14 @@ def _element_count(node):
     return math.prod(node.saved_self_shape)
 
 
-@operator(kernel=reduction.mean, simple=reduction.total_mean, namespace=None, method=False, node="MeanBackward0", called="mean")
+@operator(
+    kernel=reduction.mean,
+    simple=reduction.total_mean,
+    namespace=None,
+    method=False,
+    node="MeanBackward0",
+    called="mean",
+)
 class mean_all:
     """The mean of all elements."""
 
@@ -124,7 +137,15 @@ class mean_all:
         return xp.expand(grad / element_count(self_shape, None), self_shape)
 
 
-@operator(kernel=reduction.mean, namespace=None, method=(), node="MeanBackward1", called="mean", out_decides=True, overloaded=True)
+@operator(
+    kernel=reduction.mean,
+    namespace=None,
+    method=(),
+    node="MeanBackward1",
+    called="mean",
+    out_decides=True,
+    overloaded=True,
+)
 class mean_dim:
     """The mean over some dimensions."""
 
@@ -267,7 +288,13 @@ class min_all:
 
 
 @operator(
-    namespace=None, method=(), node="MaxBackward0", called="max", overloaded=True, same_out=STRICT, outputs=("values", "indices"),
+    namespace=None,
+    method=(),
+    node="MaxBackward0",
+    called="max",
+    overloaded=True,
+    same_out=STRICT,
+    outputs=("values", "indices"),
     returns=return_type("max", "values", "indices"),
 )
 class max_dim:
@@ -283,7 +310,13 @@ class max_dim:
 
 
 @operator(
-    namespace=None, method=(), node="MinBackward0", called="min", overloaded=True, same_out=STRICT, outputs=("values", "indices"),
+    namespace=None,
+    method=(),
+    node="MinBackward0",
+    called="min",
+    overloaded=True,
+    same_out=STRICT,
+    outputs=("values", "indices"),
     returns=return_type("min", "values", "indices"),
 )
 class min_dim:
@@ -446,7 +479,9 @@ class std_correction:
         return _variance_gradient(scaled, self, dim, correction, keepdim, xp)
 
 
-@operator(namespace=None, method=(), node="VarMeanBackward0", called="var_mean", overloaded=True, outputs=("var", "mean"))
+@operator(
+    namespace=None, method=(), node="VarMeanBackward0", called="var_mean", overloaded=True, outputs=("var", "mean")
+)
 class var_mean_correction:
     """Variance and mean."""
 
@@ -460,7 +495,9 @@ class var_mean_correction:
         return _plus_mean(total, grads[1], self, dim, keepdim, xp)
 
 
-@operator(namespace=None, method=(), node="StdMeanBackward0", called="std_mean", overloaded=True, outputs=("std", "mean"))
+@operator(
+    namespace=None, method=(), node="StdMeanBackward0", called="std_mean", overloaded=True, outputs=("std", "mean")
+)
 class std_mean_correction:
     """Standard deviation and mean."""
 
@@ -527,6 +564,7 @@ class linalg_vector_norm:
 
 
 def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
+    """The gradient of the norm of order `ord` over `dim`; at a norm of 0, which has a corner there, it is 0."""
     shape = tuple(self.shape)
     dim = None if dim == () else dim
     grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)

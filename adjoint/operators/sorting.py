@@ -447,13 +447,16 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 
 _WRONG_INDEX = (
-    "{name}(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 flag is True, but "
-    "we got output tensor's dtype {given} and out_int32 flag is {wanted}"
+    "{name}(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 "
+    "flag is True, but we got output tensor's dtype {given} and out_int32 flag is {wanted}"
 )
 
 
 @operator(
-    same_out="torch.histogram: input tensor and hist tensor should have the same dtype, but got input {wanted_c} and hist {given_c}"
+    same_out=(
+        "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {wanted_c} and hist "
+        "{given_c}"
+    )
 )
 class histc:
     """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""

@@ -45,8 +45,8 @@ def checked_sizes(sizes: Any, function: str, name: str, position: int) -> tuple[
                     f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {kind}"
                 )
             raise TypeError(
-                f"{function}(): argument '{name}' failed to unpack the object at pos {index + 1} with error \"type must be tuple of "
-                f'ints,but got {kind}"'
+                f"{function}(): argument '{name}' failed to unpack the object at pos {index + 1} with error "
+                f'"type must be tuple of ints,but got {kind}"'
             )
         return tuple(size.__index__() for size in sizes)
     return tuple(sizes)
@@ -184,7 +184,8 @@ def unflatten(input, dim, sizes):
         sizes = kernels.infer_size(sizes, shape[dim])
     except RuntimeError:
         raise RuntimeError(
-            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the input tensor"
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the "
+            "input tensor"
         ) from None
     return view_shape(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
 
@@ -407,9 +408,9 @@ def _reversed_dims(input):
         )
     elif ndim != 2:
         warnings.warn(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a "
-            "future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
-            "reverse the dimensions of a tensor.",
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+            "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
             UserWarning,
             stacklevel=2,
         )

@@ -51,8 +51,8 @@ class HookDict(OrderedDict[int, Callable[..., Any]]):
 class NodeHooks:
     """All hooks of one node.
 
-    `tensor[i]`: the hooks of the tensors that are output `i`, each tensor's in its own dict; `retained[i]`: that tensor, weakly, if its gradient is to be
-    kept; `pre` and `post`: the node's own, before and after it runs.
+    `tensor[i]`: the hooks of the tensors that are output `i`, each tensor's in its own dict; `retained[i]`: that
+    tensor, weakly, if its gradient is to be kept; `pre` and `post`: the node's own, before and after it runs.
     """
 
     __slots__ = ("post", "pre", "retained", "tensor")

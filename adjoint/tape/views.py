@@ -80,10 +80,11 @@ def _made_by(view: Tensor) -> str:
 
 
 def _ambiguous(view: Tensor) -> str:
+    mode = "inference_mode" if view._creation == INFERENCE else "no_grad"
     return (
-        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
-        f"and the inplace either both inside the {'inference_mode' if view._creation == INFERENCE else 'no_grad'} block (if you "
-        "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+        f"both the view and the inplace either both inside the {mode} block (if you don't want the inplace to be "
+        "tracked) or both outside (if you want the inplace to be tracked)."
     )
 
 

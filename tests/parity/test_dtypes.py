@@ -1,5 +1,4 @@
 """Dtypes, promotion, devices and sizes against PyTorch."""
-# ruff: noqa: E402
 
 import itertools
 
@@ -30,7 +29,7 @@ def outcome(function, *arguments):
     """What a call gives: the text of its result, or the type and message of its error."""
     try:
         return repr(function(*arguments))
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return f"{type(error).__name__}: {error}"
 
 

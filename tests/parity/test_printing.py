@@ -1,5 +1,4 @@
 """Printed tensors, character for character, against PyTorch."""
-# ruff: noqa: E402
 
 import math
 
@@ -37,7 +36,7 @@ class Printed:
 def outcome(function, *arguments):
     try:
         return function(*arguments)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return f"{type(error).__name__}: {error}"
 
 
