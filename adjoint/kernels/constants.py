@@ -38,10 +38,16 @@ _tables: defaultdict[Dtype, dict[Any, Array]] = defaultdict(dict)
 
 
 def typed(value: Any, dtype: Dtype) -> Array:
-    """`value` as an array of `dtype`, kept for the next time; a zero may come back with the other sign."""
+    """`value` as an array of `dtype`, kept for the next time; a zero may come back with the other sign.
+
+    Raises:
+        TypeError: if `value` is not a number.
+    """
     table = _tables[dtype]
     found = table.get(value)
     if found is None:
+        if not isinstance(value, (int, float, complex, numpy.generic)):
+            raise TypeError(f"expected a number, got {type(value).__name__}")
         if len(table) >= _LIMIT:
             table.clear()
         found = table[value] = _make(value, dtype)

@@ -28,7 +28,7 @@ class relu:
 class threshold:
     """`input` where it is greater than `threshold`, else `value`."""
 
-    def forward(self: Array, threshold, value): ...
+    def forward(self: Array, threshold: Number, value: Number): ...
 
     def grad_self(grad, self, threshold, xp):
         return xp.threshold_backward(grad, self, threshold)
@@ -38,7 +38,7 @@ class threshold:
 class threshold_backward:
     """`grad_output` where `input` is greater than `threshold`, else 0."""
 
-    def forward(grad_output: Array, self: Array, threshold): ...
+    def forward(grad_output: Array, self: Array, threshold: Number): ...
 
     def grad_grad_output(grad, self, threshold, xp):
         return xp.threshold_backward(grad, self, threshold)
@@ -51,17 +51,19 @@ class threshold_backward:
 class leaky_relu:
     """`input` where positive, else `negative_slope * input`."""
 
-    def forward(self: Array, negative_slope=0.01): ...
+    def forward(self: Array, negative_slope: Number = 0.01): ...
 
     def grad_self(grad, self, negative_slope, xp):
         return xp.leaky_relu_backward(grad, self, negative_slope, False)
 
 
-@operator(kernel=kernels.leaky_relu, namespace=None, inplace=True, method=(), node="LeakyReluBackward1")
+@operator(
+    kernel=kernels.leaky_relu, namespace=None, inplace=True, method=(), node="LeakyReluBackward1", called="leaky_relu"
+)
 class leaky_relu_in_place:
     """`leaky_relu`, remembering its result instead of its input."""
 
-    def forward(self: Array, negative_slope=0.01): ...
+    def forward(self: Array, negative_slope: Number = 0.01): ...
 
     def grad_self(grad, result, negative_slope, xp):
         return xp.leaky_relu_backward(grad, result, negative_slope, True)
@@ -71,7 +73,7 @@ class leaky_relu_in_place:
 class leaky_relu_backward:
     """The derivative of `leaky_relu` times `grad_output`."""
 
-    def forward(grad_output: Array, self: Array, negative_slope, self_is_result): ...
+    def forward(grad_output: Array, self: Array, negative_slope: Number, self_is_result): ...
 
     def grad_grad_output(grad, self, negative_slope, self_is_result, xp):
         return xp.leaky_relu_backward(grad, self, negative_slope, self_is_result)
@@ -84,7 +86,7 @@ class leaky_relu_backward:
 class hardtanh:
     """`input` limited to `[min_val, max_val]`; unlike `clamp`'s, the derivative at the bounds is 0."""
 
-    def forward(self: Array, min_val=-1.0, max_val=1.0): ...
+    def forward(self: Array, min_val: Number = -1.0, max_val: Number = 1.0): ...
 
     def grad_self(grad, self, min_val, max_val, xp):
         return xp.hardtanh_backward(grad, self, min_val, max_val)
@@ -94,7 +96,7 @@ class hardtanh:
 class hardtanh_backward:
     """The derivative of `hardtanh` times `grad_output`."""
 
-    def forward(grad_output: Array, self: Array, min_val, max_val): ...
+    def forward(grad_output: Array, self: Array, min_val: Number, max_val: Number): ...
 
     def grad_grad_output(grad, self, min_val, max_val, xp):
         return xp.hardtanh_backward(grad, self, min_val, max_val)
@@ -163,7 +165,7 @@ class hardswish_double_backward:
 class hardshrink:
     """`input`, but 0 where its magnitude is at most `lambd`."""
 
-    def forward(self: Array, lambd=0.5): ...
+    def forward(self: Array, lambd: Number = 0.5): ...
 
     def grad_self(grad, self, lambd, xp):
         return xp.hardshrink_backward(grad, self, lambd)
@@ -173,7 +175,7 @@ class hardshrink:
 class hardshrink_backward:
     """The derivative of `hardshrink` times `grad_output`."""
 
-    def forward(grad_output: Array, self: Array, lambd): ...
+    def forward(grad_output: Array, self: Array, lambd: Number): ...
 
     def grad_grad_output(grad, self, lambd, xp):
         return xp.hardshrink_backward(grad, self, lambd)
@@ -186,7 +188,7 @@ class hardshrink_backward:
 class softshrink:
     """`input` moved towards 0 by `lambd`, 0 where it would pass it."""
 
-    def forward(self: Array, lambd=0.5): ...
+    def forward(self: Array, lambd: Number = 0.5): ...
 
     def grad_self(grad, self, lambd, xp):
         return xp.softshrink_backward(grad, self, lambd)
@@ -196,7 +198,7 @@ class softshrink:
 class softshrink_backward:
     """The derivative of `softshrink` times `grad_output`."""
 
-    def forward(grad_output: Array, self: Array, lambd): ...
+    def forward(grad_output: Array, self: Array, lambd: Number): ...
 
     def grad_grad_output(grad, self, lambd, xp):
         return xp.softshrink_backward(grad, self, lambd)
@@ -212,17 +214,17 @@ class softshrink_backward:
 class elu:
     """`scale * input` where positive, else `scale * alpha * (exp(input_scale * input) - 1)`."""
 
-    def forward(self: Array, alpha=1.0, scale=1, input_scale=1): ...
+    def forward(self: Array, alpha: Number = 1.0, scale: Number = 1, input_scale: Number = 1): ...
 
     def grad_self(grad, self, alpha, scale, input_scale, xp):
         return xp.elu_backward(grad, alpha, scale, input_scale, False, self)
 
 
-@operator(kernel=kernels.elu, namespace=None, inplace=True, method=(), node="EluBackward1")
+@operator(kernel=kernels.elu, namespace=None, inplace=True, method=(), node="EluBackward1", called="elu")
 class elu_in_place:
     """`elu`, remembering its result instead of its input."""
 
-    def forward(self: Array, alpha=1.0, scale=1, input_scale=1): ...
+    def forward(self: Array, alpha: Number = 1.0, scale: Number = 1, input_scale: Number = 1): ...
 
     def grad_self(grad, result, alpha, scale, input_scale, xp):
         return xp.elu_backward(grad, alpha, scale, input_scale, True, result)
@@ -232,7 +234,9 @@ class elu_in_place:
 class elu_backward:
     """The derivative of `elu`, by its input or its result, times `grad_output`."""
 
-    def forward(grad_output: Array, alpha, scale, input_scale, is_result, self_or_result: Array): ...
+    def forward(
+        grad_output: Array, alpha: Number, scale: Number, input_scale: Number, is_result, self_or_result: Array
+    ): ...
 
     def grad_grad_output(grad, alpha, scale, input_scale, is_result, self_or_result, xp):
         return xp.elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)
@@ -245,7 +249,9 @@ class elu_backward:
 class elu_double_backward:
     """The derivative of `elu_backward` by its last input, times `grad_output`."""
 
-    def forward(grad_output: Array, alpha, scale, input_scale, is_result, self_or_result: Array): ...
+    def forward(
+        grad_output: Array, alpha: Number, scale: Number, input_scale: Number, is_result, self_or_result: Array
+    ): ...
 
     def grad_grad_output(grad, alpha, scale, input_scale, is_result, self_or_result, xp):
         return xp.elu_double_backward(grad, alpha, scale, input_scale, is_result, self_or_result)
@@ -281,22 +287,22 @@ def _checked_celu(alpha):
     return alpha
 
 
-@operator(namespace=None, inplace=True, method=(), node="CeluBackward0", out=False)
+@operator(namespace=None, inplace=True, method=(), node="CeluBackward0", out=False, called="celu")
 class celu_of_input:
     """`input` where positive, else `alpha * (exp(input / alpha) - 1)`."""
 
-    def forward(self: Array, alpha):
+    def forward(self: Array, alpha: Number):
         return kernels.elu(self, alpha, 1, 1 / alpha)
 
     def grad_self(grad, self, alpha, xp):
         return xp.elu_backward(grad, alpha, 1, 1 / alpha, False, self)
 
 
-@operator(namespace=None, inplace=True, method=(), node="CeluBackward1", out=False)
+@operator(namespace=None, inplace=True, method=(), node="CeluBackward1", out=False, called="celu")
 class celu_in_place:
     """`celu`, remembering its result instead of its input."""
 
-    def forward(self: Array, alpha):
+    def forward(self: Array, alpha: Number):
         return kernels.elu(self, alpha, 1, 1 / alpha)
 
     def grad_self(grad, result, alpha, xp):
@@ -390,7 +396,7 @@ public(namespace=None, name="mish_curvature", on_arrays=kernels.mish_curvature)(
 class softplus:
     """`log(1 + exp(beta * input)) / beta`, and `input` itself where `beta * input` is greater than `threshold`."""
 
-    def forward(self: Array, beta=1, threshold=20): ...
+    def forward(self: Array, beta: Number = 1, threshold: Number = 20): ...
 
     def grad_self(grad, self, beta, threshold, xp):
         return xp.softplus_backward(grad, self, beta, threshold)
@@ -400,7 +406,7 @@ class softplus:
 class softplus_backward:
     """The derivative of `softplus` times `grad_output`."""
 
-    def forward(grad_output: Array, self: Array, beta, threshold): ...
+    def forward(grad_output: Array, self: Array, beta: Number, threshold: Number): ...
 
     def grad_grad_output(grad, self, beta, threshold, xp):
         return xp.softplus_backward(grad, self, beta, threshold)
@@ -413,7 +419,7 @@ class softplus_backward:
 class softplus_double_backward:
     """The second derivative of `softplus` times `grad_output`."""
 
-    def forward(grad_output: Array, self: Array, beta, threshold): ...
+    def forward(grad_output: Array, self: Array, beta: Number, threshold: Number): ...
 
     def grad_grad_output(grad, self, beta, threshold, xp):
         return xp.softplus_double_backward(grad, self, beta, threshold)

@@ -62,7 +62,7 @@ class add:
     tensor([21., 22.])
     """
 
-    def forward(self: Array, other: Array, *, alpha=1): ...
+    def forward(self: Array, other: Array, *, alpha: Number = 1): ...
 
     def grad_self(grad):
         return grad
@@ -102,7 +102,7 @@ def _no_bool(self, other, alpha=1):
 class sub:
     """`input - alpha * other`, elementwise, broadcast together."""
 
-    def forward(self: Array, other: Array, *, alpha=1): ...
+    def forward(self: Array, other: Array, *, alpha: Number = 1): ...
 
     def grad_self(grad):
         return grad
@@ -120,11 +120,12 @@ class sub:
     node="RsubBackward0",
     out=False,
     check=_no_bool,
+    called="rsub",
 )
 class rsub_tensor:
     """`other - alpha * input`, elementwise, broadcast together."""
 
-    def forward(self: Array, other: Array, *, alpha=1): ...
+    def forward(self: Array, other: Array, *, alpha: Number = 1): ...
 
     def grad_self(grad, alpha):
         return -grad if alpha == 1 else grad * -conjugate(alpha)
@@ -142,11 +143,12 @@ class rsub_tensor:
     node="RsubBackward1",
     out=False,
     check=_no_bool,
+    called="rsub",
 )
 class rsub_number:
     """`other - alpha * input`, elementwise, where `other` is a number."""
 
-    def forward(self: Array, other: Array, *, alpha=1): ...
+    def forward(self: Array, other: Array, *, alpha: Number = 1): ...
 
     def grad_self(grad, alpha):
         return -grad if alpha == 1 else grad * -conjugate(alpha)
@@ -215,6 +217,7 @@ class div:
     inplace=True,
     number_first=True,
     node="DivBackward2",
+    called="div",
 )
 class div_rounded:
     """`input / other`, elementwise, rounded: constant between the steps, so the derivative is 0."""
@@ -285,7 +288,6 @@ def rtruediv(input, other):
     dunder="__floordiv__",
     number_first=True,
     node="NotImplemented",
-    overloaded=True,
 )
 class floor_divide:
     """`input / other`, elementwise, rounded down. PyTorch defines no derivative."""
@@ -306,7 +308,15 @@ def rfloordiv(input, other):
 # --- remainders -----------------------------------------------------------------------------------------------
 
 
-@binary(kernels.remainder, simple=numpy.remainder, fast="float", namespace=None, method=(), node="RemainderBackward1")
+@binary(
+    kernels.remainder,
+    simple=numpy.remainder,
+    fast="float",
+    namespace=None,
+    method=(),
+    node="RemainderBackward1",
+    called="remainder",
+)
 class remainder_by_tensor:
     """What is left of the division rounded down, elementwise."""
 
@@ -317,7 +327,15 @@ class remainder_by_tensor:
         return -grad * xp.div_rounded(self, other, "floor")
 
 
-@binary(kernels.remainder, simple=numpy.remainder, fast="float", namespace=None, method=(), node="RemainderBackward0")
+@binary(
+    kernels.remainder,
+    simple=numpy.remainder,
+    fast="float",
+    namespace=None,
+    method=(),
+    node="RemainderBackward0",
+    called="remainder",
+)
 class remainder_by_number:
     """What is left of the division by a number, elementwise."""
 
@@ -325,7 +343,15 @@ class remainder_by_number:
         return grad
 
 
-@binary(kernels.remainder, namespace=None, method=(), number_first=True, inplace=False, node="NotImplemented")
+@binary(
+    kernels.remainder,
+    namespace=None,
+    method=(),
+    number_first=True,
+    inplace=False,
+    node="NotImplemented",
+    called="remainder",
+)
 class remainder_of_number:
     """What is left of the division of a number, elementwise. PyTorch defines no derivative."""
 
@@ -367,7 +393,7 @@ def rmod(input, other):
     return remainder(other, input) if isinstance(other, Tensor) or is_number(other) else NotImplemented
 
 
-@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward1")
+@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward1", called="fmod")
 class fmod_by_tensor:
     """What is left of the division rounded towards zero, elementwise."""
 
@@ -378,7 +404,7 @@ class fmod_by_tensor:
         return -grad * xp.div_rounded(self, other, "trunc")
 
 
-@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward0")
+@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward0", called="fmod")
 class fmod_by_number:
     """What is left of the division by a number rounded towards zero, elementwise."""
 
@@ -408,7 +434,7 @@ def fmod_(input, other):
 class addcmul:
     """`input + value * tensor1 * tensor2`, elementwise, broadcast together."""
 
-    def forward(self: Array, tensor1: Array, tensor2: Array, *, value=1): ...
+    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Number = 1): ...
 
     def grad_self(grad):
         return grad
@@ -435,7 +461,7 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
 class addcdiv:
     """`input + value * tensor1 / tensor2`, elementwise, broadcast together."""
 
-    def forward(self: Array, tensor1: Array, tensor2: Array, *, value=1): ...
+    def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Number = 1): ...
 
     def grad_self(grad):
         return grad
@@ -447,7 +473,7 @@ class addcdiv:
         return -grad * (value * tensor1 / (tensor2 * tensor2)).conj()
 
 
-@operator(kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward0")
+@operator(kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward0", called="lerp")
 class lerp_by_number:
     """`input + weight * (end - input)`, elementwise, where `weight` is a number."""
 
@@ -460,7 +486,9 @@ class lerp_by_number:
         return grad * conjugate(weight)
 
 
-@operator(kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward1", same_out=True)
+@operator(
+    kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward1", same_out=True, called="lerp"
+)
 class lerp_by_tensor:
     """`input + weight * (end - input)`, elementwise, broadcast together."""
 

@@ -75,7 +75,9 @@ def _declare_in_place(name, kernel, other_names=()):
 
     def declare(variant, number, members):
         node = f"{name.capitalize()}Backward{number}"
-        return binary(kernel, namespace=None, method=(), node=node)(type(f"{name}_{variant}_in_place", (), members))
+        return binary(kernel, namespace=None, method=(), node=node, called=name)(
+            type(f"{name}_{variant}_in_place", (), members)
+        )
 
     by_tensor = declare("tensor", 1, {"grad_self": grad_self, "grad_other": grad_other})
     by_number = declare("number", 0, {"grad_self": grad_self})

@@ -92,7 +92,10 @@ TYPE_WORDS = {
 
 
 def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
-    """The argument at `position` if it is of its parameter's declared type, lists as tuples; None is as good where it is the default."""
+    """The argument at `position` if it is of its parameter's declared type, lists as tuples.
+
+    None is as good where it is the default.
+    """
     value, kind = values[position], op.types[name]
     if is_of_type(value, kind):
         if kind == "Number" and isinstance(value, Tensor):
@@ -263,7 +266,10 @@ def wrapped_integer(number: Any, kind: Any) -> Any:
 
 
 def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
-    """Run the array function (or another `kernel` with its parameters), NumPy's floating-point warnings off and its errors in PyTorch's words."""
+    """Run the array function (or another `kernel` with its parameters).
+
+    NumPy's floating-point warnings are off, its errors in PyTorch's words.
+    """
     keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
     positional = arrays[: len(arrays) - len(keywords)]
     try:
@@ -307,8 +313,8 @@ def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
     edges = []
     for name in op.differentiable:
         value = args[op.names.index(name)]
-        for item in value if op.kinds[name] == ARRAYS else [value]:
-            edges.append(edge_of(item) if isinstance(item, Tensor) else None)
+        items = value if op.kinds[name] == ARRAYS else [value]
+        edges.extend(edge_of(item) if isinstance(item, Tensor) else None for item in items)
     return edges
 
 

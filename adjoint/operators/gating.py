@@ -11,7 +11,7 @@ from .build import PUBLIC, operator, public, tensors
 from .random import stream_of
 
 
-@operator(kernel=kernels.prelu, namespace=None, method=(), node="PreluKernelBackward0", out=False)
+@operator(kernel=kernels.prelu, namespace=None, method=(), node="PreluKernelBackward0", out=False, called="prelu")
 class prelu_kernel:
     """`input` where positive, else `weight * input`, with `weight` of a shape to broadcast."""
 
@@ -87,7 +87,7 @@ def joined(first, second, dim):
 class glu:
     """The first half of `input` along `dim` times the sigmoid of the second (Dauphin et al., 2017)."""
 
-    def forward(self: Array, dim=-1):
+    def forward(self: Array, dim: Int = -1):
         return kernels.glu(self, wrap_dim(dim, self.ndim))
 
     def grad_self(grad, self, dim, xp):
@@ -96,7 +96,7 @@ class glu:
         return xp.joined(grad * sigmoid.conj(), grad * (first * sigmoid * (1 - sigmoid)).conj(), dim)
 
 
-@operator(namespace=None, method=(), inplace=True, node="RreluWithNoiseBackward0", out=False)
+@operator(namespace=None, method=(), inplace=True, node="RreluWithNoiseBackward0", out=False, called="rrelu")
 class rrelu_with_noise:
     """`input * noise`: `noise` is 1 where the input is positive, elsewhere the slope drawn for the element."""
 
@@ -121,11 +121,19 @@ class rrelu_backward:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.leaky_relu, namespace=None, method=(), inplace=True, node="RreluWithNoiseBackward0", out=False)
+@operator(
+    kernel=kernels.leaky_relu,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="RreluWithNoiseBackward0",
+    out=False,
+    called="rrelu",
+)
 class rrelu_mean:
     """`rrelu` outside training: the slope is the mean of the bounds."""
 
-    def forward(self: Array, negative_slope): ...
+    def forward(self: Array, negative_slope: Number): ...
 
     def grad_self(grad, self, negative_slope, xp):
         return xp.leaky_relu_backward(grad, self, negative_slope, False)

@@ -181,7 +181,7 @@ def inplace_body(op: Operator) -> list[str]:
     ]
     compute += [f"counter = {target}._counter", "if counter is None:", f"    counter = {target}._counter = [0]"]
     compute += ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
-    compute += [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.name}_')", "counter[0] += 1", f"return {target}"]
+    compute += [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.called}_')", "counter[0] += 1", f"return {target}"]
     return lines + ["    " + line for line in compute]
 
 

@@ -30,7 +30,7 @@ class zero_where:
 # --- by a condition -------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.where, namespace=None, method=(), node="WhereBackward0", same_out=True)
+@operator(kernel=kernels.where, namespace=None, method=(), node="WhereBackward0", same_out=True, called="where")
 class select_where:
     """`input` where `condition`, elsewhere `other`."""
 
@@ -164,7 +164,7 @@ def _is_inside(self, min, max):
 public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
 
 
-@operator(kernel=kernels.clamp, namespace=None, method=(), inplace=True, node="ClampBackward1")
+@operator(kernel=kernels.clamp, namespace=None, method=(), inplace=True, node="ClampBackward1", called="clamp")
 class clamp_to_numbers:
     """`input` limited to the interval between two numbers."""
 
@@ -174,7 +174,7 @@ class clamp_to_numbers:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, max)))
 
 
-@operator(kernel=kernels.clamp, namespace=None, method=(), inplace=True, node="ClampBackward0")
+@operator(kernel=kernels.clamp, namespace=None, method=(), inplace=True, node="ClampBackward0", called="clamp")
 class clamp_to_tensors:
     """`input` limited to the intervals between two tensors."""
 
@@ -224,7 +224,7 @@ def clamp_(input, min=None, max=None):
     return function.inplace(input, min, max)
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward0")
+@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward0", called="clamp_min")
 class clamp_min_to_number:
     """`input`, but at least a number."""
 
@@ -235,7 +235,7 @@ class clamp_min_to_number:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, None)))
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward1")
+@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward1", called="clamp_min")
 class clamp_min_to_tensor:
     """`input`, but at least `min`."""
 
@@ -249,7 +249,7 @@ class clamp_min_to_tensor:
         return xp.zero_where(grad, xp.logical_not(self < min))
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward0")
+@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward0", called="clamp_max")
 class clamp_max_to_number:
     """`input`, but at most a number."""
 
@@ -260,7 +260,7 @@ class clamp_max_to_number:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, None, max)))
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward1")
+@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward1", called="clamp_max")
 class clamp_max_to_tensor:
     """`input`, but at most `max`."""
 

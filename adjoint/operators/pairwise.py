@@ -72,7 +72,15 @@ class dist:
 # --- signs ----------------------------------------------------------------------------------------------------
 
 
-@binary(kernels.copysign, promote="float", simple=numpy.copysign, namespace=None, method=(), node="CopysignBackward0")
+@binary(
+    kernels.copysign,
+    promote="float",
+    simple=numpy.copysign,
+    namespace=None,
+    method=(),
+    node="CopysignBackward0",
+    called="copysign",
+)
 class copysign_of_tensor:
     """`input` with the sign of `other`, elementwise."""
 
@@ -83,7 +91,15 @@ class copysign_of_tensor:
         return xp.zeros_like(grad)
 
 
-@binary(kernels.copysign, promote="float", simple=numpy.copysign, namespace=None, method=(), node="CopysignBackward1")
+@binary(
+    kernels.copysign,
+    promote="float",
+    simple=numpy.copysign,
+    namespace=None,
+    method=(),
+    node="CopysignBackward1",
+    called="copysign",
+)
 class copysign_of_number:
     """`input` with the sign of a number, elementwise."""
 
@@ -153,7 +169,7 @@ def _declare_xlogy(name, kernel, log, shifted, tensors, of_number, by_number):
     def grad_other(grad, self, other):
         return grad * self / (other - shifted if shifted else other)
 
-    options = {"promote": "float", "namespace": None, "method": ()}
+    options = {"promote": "float", "namespace": None, "method": (), "called": name}
 
     def declare(variant, node, members, **more):
         return binary(kernel, node=node, **options, **more)(type(f"{name}_{variant}", (), members))

@@ -465,6 +465,7 @@ class frac:
     inplace=True,
     node="RoundBackward0",
     same_out=True,
+    called="round",
 )
 class round_to_integer:
     """The nearest integer, elementwise; halves go to the even one."""
@@ -475,7 +476,15 @@ class round_to_integer:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.round_decimals, namespace=None, method=(), inplace=True, node="RoundBackward1", same_out=True)
+@operator(
+    kernel=kernels.round_decimals,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="RoundBackward1",
+    same_out=True,
+    called="round",
+)
 class round_to_decimals:
     """The nearest number of `decimals` decimal places, elementwise."""
 

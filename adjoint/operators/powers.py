@@ -16,7 +16,7 @@ from .dispatch import invalid_arguments
 from .pointwise import is_complex
 
 
-@operator(kernel=kernels.power_of_numbers, namespace=None, method=(), inplace=True, node="PowBackward0")
+@operator(kernel=kernels.power_of_numbers, namespace=None, method=(), inplace=True, node="PowBackward0", called="pow")
 class pow_number:
     """`input` to the power of the number `exponent`, elementwise."""
 
@@ -37,6 +37,7 @@ class pow_number:
     method=(),
     inplace=True,
     node="PowBackward1",
+    called="pow",
 )
 class pow_tensor:
     """`input` to the power `exponent`, elementwise, broadcast together."""
@@ -58,7 +59,7 @@ class pow_tensor:
         return grad * slope.conj()
 
 
-@operator(kernel=kernels.number_to_powers, namespace=None, method=(), node="PowBackward2")
+@operator(kernel=kernels.number_to_powers, namespace=None, method=(), node="PowBackward2", called="pow")
 class number_pow:
     """The number `input` to the power `exponent`, elementwise."""
 

@@ -100,6 +100,7 @@ class digamma:
     inplace=True,
     node="PolygammaBackward0",
     inplace_node="PolygammaBackward1",
+    called="polygamma",
 )
 class polygamma_of:
     """The `n`-th derivative of `digamma`, elementwise."""
