@@ -89,6 +89,7 @@ class Tensor:
     __hash__ = object.__hash__
 
     def __new__(cls, *args: Any, dtype: dtype | None = None, device: Any = None, **unused: Any) -> Tensor:
+        """A tensor of the given sizes, not initialised, or of the given data."""
         return make_subclass(cls, legacy_array(args, dtype or dtypes.get_default_dtype(), device))
 
     def __init_subclass__(cls, plain: bool = False, **keywords: Any) -> None:
@@ -542,8 +543,8 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         )
     if grad._array.dtype != tensor._array.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with grad_dtype '{tensor.dtype}'. The gradient "
-            "must match the tensor's grad_dtype (defaults to the tensor's dtype)."
+            f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with grad_dtype '{tensor.dtype}'. "
+            "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)."
         )
 
 
