@@ -5,7 +5,14 @@ from ..tensor import Tensor as Variable
 from . import function, grad_mode, graph, methods
 from .backward import backward, grad
 from .function import Function
-from .grad_mode import enable_grad, inference_mode, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 
 __all__ = [
     "Function",
@@ -22,4 +29,5 @@ __all__ = [
     "methods",
     "no_grad",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]

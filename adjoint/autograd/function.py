@@ -290,7 +290,8 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             node.dtype.append(None)
             tied.append(output)
             continue
-        if id(output) in dirty:
+        is_dirty, is_constant = id(output) in dirty, id(output) in constant
+        if is_dirty:
             check_dirty(output)
             bump(output, node.name(), 2)
         elif id(output) in inputs:
@@ -299,8 +300,8 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             output = detached(output, shared_counter(output))
         node.shape.append(output._array.shape)
         node.dtype.append(output._array.dtype)
-        if recording and id(output) not in constant and can_require_grad(output._array):
-            if id(output) in dirty:
+        if recording and not is_constant and can_require_grad(output._array):
+            if is_dirty:
                 if output._base is not None:
                     views.check_view_creation(output, True)
                 views.rebase_history(output, node, 2, number)
@@ -310,7 +311,7 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
                     output._view_version = output._counter[0]
                     if id(output._base) in bases:
                         output._creation = views.CUSTOM
-        elif id(output) in constant and id(output) not in dirty:
+        elif is_constant and not is_dirty:
             output._edge = None
         tied.append(output)
     return tied

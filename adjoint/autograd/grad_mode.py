@@ -186,6 +186,23 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
 
+class set_multithreading_enabled(_Mode):
+    """Accepted for PyTorch's sake: a backward always runs in the thread that calls it, and many threads may call one."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def clone(self) -> set_multithreading_enabled:
+        """A new context manager of the same mode."""
+        return type(self)(self.mode)
+
+
 def is_inference_mode_enabled() -> bool:
     """Whether this thread is in inference mode."""
     return modes.STATE.inference
