@@ -20,6 +20,8 @@ from .special import erf
 
 Array = numpy.ndarray[Any, Any]
 
+_FEW = 512  # elements up to which one slow ufunc costs less than several fast ones
+
 # Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: x * Phi(x) and its approximation by tanh.
 _SQRT_HALF = math.sqrt(0.5)
 DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
@@ -262,9 +264,12 @@ def silu_double_backward(grad: Array, self: Array) -> Array:
     return grad * (result.conj() if result.dtype.kind == "c" else result)
 
 
-def _log1p_exp(self: Array) -> Array:
-    """`log(1 + exp(x))`, without overflow."""
-    return numpy.maximum(self, ZERO[self.dtype]) + numpy.log1p(numpy.exp(-numpy.absolute(self)))
+def _tanh_of_softplus(self: Array) -> Array:
+    """`tanh(log(1 + exp(x)))`, which is n / (n + 2) with n = exp(x) * (exp(x) + 2); 1 from 20 on."""
+    exponential = numpy.exp(numpy.minimum(self, typed(20, self.dtype)))
+    result = exponential + TWO[self.dtype]
+    result *= exponential
+    return result / (result + TWO[self.dtype])
 
 
 @fused("softplus_cpu", "f")
@@ -272,7 +277,7 @@ def softplus(self: Array, beta: float, threshold: float) -> Array:
     """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is greater than `threshold`."""
     dtype = self.dtype
     scaled = self if beta == 1 else self * typed(beta, dtype)
-    if threshold >= 20 and dtype.itemsize == 4:  # where the two do not differ any more
+    if threshold >= 20 and dtype.itemsize == 4 and self.size <= _FEW:  # beyond 20 the two do not differ any more
         result = numpy.logaddexp(scaled, ZERO[dtype])
         return result if beta == 1 else result / typed(beta, dtype)
     result = numpy.log1p(numpy.exp(scaled))
@@ -300,13 +305,13 @@ def softplus_double_backward(grad: Array, self: Array, beta: float, threshold: f
 @fused("mish_cpu", "f")
 def mish(self: Array) -> Array:
     """`x * tanh(log(1 + exp(x)))` (Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2019)."""
-    return self * numpy.tanh(_log1p_exp(self))
+    return self * _tanh_of_softplus(self)
 
 
 @fused("mish_backward_cpu", "f")
 def mish_backward(grad: Array, self: Array) -> Array:
     """`grad * (t + x * s * (1 - t * t))`, where `t` is `tanh(softplus(x))` and `s` is `sigmoid(x)`."""
-    tanh = numpy.tanh(_log1p_exp(self))
+    tanh = _tanh_of_softplus(self)
     return grad * (tanh + self * _logistic(self) * (ONE[self.dtype] - tanh * tanh))
 
 
@@ -314,7 +319,7 @@ def mish_backward(grad: Array, self: Array) -> Array:
 def mish_curvature(self: Array) -> Array:
     """The second derivative: `s * (1 - t * t) * (2 + x * (1 - s - 2 * t * s))`, `t` and `s` as in `mish_backward`."""
     one, two = ONE[self.dtype], TWO[self.dtype]
-    tanh, sigmoid = numpy.tanh(_log1p_exp(self)), _logistic(self)
+    tanh, sigmoid = _tanh_of_softplus(self), _logistic(self)
     return sigmoid * (one - tanh * tanh) * (two + self * (one - sigmoid - two * tanh * sigmoid))
 
 
