@@ -13,7 +13,7 @@ import numpy
 from ..kernels import indexing as kernels
 from ..kernels.creation import array_from_data
 from ..tape import modes
-from ..tape.saved import bump
+from ..tape.saved import bump, stale_error
 from ..tensor import PLAIN_TYPES, Tensor, tensor_array, wrap
 from .build import operator, public, tensors
 from .out import check_overlap
@@ -36,6 +36,7 @@ class index:
         return kernels.index(self, indices)
 
     def grad_self(grad, self_shape, indices, xp):
+        check_unchanged(indices)
         return xp.index_backward(grad, self_shape, indices)
 
 
@@ -62,6 +63,30 @@ class index_put_arrays:
 
     def grad_values(grad, indices, xp):
         return xp.index(grad, indices)
+
+
+class Indices(tuple[Any, ...]):
+    """Arrays of indices, and the tensors they are from with their versions, so that backward sees whether they have changed."""
+
+    tensors: list[tuple[Tensor, int]]
+
+    def __new__(cls, arrays: Any, parts: Any) -> Indices:
+        self = super().__new__(cls, arrays)
+        self.tensors = [
+            (part, 0 if part._counter is None else part._counter[0]) for part in parts if isinstance(part, Tensor)
+        ]
+        return self
+
+    def shown(self) -> tuple[Any, ...]:
+        """The indices as `_saved_indices` shows them."""
+        return tuple(None if array is None else wrap(array) for array in self)
+
+
+def check_unchanged(indices: Any) -> None:
+    """Raise if a tensor of indices has been changed in place since it was used."""
+    for tensor, version in getattr(indices, "tensors", ()):
+        if tensor._counter is not None and tensor._counter[0] != version:
+            raise stale_error(None, tensor._array, tensor._counter, version, None, None)
 
 
 def index_arrays(indices: Any) -> tuple[Any, ...]:
@@ -103,10 +128,11 @@ def getitem(input, key):
         pass  # tensors as bounds, zero-dimensional input: the general way knows
     if kind is tuple and unrecorded(input) and _basic.issuperset(map(type, key)):
         return plain_view(input, key)
-    result, indices = apply_basic(input, key_parts(key))
+    parts = key_parts(key)
+    result, indices = apply_basic(input, parts)
     if not any(item is not None for item in indices):
         return alias(result) if result is input else result
-    return index(result, tuple(indices))
+    return index(result, Indices(indices, parts))
 
 
 def unrecorded(input: Tensor) -> bool:

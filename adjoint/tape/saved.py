@@ -250,11 +250,11 @@ def check_version(node: Node, item: str, saved: Any) -> None:
 
 
 def stale_error(
-    node: Node, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any
+    node: Node | None, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any
 ) -> RuntimeError:
     """The error for a saved tensor that was changed in place: who saved it, and who changed it."""
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
-    if output_nr is not None:
+    if output_nr is not None and node is not None:
         described += f", which is output {output_nr} of {node.operation()},"
     elif type(edge) is tuple:
         described += f", which is output {edge[1]} of {edge[0].operation()},"
@@ -264,7 +264,8 @@ def stale_error(
         "find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, "
         "check_nan=False)."
     )
-    error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
+    if node is not None:
+        error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
     if len(counter) > 1:
         error.add_note(f"{counter[3]} changed it in place at {origin.describe(counter[1], counter[2])}")
     return error
