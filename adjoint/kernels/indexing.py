@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from adjoint.kernels.broadcast import broadcast_shapes
 from adjoint.kernels.precision import type_name, widen
-from adjoint.kernels.scatter import add_rows, wrap_positions
+from adjoint.kernels.scatter import add_rows, out_of_bounds, wrap_positions
 
 __all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select"]
 
@@ -53,6 +53,8 @@ def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool =
             f"Index put requires the source and destination dtypes match, got {type_name(x.dtype)} for the destination "
             f"and {type_name(values.dtype)} for the source."
         )
+    if len(indices) == 1 and (index := indices[0]) is not None and _put_rows(x, index, values, accumulate):
+        return x
     expanded = expand_indices(x.shape, indices)
     shape = _indexed_shape(x.shape, expanded)
     try:
@@ -68,6 +70,27 @@ def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool =
     elif values.size:
         _accumulate(x, expanded, values)
     return x
+
+
+def _put_rows(x: ndarray, index: ndarray, values: ndarray, accumulate: bool) -> bool:
+    """Do what `index_put_` does if it is simple: one array of valid integers, values of the shape of `x[index]`."""
+    shape = x.shape
+    if index.dtype.char != "l" or not shape or values.shape != index.shape + shape[1:]:
+        return False
+    if out_of_bounds(index, shape[0], -shape[0]) is not None:
+        return False
+    if not accumulate:
+        x[index] = values
+        return True
+    if x.dtype.char not in "fdFDl" or not x.flags.c_contiguous:
+        return False
+    if values.size <= 64:
+        numpy.add.at(x, index, values)
+    else:
+        width = math.prod(shape[1:])
+        flat = wrap_positions(index.reshape(-1), shape[0])
+        add_rows(x.reshape(shape[0], width), flat, values.reshape(flat.size, width))
+    return True
 
 
 def expand_indices(shape: tuple[int, ...], indices: Indices) -> list[ndarray | None]:
@@ -102,8 +125,8 @@ def _first_difference(first: tuple[int, ...], second: tuple[int, ...]) -> int:
 def _check_bounds(shape: tuple[int, ...], indices: Indices) -> None:
     given = [(index, length) for index, length in zip(indices, shape, strict=False) if index is not None]
     for position, (index, length) in enumerate(given):
-        if index.size and (index.min() < -length or index.max() >= length):
-            wrong = index[(index < -length) | (index >= length)].reshape(-1)[0]
+        wrong = out_of_bounds(index, length, -length)
+        if wrong is not None:
             raise IndexError(f"index {wrong} is out of bounds for dimension {position} with size {length}")
 
 

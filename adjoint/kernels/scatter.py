@@ -17,12 +17,11 @@ from adjoint.kernels.sorting import argsort
 
 __all__ = [
     "add_rows", "gather", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
-    "index_select", "put", "put_", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
+    "index_select", "out_of_bounds", "put", "put_", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
     "scatter_reduce_", "slice_positions", "take", "wrap_positions",
 ]  # fmt: skip
 
 _INT64 = numpy.dtype(numpy.int64)
-_UINT64 = numpy.dtype(numpy.uint64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows are summed as vectors
 
@@ -57,10 +56,10 @@ def gather(x: ndarray, dim: int, index: ndarray) -> ndarray:
 def _positions(x: ndarray, dim: int, index: ndarray) -> ndarray:
     """Where in the flattened `x` each entry of `index` along `dim` points, once all are known to be in bounds."""
     length = x.shape[dim] if x.ndim else 1
-    index = index.astype(_INT64, copy=False)
-    if index.view(_UINT64).max() >= length:  # a negative index is a huge unsigned one
-        wrong = index[(index < 0) | (index >= length)].reshape(-1)[0]
+    wrong = out_of_bounds(index, length)
+    if wrong is not None:
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+    index = index.astype(_INT64, copy=False)
     stride = math.prod(x.shape[dim + 1 :])
     positions = index * stride if stride != 1 else index
     for axis, count in enumerate(index.shape):
@@ -247,7 +246,7 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
     if x.ndim == 0 and index.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     length = x.shape[dim] if x.ndim else 1
-    wrong = _out_of_bounds(index, length)
+    wrong = out_of_bounds(index, length)
     if wrong is not None:
         if dim == 0:
             raise IndexError("index out of range in self")
@@ -255,11 +254,12 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
     return x.take(index.reshape(-1), dim) if x.ndim else x.copy()
 
 
-def _out_of_bounds(index: ndarray, length: int) -> int | None:
-    """The first index that is negative or not less than `length`, if there is one."""
-    if index.size == 0 or (index.min() >= 0 and index.max() < length):
+def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
+    """The first index that is less than `first` or not less than `length`, if there is one."""
+    # Where extrema are is cheaper to find than what they are.
+    if index.size == 0 or (index.item(index.argmin()) >= first and index.item(index.argmax()) < length):
         return None
-    return int(index[(index < 0) | (index >= length)].reshape(-1)[0])
+    return int(index[(index < first) | (index >= length)].reshape(-1)[0])
 
 
 def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
@@ -332,7 +332,7 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray) -> N
             f"{list(x.shape)} source.shape = {list(source.shape)}"
         )
     length = x.shape[dim] if x.ndim else 1
-    wrong = _out_of_bounds(index, length)
+    wrong = out_of_bounds(index, length)
     if wrong is not None:
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
 
@@ -413,7 +413,7 @@ def _check_index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> 
             f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({slices})"
         )
     length = x.shape[dim] if x.ndim else 1
-    wrong = _out_of_bounds(index, length)
+    wrong = out_of_bounds(index, length)
     if wrong is not None:
         raise IndexError(f"index_copy_(): index {wrong} is out of bounds for dimension {dim} with size {length}")
 
@@ -440,8 +440,8 @@ def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) 
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
     length = x.shape[dim] if x.ndim else 1
-    if index.size and (index.min() < -length or index.max() >= length):
-        wrong = index[(index < -length) | (index >= length)].reshape(-1)[0]
+    wrong = out_of_bounds(index, length, -length)
+    if wrong is not None:
         raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
     filled = asarray(value).astype(x.dtype)
     if x.ndim == 0:
@@ -507,8 +507,8 @@ def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) 
 
 
 def _check_flat(x: ndarray, index: ndarray) -> None:
-    if index.size and (index.min() < -x.size or index.max() >= x.size):
-        wrong = index[(index < -x.size) | (index >= x.size)].reshape(-1)[0]
+    wrong = out_of_bounds(index, x.size, -x.size)
+    if wrong is not None:
         raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {x.size} elements.")
 
 
