@@ -8,6 +8,8 @@
 tensor([2., 4., 6.])
 """
 
+from typing import TYPE_CHECKING
+
 from . import autograd, backends, cuda, linalg, operators, special
 from ._version import __version__
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
@@ -22,12 +24,47 @@ from .device import (
     preserve_format,
     strided,
 )
-from .dtypes import *
-from .dtypes import bool, can_cast, dtype, finfo, float, get_default_dtype, iinfo, int, promote_types, set_default_dtype
+from .dtypes import (
+    bfloat16,
+    bool,
+    can_cast,
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
+    double,
+    dtype,
+    finfo,
+    float,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    half,
+    iinfo,
+    int,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    promote_types,
+    set_default_dtype,
+    short,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from .kernels.parallel import get_num_threads, set_num_threads
 from .printing import set_printoptions
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .tensor import Tensor
+
+if TYPE_CHECKING:  # what is done below, as type checkers understand it
+    from . import nn, optim, serialization, utils
+    from .operators import *
+    from .serialization import load, save
 
 globals().update(operators.PUBLIC["torch"])
 

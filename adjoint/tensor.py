@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy
 
@@ -19,6 +19,11 @@ from .device import device as device_class
 from .dtypes import dtype
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
+
+if TYPE_CHECKING:
+    from .operators import TensorMethods  # what operators install
+else:
+    TensorMethods = object
 
 ndarray = numpy.ndarray
 new = object.__new__
@@ -51,7 +56,7 @@ class Extra:
         self.number: Any = None
 
 
-class Tensor:
+class Tensor(TensorMethods):
     """A multi-dimensional array that remembers how it was made.
 
     `Tensor(2, 3)` is uninitialised memory of that shape, `Tensor([1.0, 2.0])` holds the given data in the default

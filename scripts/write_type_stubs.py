@@ -1,8 +1,9 @@
 """Write the types of the operators for type checkers and editors: `python scripts/write_type_stubs.py`.
 
 Operators are made from declarations when the package is imported, which a type checker does not do. This writes what it
-needs to know into `adjoint/operators/__init__.pyi`: every public function, and `TensorMethods`, the methods that the
-operators install on `Tensor`. Types go by the names of parameters, which mean the same everywhere.
+needs to know: into `adjoint/operators/__init__.pyi` the functions of `adjoint` and of layers, and `TensorMethods`, the
+methods that operators install on `Tensor`; into `adjoint/linalg.pyi` and `adjoint/special.pyi` the functions of these
+namespaces. Types go by the names of parameters, which mean the same everywhere.
 """
 
 import inspect
@@ -14,7 +15,7 @@ import adjoint
 from adjoint.operators import PUBLIC
 from adjoint.operators.declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
 
-STUB = Path(adjoint.__file__).parent / "operators" / "__init__.pyi"
+PACKAGE = Path(adjoint.__file__).parent
 
 HEAD = '''"""Types of the operators. Written by scripts/write_type_stubs.py; do not edit."""
 
@@ -29,23 +30,29 @@ from typing import Any, TypeAlias
 
 import numpy
 
-from ..device import Size
-from ..device import device as _device
-from ..device import layout as _layout
-from ..device import memory_format as _memory_format
-from ..dtypes import dtype as _dtype
-from ..tensor import Tensor
-from .declaration import Operator
+from adjoint.device import Size
+from adjoint.device import device as _device
+from adjoint.device import layout as _layout
+from adjoint.device import memory_format as _memory_format
+from adjoint.dtypes import dtype as _dtype
+from adjoint.tensor import Tensor
 
 _Number: TypeAlias = _bool | _int | _float | _complex
 _Dims: TypeAlias = _int | Sequence[_int]
 _Sizes: TypeAlias = _int | Sequence[_int]
 _Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
+'''
 
-OPERATORS: dict[str, Operator]
+OF_OPERATORS = """
+from adjoint.operators.declaration import Operator as _Operator
+
+OPERATORS: dict[str, _Operator]
 PUBLIC: dict[str, dict[str, Any]]
 SOURCES: dict[str, str]
-'''
+"""
+OF_LINALG = """
+from adjoint.kernels.linalg import LinAlgError as LinAlgError
+"""
 
 TENSORS = """
     self input mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor weight source index mask target
@@ -197,10 +204,10 @@ def _default(value: Any) -> str:
     return repr(value) if value is None or isinstance(value, bool | int | float | str) else "..."
 
 
-def functions() -> Iterator[str]:
-    """One line for each public function, in whatever namespace."""
-    every = {name: function for namespace in PUBLIC.values() for name, function in namespace.items()}
-    for name, function in sorted(every.items()):
+def functions(*namespaces: str) -> Iterator[str]:
+    """One line for each public function of these namespaces; the first goes before the others."""
+    found = {name: function for space in reversed(namespaces) for name, function in PUBLIC[space].items()}
+    for name, function in sorted(found.items()):
         if not inspect.isclass(function):
             parameters = signature(function, "input", with_out=not name.endswith("_"))
             yield f"def {name}({parameters}) -> {RETURNS.get(name.rstrip('_'), 'Tensor')}: ..."
@@ -223,12 +230,22 @@ def methods() -> Iterator[str]:
             yield f"    def {name}({parameters}) -> {RETURNS.get(name.rstrip('_'), 'Tensor')}: ..."
 
 
-def stub() -> str:
-    """The whole file."""
-    exported = ", ".join(f'"{name}"' for name in sorted(PUBLIC["torch"]))
-    lines = [HEAD, f"__all__ = [{exported}]", "", *functions(), "", "class TensorMethods:", *methods(), ""]
-    return "\n".join(lines)
+def exported(namespace: str, *more: str) -> str:
+    """What `import *` gives."""
+    return "__all__ = [" + ", ".join(f'"{name}"' for name in sorted([*PUBLIC[namespace], *more])) + "]\n"
+
+
+def stubs() -> dict[Path, str]:
+    """The whole text of each file."""
+    of_operators = [*functions("torch", "functional"), "", "class TensorMethods:", *methods()]
+    files = {
+        "operators/__init__.pyi": [HEAD + OF_OPERATORS, exported("torch"), *of_operators],
+        "linalg.pyi": [HEAD + OF_LINALG, exported("linalg", "LinAlgError"), *functions("linalg")],
+        "special.pyi": [HEAD, exported("special"), *functions("special")],
+    }
+    return {PACKAGE / name: "\n".join([*lines, ""]) for name, lines in files.items()}
 
 
 if __name__ == "__main__":
-    STUB.write_text(stub(), encoding="utf-8")
+    for path, text in stubs().items():
+        path.write_text(text, encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from adjoint import device as places
+import adjoint
 from adjoint import dtypes
 
 NAMES = (
@@ -123,7 +123,7 @@ DEVICES = [
 def test_devices(arguments):
     if arguments == (0,) and torch.accelerator.is_available():
         pytest.skip("names an accelerator here")
-    assert outcome(places.device, *arguments) == outcome(torch.device, *arguments)
+    assert outcome(adjoint.device, *arguments) == outcome(torch.device, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_devices(arguments):
     ],
 )
 def test_sizes_layouts_and_formats(use):
-    assert outcome(use, places) == outcome(use, torch)
+    assert outcome(use, adjoint) == outcome(use, torch)
