@@ -1,7 +1,7 @@
 """Pooling over any number of spatial dimensions: the maximum or the mean of windows of given or adapted sizes.
 
-Arrays are (batch, channels, spatial...), or that without batch. Windows are boxes, so each dimension is reduced on its own, the last first: a
-window of 3 by 3 takes 3 + 3 passes, not 9. Indices count in the flattened spatial dimensions.
+Arrays are (batch, channels, spatial...), or that without batch. Windows are boxes, so each dimension is reduced on its
+own, the last first: a window of 3 by 3 takes 3 + 3 passes, not 9. Indices count in the flattened spatial dimensions.
 """
 
 import math
@@ -14,7 +14,7 @@ from numpy import asarray, ndarray
 from adjoint.kernels import reduction
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
-from adjoint.kernels.windows import Along, Windows, along_one, check_adaptive, divided, windows_of
+from adjoint.kernels.windows import Along, Windows, along_one, divided, windows_of
 
 __all__ = [
     "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool", "at_indices", "avg_pool",
@@ -38,28 +38,42 @@ def _refuse(kernel: str, x: ndarray) -> NotImplementedError:
 
 
 def max_pool(
-    input: ndarray, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool = False
+    input: ndarray,
+    dims: int,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool = False,
 ) -> Pair:
     """The largest element of each window and its index: the first one, or the last nan where there is one.
 
-    Sizes are those of all spatial dimensions, or one for all; an empty stride is the kernel's.
+    Sizes are those of all `dims` spatial dimensions, or one for all; an empty stride is the kernel's.
 
     Raises:
         RuntimeError: if the windows do not fit the input.
         NotImplementedError: for complex numbers and bool.
     """
-    windows = windows_of(f"max_pool{len(kernel_size)}d", input.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    windows = windows_of(f"max_pool{dims}d", input.shape, kernel_size, stride, padding, dilation, ceil_mode)
     if input.dtype.char in "fdlq" and 0 < windows.elements.size * (input.size // math.prod(windows.lengths)) <= _SMALL:
         pooled = _gathered_max(input, windows)
         if pooled is not None:
-            return pooled
+            return _in_order_of(input, dims, pooled[0]), _in_order_of(input, dims, pooled[1])
     if input.dtype.kind in "cb":
-        raise _refuse(f"max_pool{len(windows.dims)}d", input)
+        raise _refuse(f"max_pool{dims}d", input)
 
     def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
         return _max_along(values, inner, axis, windows.dims[axis], nan)
 
-    return _pool_planes(input, windows.sizes, pool)
+    values, indices = _pool_planes(input, windows.sizes, pool)
+    return _in_order_of(input, dims, values), _in_order_of(input, dims, indices)
+
+
+def _in_order_of(input: ndarray, dims: int, result: ndarray) -> ndarray:
+    """`result` with channels last in memory if those of `input` are."""
+    if input.flags.c_contiguous or input.ndim != dims + 2 or not numpy.moveaxis(input, 1, -1).flags.c_contiguous:
+        return result
+    return numpy.moveaxis(numpy.ascontiguousarray(numpy.moveaxis(result, 1, -1)), -1, 1)
 
 
 def _gathered_max(input: ndarray, windows: Windows) -> Pair | None:
@@ -89,7 +103,7 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
         raise _refuse("adaptive_max_pool3d_cpu" if dims == 3 else "adaptive_max_pool2d", input)
     if all(size and length % size == 0 for length, size in zip(spatial, output_size, strict=True)) and input.size:
         kernel = tuple(length // size for length, size in zip(spatial, output_size, strict=True))
-        return max_pool(input, kernel, kernel, (0,) * dims, (1,) * dims)
+        return max_pool(input, dims, kernel, kernel, (0,), (1,))
 
     def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
         pooled = []
@@ -231,6 +245,7 @@ def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
 
 def avg_pool(
     input: ndarray,
+    dims: int,
     kernel_size: Sizes,
     stride: Sizes,
     padding: Sizes,
@@ -245,7 +260,6 @@ def avg_pool(
     Raises:
         NotImplementedError: for complex numbers and bool.
     """
-    dims = len(kernel_size)
     windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
     if input.dtype.kind not in "fV" and input.dtype != _INT64:
         raise _refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
@@ -254,7 +268,8 @@ def avg_pool(
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
     if windows.inside and 0 < windows.elements.size * (input.size // math.prod(spatial)) <= _SMALL:
         total = numpy.add.reduce(widen(input).reshape(-1, math.prod(spatial)).take(windows.elements, 1), 2)
-        return divide(total.reshape(shape), divisor.astype(total.dtype)).astype(input.dtype, copy=False)
+        means = divide(total.reshape(shape), divisor.astype(total.dtype)).astype(input.dtype, copy=False)
+        return _in_order_of(input, dims, means)
     planes = numpy.ascontiguousarray(input).reshape(math.prod(input.shape[:-dims]), *spatial)
     result = numpy.empty((len(planes), *windows.sizes), input.dtype)
 
@@ -270,7 +285,7 @@ def avg_pool(
 
     if result.size:
         parallel_rows(pool, len(planes), 2 * planes.itemsize * math.prod(spatial))
-    return result.reshape(shape)
+    return _in_order_of(input, dims, result.reshape(shape))
 
 
 def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
@@ -294,6 +309,7 @@ def _divisor(windows: Sequence[Along], count_include_pad: bool, divisor_override
 def avg_pool_backward(
     grad: ndarray,
     input_shape: Sizes,
+    dims: int,
     kernel_size: Sizes,
     stride: Sizes,
     padding: Sizes,
@@ -302,7 +318,6 @@ def avg_pool_backward(
     divisor_override: int | None = None,
 ) -> ndarray:
     """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
-    dims = len(kernel_size)
     spatial = input_shape[-dims:]
     windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode).dims
     wide = widen(grad)

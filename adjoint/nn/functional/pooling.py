@@ -22,7 +22,6 @@ def _max_pool(name: str, plain: Callable[..., Any], with_indices: Callable[..., 
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        stride = kernel_size if stride is None else stride
         function = with_indices if return_indices else plain
         return function(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -35,7 +34,7 @@ def _max_pool(name: str, plain: Callable[..., Any], with_indices: Callable[..., 
 
 def _adaptive_max_pool(name: str, with_indices: Callable[..., Any]) -> Callable[..., Any]:
     def adaptive_max_pool(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        result = with_indices(input, _filled_in(output_size, input))
+        result = with_indices(input, output_size)
         return result if return_indices else result[0]
 
     adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = name
@@ -43,14 +42,6 @@ def _adaptive_max_pool(name: str, with_indices: Callable[..., Any]) -> Callable[
         "The maximum of windows chosen so that the output has `output_size`; with `return_indices` also its flat index."
     )
     return adaptive_max_pool
-
-
-def _filled_in(output_size: Any, input: torch.Tensor) -> Any:
-    """`output_size` with the input's own size for None."""
-    if isinstance(output_size, int):
-        return output_size
-    spatial = input.shape[-len(output_size) :]
-    return [own if size is None else size for size, own in zip(output_size, spatial, strict=True)]
 
 
 max_pool1d = _max_pool("max_pool1d", operators.max_pool1d, operators.max_pool1d_with_indices)
