@@ -129,7 +129,7 @@ def getitem(input, key):
     if kind is tuple and unrecorded(input) and _basic.issuperset(map(type, key)):
         return plain_view(input, key)
     parts = key_parts(key)
-    result, indices = apply_basic(input, parts)
+    result, indices = apply_basic(input, parts, whole=kind is tuple)
     if not any(item is not None for item in indices):
         return alias(result) if result is input else result
     return index(result, Indices(indices, parts))
@@ -185,7 +185,7 @@ def as_part(part: Any) -> Any:
         kind = part._array.dtype
         if part._array.ndim == 0 and kind.kind in "iu" and kind != numpy.uint8:
             return int(part._array)
-        if kind.kind not in "iub":
+        if kind not in _INDEX_TYPES:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return part
     if isinstance(part, numpy.bool_):
@@ -210,8 +210,11 @@ def consumed(part: Any) -> int:
     return 1
 
 
-def apply_basic(input: Tensor, parts: tuple[Any, ...]) -> tuple[Tensor, list[Any]]:
-    """The views that the basic parts make, and the arrays of indices that remain, by dimension."""
+def apply_basic(input: Tensor, parts: tuple[Any, ...], whole: bool = True) -> tuple[Tensor, list[Any]]:
+    """The views that the basic parts make, and the arrays of indices that remain, by dimension.
+
+    `whole`: slices of everything make no view of their own.
+    """
     ndim = input._array.ndim
     total = sum(consumed(part) for part in parts)
     if total > ndim:
@@ -232,7 +235,7 @@ def apply_basic(input: Tensor, parts: tuple[Any, ...]) -> tuple[Tensor, list[Any
         elif type(part) is int:
             check_integer(result, dim, part)
             result = select(result, dim, part)
-        elif part == _EVERYTHING and len(parts) > 1:
+        elif whole and part == _EVERYTHING:
             indices.append(None)
             dim += 1
         elif isinstance(part, _slice_type):
@@ -258,6 +261,8 @@ def apply_basic(input: Tensor, parts: tuple[Any, ...]) -> tuple[Tensor, list[Any
 
 
 _EVERYTHING = numpy.s_[:]
+
+_INDEX_TYPES = frozenset(map(numpy.dtype, ("int64", "int32", "uint8", "bool")))
 
 SPANNED: Any = object()
 """A dimension that the mask before it covers."""
