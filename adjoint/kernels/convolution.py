@@ -400,7 +400,7 @@ def transposed(
     groups: int,
 ) -> ndarray:
     """The transposed convolution: what `conv_input_grad` computes, plus `bias`."""
-    result = conv_input_grad(input, weight, output_shape, stride, padding, dilation, groups)
+    result = conv_input_grad(widen(input), widen(weight), output_shape, stride, padding, dilation, groups)
     if bias is not None:
-        result += bias.reshape(-1, *(1,) * (result.ndim - 2))
-    return result
+        result += widen(bias).reshape(-1, *(1,) * (result.ndim - 2))
+    return result.astype(input.dtype, copy=False)

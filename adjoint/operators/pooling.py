@@ -14,7 +14,6 @@ from ..tape import modes
 from ..tensor import Tensor
 from .build import MISSING, operator, public, tensors
 
-
 # --- the operators --------------------------------------------------------------------------------------------
 
 
