@@ -2,6 +2,7 @@
 differs.
 """
 
+import os
 import signal
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ from .conversion import from_array, to_array
 from .samples import Sample
 
 SECONDS = 60
+# How many times as many samples as in an everyday run.
+THOROUGH = float(os.environ.get("ADJOINT_PARITY_THOROUGH", "1"))
 
 
 @dataclass
@@ -520,27 +523,27 @@ def aspects(op: Any) -> dict[str, Callable[[], Outcome]]:
     dtypes = source.dtypes(op)
     main = dtypes[0]
     for dtype in dtypes:
-        checks[f"value[{dtype_name(dtype)}]"] = _check(op, value, dtype, 100 if dtype == torch.float64 else 20)
-    checks["view"] = _check(op, view, main, 30)
-    checks["strides"] = _check(op, strides, main, 20)
-    checks["keywords"] = _check(op, keywords, main, 6)
+        checks[f"value[{dtype_name(dtype)}]"] = _check(op, value, dtype, 60 if dtype == torch.float64 else 15)
+    checks["view"] = _check(op, view, main, 20)
+    checks["strides"] = _check(op, strides, main, 15)
+    checks["keywords"] = _check(op, keywords, main, 5)
     differentiable = [dtype for dtype in dtypes if op.supports_autograd and dtype in op.backward_dtypes]
     leaves_grad = differentiable[0] if differentiable else main
-    checks["graph"] = _check(op, graph, leaves_grad, 40)
+    checks["graph"] = _check(op, graph, leaves_grad, 30)
     for dtype in differentiable:
         if dtype in (torch.float64, torch.complex128, torch.float32, torch.bfloat16):
-            checks[f"grad[{dtype_name(dtype)}]"] = _check(op, grad, dtype, 60 if dtype == torch.float64 else 15)
+            checks[f"grad[{dtype_name(dtype)}]"] = _check(op, grad, dtype, 40 if dtype == torch.float64 else 10)
         if dtype in (torch.float64, torch.complex128):
-            checks[f"gradgrad[{dtype_name(dtype)}]"] = _check(op, gradgrad, dtype, 20)
+            checks[f"gradgrad[{dtype_name(dtype)}]"] = _check(op, gradgrad, dtype, 12)
     if op.method_variant is not None and hasattr(torch.Tensor, op.name.rsplit(".", 1)[-1]):
-        checks["method"] = _check(op, method, leaves_grad, 15)
+        checks["method"] = _check(op, method, leaves_grad, 10)
     if hasattr(torch.Tensor, _inplace_name(op)):
-        checks["inplace"] = _check(op, inplace, leaves_grad, 20)
+        checks["inplace"] = _check(op, inplace, leaves_grad, 15)
         for dtype in (torch.int64, torch.bool, torch.float32):
             if dtype in dtypes:
-                checks[f"inplace[{dtype_name(dtype)}]"] = _check(op, inplace, dtype, 10)
+                checks[f"inplace[{dtype_name(dtype)}]"] = _check(op, inplace, dtype, 8)
     if op.supports_out:
-        checks["out"] = _check(op, out, leaves_grad, 6)
+        checks["out"] = _check(op, out, leaves_grad, 4)
     if op.aliases:
         checks["aliases"] = _check(op, aliases, main, 6)
     if op.error_inputs_func is not None:
@@ -553,7 +556,7 @@ def _check(
     op: Any, check: Callable[[Any, Sample], str | None], dtype: torch.dtype, limit: int
 ) -> Callable[[], Outcome]:
     needs = check in (graph, grad, gradgrad, inplace, method, out) and (dtype.is_floating_point or dtype.is_complex)
-    return lambda: _run(op, check, source.samples(op, dtype, limit, requires_grad=needs))
+    return lambda: _run(op, check, source.samples(op, dtype, int(limit * THOROUGH), requires_grad=needs))
 
 
 def _run(op: Any, check: Callable[[Any, Any], str | None], given: list[Any]) -> Outcome:

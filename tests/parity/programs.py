@@ -14,6 +14,7 @@ import torch
 from .candidate import candidate, lookup
 from .comparison import arrays_differ, dtype_name, graph, is_tensor
 from .conversion import to_array
+from .exceptions import unexcused
 
 # PyTorch otherwise says each warning of its core only once in a process.
 torch.set_warn_always(True)
@@ -235,7 +236,7 @@ def program_test(programs: dict[str, str]) -> Callable[[str], None]:
     @pytest.mark.parametrize("name", programs)
     def test(name: str) -> None:
         source = dedent(programs[name]).strip("\n")
-        differences = compare(source)
+        differences = unexcused(name, compare(source))
         assert not differences, "\n".join([*differences, "", "The program:", source])
 
     return test

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import samples
 from .aspects import aspects
-from .exceptions import excused
+from .exceptions import unexcused
 
 Results = dict[str, dict[str, Any]]
 
@@ -45,7 +45,7 @@ def _operator(name: str, aspect_pattern: str) -> Results:
     for aspect, check in aspects(samples.operators()[name]).items():
         if fnmatch.fnmatchcase(aspect.split("[")[0], aspect_pattern):
             outcome = check()
-            failures = [failure for failure in outcome.failures if not excused(name, aspect, failure)]
+            failures = unexcused(f"{name} {aspect}", outcome.failures)
             agreed = outcome.total - len(failures)
             results[aspect] = {"passed": agreed, "failed": len(failures), "failures": failures[:5]}
     return results

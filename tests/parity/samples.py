@@ -10,7 +10,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy
@@ -187,7 +187,7 @@ def _spread(items: list[Sample], limit: int) -> list[Sample]:
     return [items[position] for position in numpy.linspace(0, len(items) - 1, limit).astype(int)]
 
 
-@cache
+@lru_cache(maxsize=32)
 def _all_samples(name: str, dtype: torch.dtype, requires_grad: bool) -> list[Sample]:
     op = operators()[name]
     seed(f"{name} {dtype}")

@@ -5,6 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from .exceptions import unexcused
 from .programs import compare, program_test
 
 # Expressions of x (float64, 2x3, requires grad), y (the same), v (3), m (3x3), c (complex, 2x3), i (int64 indices), b
@@ -342,7 +343,8 @@ for each in results:
     show(each.is_leaf, each.requires_grad, each.output_nr, each._is_view(), each._version)
     show(graph(each))
 """)
-    assert not differences, "\n".join(differences)
+    remaining = unexcused(f"graph of {expression}", differences)
+    assert not remaining, "\n".join(remaining)
 
 
 _WALK = """
@@ -362,13 +364,15 @@ while waiting:
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expression_saves_the_same_tensors(expression: str) -> None:
     differences = compare(_PRELUDE + _WALK.format(expression=expression, what="saved_tensors"))
-    assert not differences, "\n".join(differences)
+    remaining = unexcused(f"saved tensors of {expression}", differences)
+    assert not remaining, "\n".join(remaining)
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expression_saves_the_same_arguments(expression: str) -> None:
     differences = compare(_PRELUDE + _WALK.format(expression=expression, what="saved_arguments"))
-    assert not differences, "\n".join(differences)
+    remaining = unexcused(f"saved arguments of {expression}", differences)
+    assert not remaining, "\n".join(remaining)
 
 
 PROGRAMS = {
