@@ -228,3 +228,14 @@ def test_complex_logcumsumexp():
     numpy.testing.assert_allclose(numpy.exp(scan.logcumsumexp(x, 0)), numpy.cumsum(numpy.exp(x), 0))
     shifted = scan.logcumsumexp(x + 1000, 0) - 1000
     numpy.testing.assert_allclose(shifted, scan.logcumsumexp(x, 0), rtol=1e-9)
+
+
+def test_results_without_dimensions_are_arrays():
+    for x in (sample((3, 4)), sample((3, 4), "f4"), sample((60, 70)), sample((3, 4), "i8")):
+        names = ("sum", "prod", "amax", "amin", "argmax", "all", "any", "count_nonzero", "total", "largest", "smallest")
+        for name in names:
+            result = getattr(reduction, name)(x)
+            assert type(result) is numpy.ndarray
+            assert result.shape == ()
+    for function in (reduction.mean, reduction.total_mean, moments.var, moments.std, moments.norm):
+        assert type(function(sample((3, 4)))) is numpy.ndarray

@@ -19,6 +19,7 @@ Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
 _TILE = 1 << 15  # elements handled at a time where a large array is reduced to one number
+_FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
 
 
@@ -54,7 +55,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool,
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     dims = normalize_dims(dim, x.ndim)
     wide = widen(x)
-    mean = reduction.mean(wide, dims or None, True)
+    mean = reduction.mean(wide, dims[0] if len(dims) == 1 else dims or None, True)
     spread = sum_of_squares(wide, dims, mean)
     degrees = reduction.count(x.shape, dims) - correction
     if degrees <= 0:
@@ -80,6 +81,8 @@ def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = N
             squares = numpy.square(distance.real) + numpy.square(distance.imag)
         else:
             squares = numpy.multiply(distance, distance, out=None if center is None else distance)
+        if len(dims) == 1:
+            return reduction.sum_kept(squares, dims[0])
         return asarray(numpy.add.reduce(squares, dims, keepdims=True))
     kept_shape = tuple(1 if axis in dims else length for axis, length in enumerate(x.shape))
     trailing = x.ndim - len(dims)
@@ -174,6 +177,9 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
 
 
 def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:
+    if p == 2 and x.dtype.char in "fd" and x.size <= _FEW and not keepdim and len(dims) == x.ndim:
+        flat = x.reshape(-1)
+        return asarray(numpy.sqrt(flat.dot(flat)))
     if p == 2:
         result = asarray(numpy.sqrt(sum_of_squares(x, dims)))
         return result if keepdim else result.squeeze(dims)

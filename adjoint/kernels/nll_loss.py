@@ -6,11 +6,12 @@ import numpy
 from numpy import asarray, ndarray
 
 from adjoint.kernels.precision import compute_dtype, is_floating, type_name, widen
+from adjoint.kernels.reduction import total as total_of
+from adjoint.kernels.scatter import out_of_bounds
 
 __all__ = ["nll_loss_backward", "nll_loss_forward"]
 
 _INT64 = numpy.dtype(numpy.int64)
-_UINT64 = numpy.dtype(numpy.uint64)
 
 
 def nll_loss_forward(
@@ -34,6 +35,11 @@ def nll_loss_forward(
         IndexError: if a target is not a class.
         NotImplementedError: if `log_probs` is not floating-point.
     """
+    if weight is None and log_probs.ndim == 2 and log_probs.dtype.char in "fd" and target.dtype.char == "l":
+        batch, classes = log_probs.shape
+        in_range = not 0 <= ignore_index < classes and target.shape == (batch,) and batch > 0
+        if in_range and out_of_bounds(target, classes) is None:
+            return _plain(log_probs, target, reduction)
     _check(log_probs, target, weight)
     target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
     used = _used(target, _classes(log_probs), ignore_index)
@@ -53,6 +59,19 @@ def nll_loss_forward(
     if reduction == "mean":
         result = numpy.true_divide(result, total, dtype=compute_dtype(dtype))
     return asarray(result).astype(dtype, copy=False), asarray(total, dtype)
+
+
+def _plain(log_probs: ndarray, target: ndarray, reduction: str) -> tuple[ndarray, ndarray]:
+    """The loss where there are no weights, nothing is ignored and all is checked."""
+    batch, classes = log_probs.shape
+    picked = log_probs.take(target + numpy.arange(0, batch * classes, classes))
+    if reduction == "none":
+        return numpy.negative(picked, picked), numpy.zeros((), picked.dtype)
+    result = total_of(picked)
+    numpy.negative(result, result)
+    if reduction == "mean":
+        result /= batch
+    return result, asarray(batch, picked.dtype)
 
 
 def nll_loss_backward(
@@ -90,8 +109,7 @@ def _classes(log_probs: ndarray) -> int:
 
 def _used(target: ndarray, classes: int, ignore_index: int) -> ndarray | None:
     """Which targets are not ignored; None if all are used."""
-    in_bounds = target.size == 0 or int(target.view(_UINT64).max()) < classes  # negative ones are huge unsigned ones
-    if in_bounds and not 0 <= ignore_index < classes:
+    if not 0 <= ignore_index < classes and out_of_bounds(target, classes) is None:
         return None
     used = target != ignore_index
     wrong = used & ((target < 0) | (target >= classes))

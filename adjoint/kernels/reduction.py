@@ -89,7 +89,9 @@ def total(x: ndarray) -> ndarray:
     """The sum of all elements: of few, by a product with ones."""
     ones = _ONES.get(x.dtype.char)
     if ones is not None and x.size <= _FEW and x.flags.c_contiguous:
-        return x.reshape(-1).dot(ones[: x.size], empty((), x.dtype))  # type: ignore[no-any-return]
+        result = empty((), x.dtype)
+        x.reshape(-1).dot(ones[: x.size], result)  # returns a scalar
+        return result
     token = quiet()
     try:
         return sum(x)

@@ -60,6 +60,11 @@ def _positions(x: ndarray, dim: int, index: ndarray) -> ndarray:
     if wrong is not None:
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
     index = index.astype(_INT64, copy=False)
+    if x.ndim == 2 == index.ndim:
+        columns = x.shape[1]
+        if dim == 0:
+            return index * columns + numpy.arange(index.shape[1])
+        return index + numpy.arange(0, len(index) * columns, columns)[:, None]
     stride = math.prod(x.shape[dim + 1 :])
     positions = index * stride if stride != 1 else index
     for axis, count in enumerate(index.shape):
