@@ -14,6 +14,10 @@ def _size(shape):
     return count
 
 
+_REDUCTION = {"reduction": lambda node: ("none", "mean", "sum").index(node.saved_reduction)}
+"""A reduction as nodes show it."""
+
+
 def _scaled(grad, reduction, count):
     """The gradient of each loss: the output's, or its share in a mean."""
     return grad / count if reduction == "mean" else grad
@@ -22,6 +26,8 @@ def _scaled(grad, reduction, count):
 @operator(kernel=kernels.mse_loss, promote="common", namespace=None, method=False, out=False)
 class mse_loss:
     """The squared difference."""
+
+    shown = _REDUCTION
 
     def forward(self: Array, target: Array, reduction="mean"): ...
 
@@ -57,6 +63,8 @@ def _reduced(loss, reduction):
 class smooth_l1_loss:
     """The squared difference near 0, the absolute one elsewhere."""
 
+    shown = _REDUCTION
+
     def forward(self: Array, target: Array, reduction="mean", beta=1.0): ...
 
     def grad_self(grad, self, target, reduction, beta, xp):
@@ -77,6 +85,8 @@ def _smooth(grad, difference, reduction, beta, xp):
 class huber_loss:
     """The squared difference near 0, the absolute one elsewhere, scaled by `delta`."""
 
+    shown = _REDUCTION
+
     def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
 
     def grad_self(grad, self, target, reduction, delta, xp):
@@ -96,6 +106,8 @@ def _nll(self, target, weight, ignore_index, reduction):
 class nll_loss_of:
     """The negative log-likelihood of classes."""
 
+    shown = _REDUCTION
+
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
     def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
@@ -106,21 +118,37 @@ class nll_loss_of:
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 
+    shown = _REDUCTION
+
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
     def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
-        return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
+        return xp.nll_loss2d_backward(grad, self, target, weight, ignore_index, reduction)
 
 
-@operator(namespace=None, method=False, out=False)
-class nll_loss_backward:
-    """The gradient of the log-probabilities."""
+def _nll_backward_operator(dims):
+    class declaration:
+        """The gradient of the log-probabilities."""
 
-    def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction):
-        return nll_kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
+        shown = _REDUCTION
 
-    def grad_self(grad, target, weight, ignore_index, reduction, xp):
-        return xp.nll_loss_of(grad, target, weight, ignore_index, reduction)
+        def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction):
+            return nll_kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
+
+        def grad_self(grad, target, weight, ignore_index, reduction, xp):
+            return getattr(xp, f"nll_loss{dims}_of")(grad, target, weight, ignore_index, reduction)
+
+        def grad_log_probs(grad, xp):
+            return xp.zeros_like(grad)
+
+    operator(
+        namespace=None, method=False, out=False, name=f"nll_loss{dims}_backward",
+        node=f"NllLoss{dims.upper()}BackwardBackward0",
+    )(declaration)  # fmt: skip
+
+
+_nll_backward_operator("")
+_nll_backward_operator("2d")
 
 
 @public(namespace=None)
@@ -216,6 +244,8 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
 class binary_cross_entropy:
     """The cross entropy of probabilities."""
 
+    shown = _REDUCTION
+
     def forward(self: Array, target: Array, weight: Array | None = None, reduction="mean"): ...
 
     def grad_self(grad, self, target, weight, reduction, xp):
@@ -243,6 +273,8 @@ def _weigh(value, weight):
 class bce_with_logits:
     """The cross entropy of the sigmoid of logits."""
 
+    shown = _REDUCTION
+
     def forward(
         self: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction="mean"
     ): ...
@@ -258,7 +290,7 @@ class bce_with_logits:
         share = _scaled(grad, reduction, _size(self.shape))
         if pos_weight is None:
             return _weigh(-self * share, weight)
-        return _weigh((xp.log_sigmoid(-self) - pos_weight * xp.log_sigmoid(self)) * share, weight)
+        return _weigh((xp.logsigmoid(-self) - pos_weight * xp.logsigmoid(self)) * share, weight)
 
 
 @public(namespace=None)

@@ -21,13 +21,14 @@ class softmax_of:
 class softmax_backward:
     """The gradient of the input of softmax."""
 
-    def forward(self: Array, output: Array, dim): ...
+    def forward(grad_output: Array, output: Array, dim): ...
 
-    def grad_self(grad, output, dim, xp):
+    def grad_grad_output(grad, output, dim, xp):
         return xp.softmax_backward(grad, output, dim)
 
-    def grad_output(grad, self, output, dim, xp):
-        return self * grad - grad * xp.sum(self * output, dim, True) - self * xp.sum(grad * output, dim, True)
+    def grad_output(grad, grad_output, output, dim, xp):
+        weighted = xp.sum(grad_output * output, dim, True)
+        return grad_output * grad - grad * weighted - grad_output * xp.sum(grad * output, dim, True)
 
 
 @operator(
@@ -46,13 +47,13 @@ class log_softmax_of:
 class log_softmax_backward:
     """The gradient of the input of the logarithm of softmax."""
 
-    def forward(self: Array, output: Array, dim): ...
+    def forward(grad_output: Array, output: Array, dim): ...
 
-    def grad_self(grad, output, dim, xp):
+    def grad_grad_output(grad, output, dim, xp):
         return grad - xp.sum(grad * xp.exp(output), dim, True)
 
-    def grad_output(grad, self, output, dim, xp):
-        return -grad * xp.exp(output) * xp.sum(self, dim, True)
+    def grad_output(grad, grad_output, output, dim, xp):
+        return -grad * xp.exp(output) * xp.sum(grad_output, dim, True)
 
 
 @public(method=True, numpy_names=True)
