@@ -7,7 +7,7 @@ from builtins import int as _int
 from builtins import slice as _slice
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy
 
@@ -16,6 +16,7 @@ from adjoint.device import device as _device
 from adjoint.device import layout as _layout
 from adjoint.device import memory_format as _memory_format
 from adjoint.dtypes import dtype as _dtype
+from adjoint.tape.hooks import RemovableHandle as _RemovableHandle
 from adjoint.tensor import Tensor
 
 _Number: TypeAlias = _bool | _int | _float | _complex

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy
 
@@ -22,6 +22,7 @@ from .kernels.creation import array_from_data
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install
+    from .tape.hooks import HookDict
 else:
     TensorMethods = object
 
@@ -49,8 +50,8 @@ class Extra:
     __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks")
 
     def __init__(self) -> None:
-        self.hooks: dict[int, Callable[..., Any]] | None = None
-        self.post_hooks: dict[int, Callable[..., Any]] | None = None
+        self.hooks: HookDict | None = None
+        self.post_hooks: HookDict | None = None
         self.accumulator: Any = None
         self.inference = False
         self.number: Any = None
@@ -269,13 +270,13 @@ class Tensor(TensorMethods):
         """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
         return storages.to_python(self._array)
 
-    def numpy(self, *, force: bool = False) -> numpy.ndarray[Any, Any]:
+    def numpy(self, *, force: bool = False) -> ndarray[Any, Any]:
         """The array itself, sharing memory. With `force`, also of a tensor that requires grad."""
         if self.requires_grad and not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._array
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
@@ -344,10 +345,10 @@ class Tensor(TensorMethods):
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(self.unbind(0))  # type: ignore[attr-defined]
+        return iter(self.unbind(0))
 
     def __reversed__(self) -> Tensor:
-        return self if self._array.ndim == 0 else self.flip(0)  # type: ignore[attr-defined, no-any-return]
+        return self if self._array.ndim == 0 else self.flip(0)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return printing.format_tensor(self)
@@ -378,7 +379,7 @@ class Tensor(TensorMethods):
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._edge = LEAF if value else None
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set `requires_grad` in place and return this tensor."""
         if requires_grad and not can_require_grad(self._array):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
@@ -471,7 +472,7 @@ class Tensor(TensorMethods):
                 "see https://github.com/pytorch/pytorch/pull/103001"
             )
         if id(self) in memo:
-            return memo[id(self)]  # type: ignore[no-any-return]
+            return memo[id(self)]
         result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
         memo[id(self)] = result
         result._edge = LEAF if self.requires_grad else None

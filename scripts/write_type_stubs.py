@@ -26,7 +26,7 @@ from builtins import int as _int
 from builtins import slice as _slice
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy
 
@@ -35,6 +35,7 @@ from adjoint.device import device as _device
 from adjoint.device import layout as _layout
 from adjoint.device import memory_format as _memory_format
 from adjoint.dtypes import dtype as _dtype
+from adjoint.tape.hooks import RemovableHandle as _RemovableHandle
 from adjoint.tensor import Tensor
 
 _Number: TypeAlias = _bool | _int | _float | _complex
@@ -109,6 +110,7 @@ TUPLES = """
     unsafe_chunk max_dim min_dim var_mean std_mean sort topk kthvalue mode aminmax cummax cummin slogdet
     atleast_tensors
 """.split()
+ON_LISTS = "_fused_sgd _fused_adam _fused_adamw".split()
 EITHER = "max min median nanmedian unique unique_consecutive nonzero where".split()
 
 RETURNS = {
@@ -120,6 +122,20 @@ RETURNS = {
     "backward": "None",
     "retain_grad": "None",
     "__setitem__": "None",
+    "register_hook": "_RemovableHandle",
+    "register_post_accumulate_grad_hook": "_RemovableHandle",
+    "retains_grad": "_bool",
+    "_backward_hooks": "Any",
+    **dict.fromkeys(ON_LISTS, "None"),
+}
+
+OVERLOADED = {
+    "type": [
+        "    @overload",
+        "    def type(self, dtype: None = None, non_blocking: _bool = False) -> str: ...",
+        "    @overload",
+        "    def type(self, dtype: _dtype | str, non_blocking: _bool = False) -> Tensor: ...",
+    ],
 }
 
 UNARY = "__abs__ __invert__ __neg__ __pos__".split()
@@ -185,7 +201,8 @@ def signature(function: Any, first: str, with_out: bool) -> str:
         if name == "out" and not with_out:
             continue
         if number == 0 and name in ("self", "input"):
-            parts.append("self" if first == "self" else f"{first}: Tensor")
+            kind = "Sequence[Tensor]" if function.__name__.rstrip("_") in ON_LISTS else "Tensor"
+            parts.append("self" if first == "self" else f"{first}: {kind}")
             continue
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             parts.append(f"*{name}: Any")
@@ -219,7 +236,9 @@ def methods() -> Iterator[str]:
         getter = member.fget if isinstance(member, property) else member
         if not getattr(getter, "__module__", "").startswith(("adjoint.operators", "adjoint.autograd")):
             continue
-        if isinstance(member, property):
+        if name in OVERLOADED:
+            yield from OVERLOADED[name]
+        elif isinstance(member, property):
             yield "    @property"
             yield f"    def {name}(self) -> {RETURNS.get(name, 'Tensor')}: ..."
         elif name.startswith("__"):

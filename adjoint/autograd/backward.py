@@ -68,7 +68,7 @@ def backward(
                 raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
             edge = edge_of_input(item, index)
             if type(edge) is tuple and isinstance(item, Tensor):
-                item.retain_grad()  # type: ignore[attr-defined]
+                item.retain_grad()
             capture.add(edge)
     start(
         [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, True
@@ -132,7 +132,7 @@ def grad(
         value = capture.value(edge)
         if value is None:
             if materialize_grads:
-                value = numpy.zeros_like(item._array)  # type: ignore[union-attr]
+                value = numpy.zeros_like(item._array)
             elif not allow_unused:
                 raise RuntimeError(
                     f"The differentiated Tensor at index {len(results)} appears to not have been used in the graph. Set "

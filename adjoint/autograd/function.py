@@ -17,6 +17,7 @@ from ..tape.edges import edge_of
 from ..tape.node import Node, start
 from ..tape.saved import Packed, bump, detached, pack, released, shared_counter, stale_error
 from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
+from .conform import as_taken
 from .hooks import recording_mode
 
 
@@ -68,7 +69,7 @@ class SavedVariable:
 class FunctionCtx:
     """What `ctx` offers to `forward`, `setup_context` and `backward`."""
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs for `backward`, where `ctx.saved_tensors` gives them back."""
@@ -90,7 +91,7 @@ class FunctionCtx:
 class FunctionNode(FunctionCtx, Node):
     """The node of a custom function, and its `ctx`."""
 
-    __slots__ = ("__dict__",)
+    __slots__ = ()
     runs_undefined = True
     _forward_cls: type[Function]
     to_save: Any = None
@@ -137,7 +138,11 @@ class FunctionNode(FunctionCtx, Node):
         results = self._forward_cls.backward(self, *grads)
         if not keep:
             self._saved = None if self._saved else ()
-        return self._checked(results if isinstance(results, tuple) else (results,))
+        taken = self._checked(results if isinstance(results, tuple) else (results,))
+        return tuple(
+            None if result is None or edge is None else as_taken(result, edge, self)
+            for result, edge in zip(taken, self.edges, strict=True)
+        )
 
     def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         """The gradients of the tensors among the arguments, one for each edge."""
@@ -308,7 +313,7 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             else:
                 output._edge = (node, number)
                 if output._base is not None:
-                    output._view_version = output._counter[0]
+                    output._view_version = shared_counter(output)[0]
                     if id(output._base) in bases:
                         output._creation = views.CUSTOM
         elif is_constant and not is_dirty:
@@ -340,7 +345,7 @@ def save(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> None:
     if node.to_save is None:
         return
     numbers = {id(output): number for number, output in enumerate(outputs) if isinstance(output, Tensor)}
-    saved = []
+    saved: list[SavedVariable | None] = []
     for tensor in node.to_save:
         if tensor is None:
             saved.append(None)

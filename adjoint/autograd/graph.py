@@ -60,7 +60,7 @@ class save_on_cpu(saved_tensors_hooks):
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        super().__init__(lambda tensor: tensor.clone(), lambda packed: packed)  # type: ignore[attr-defined]
+        super().__init__(lambda tensor: tensor.clone(), lambda packed: packed)
 
 
 class disable_saved_tensors_hooks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..tape import modes
-from ..tape.node import AccumulateGrad, Node, explain
+from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tensor import Tensor, as_array, wrap
 from .accumulate import accumulate
 from .conform import as_taken
@@ -69,7 +69,7 @@ def run_leaf_hooks(leaf: Tensor, grad: Any, create_graph: bool) -> Any:
 
 def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
     """The hooks of the tensors that are outputs of `node`, then their `retain_grad`."""
-    hooks = node.hooks
+    hooks = own_hooks(node)
     several = type(grad) is list
     values = [to_tensor(item) for item in grad] if several else [to_tensor(grad)]
     with recording_mode(create_graph):
@@ -88,14 +88,14 @@ def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
 def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
     """`retain_grad`: add `grad` to `tensor.grad`."""
     if tensor._grad is None:
-        tensor._grad = grad.clone() if create_graph else wrap(grad._array.copy())  # type: ignore[attr-defined]
+        tensor._grad = grad.clone() if create_graph else wrap(grad._array.copy())
     else:
         tensor._grad = tensor._grad + grad
 
 
 def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool) -> tuple[Any, ...]:
     """Run `node` with its hooks around it."""
-    hooks = node.hooks
+    hooks = own_hooks(node)
     grad = run_tensor_hooks(node, grad, create_graph)
     several = type(grad) is list
     if hooks.pre:
@@ -152,15 +152,16 @@ def run_post_hooks(post: list[Any], node: Node, results: Any, outputs: Any, crea
 
 def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
     """Accumulate through an `AccumulateGrad` that somebody has put hooks on."""
+    hooks = own_hooks(node)
     grads: tuple[Any, ...] = (to_tensor(grad),)
     with recording_mode(create_graph):
-        for hook in list(node.hooks.pre.values()):
+        for hook in list(hooks.pre.values()):
             grads = replaced_tuple(hook, hook(grads), grads)
     if grads[0] is not None:
         accumulate(node.variable, from_tensor(grads[0], create_graph), create_graph)
         run_post_accumulate_hooks(node.variable)
     with recording_mode(create_graph):
-        for group in node.hooks.post:
+        for group in hooks.post:
             for hook in list(group.values()):
                 hook((), grads)
 

@@ -9,7 +9,7 @@ from ..tape.edges import edge_of
 from ..tape.hooks import HookDict, RemovableHandle
 from ..tape.node import own_hooks
 from ..tensor import Tensor
-from . import backward as backward_module
+from .backward import backward as run_backward
 
 
 def backward(
@@ -24,7 +24,7 @@ def backward(
     `gradient` is the vector of the vector-Jacobian product, of the shape of this tensor; a scalar needs none. The other
     arguments are those of `adjoint.autograd.backward`.
     """
-    backward_module.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
@@ -74,15 +74,15 @@ def retains_grad(self: Tensor) -> bool:
 
 def backward_hooks(self: Tensor) -> HookDict | None:
     """The hooks of this tensor, None before the first is registered."""
-    return None if self._extra is None else self._extra.hooks  # type: ignore[return-value]
+    return None if self._extra is None else self._extra.hooks
 
 
 def install() -> None:
     """Make these functions methods of `Tensor`."""
     for function in (backward, register_hook, register_post_accumulate_grad_hook, retain_grad):
         setattr(Tensor, function.__name__, function)
-    Tensor._backward_hooks = property(backward_hooks)  # type: ignore[attr-defined]
-    Tensor.retains_grad = property(retains_grad, doc=retains_grad.__doc__)  # type: ignore[attr-defined]
+    for name, getter in (("_backward_hooks", backward_hooks), ("retains_grad", retains_grad)):
+        setattr(Tensor, name, property(getter))
 
 
 install()

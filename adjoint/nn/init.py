@@ -39,7 +39,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity == "leaky_relu":
         if param is None:
             slope = 0.01
-        elif isinstance(param, (int, float)) and not isinstance(param, bool):
+        elif not isinstance(param, bool) and isinstance(param, (int, float)):
             slope = param
         else:
             raise ValueError(f"negative_slope {param} not a valid number")

@@ -466,7 +466,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "__doc__": op.doc,
         "operator": op,
         "saved_names": (*op.saved_inputs, *op.saved_results, *op.saved_values),
-        "saved_tensors": (*op.saved_inputs, *op.saved_results),
+        "saved_tensor_names": (*op.saved_inputs, *op.saved_results),
         "shown": op.shown,
         "backward": namespace["backward"],
         "backward_recorded": namespace["backward_recorded"],

@@ -84,7 +84,7 @@ class LBFGS(Optimizer):
             param.copy_(value)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Minimize for up to `max_iter` iterations and return the loss before.
 
         Args:

@@ -11,6 +11,7 @@ import re
 import threading
 import weakref
 from itertools import count
+from types import CodeType
 from typing import Any, ClassVar, NamedTuple
 
 from ..device import Size
@@ -42,9 +43,14 @@ class Node:
 
     edges: tuple[Any, ...]
     sequence: int
+    shape: Any
+    dtype: Any
+    hooks: NodeHooks | None
+    code: CodeType
+    lasti: int
     runs_undefined: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
-    saved_tensors: ClassVar[tuple[str, ...]] = ()
+    saved_tensor_names: ClassVar[tuple[str, ...]] = ()
     shown: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
@@ -89,7 +95,7 @@ class Node:
     def __dir__(self) -> list[str]:
         from .saved import shown_names
 
-        raw = (f"_raw_saved_{name}" for name in self.saved_tensors)
+        raw = (f"_raw_saved_{name}" for name in self.saved_tensor_names)
         return [*super().__dir__(), *(f"_saved_{name}" for name in shown_names(self)), *raw]
 
     def _sequence_nr(self) -> int:

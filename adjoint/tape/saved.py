@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..tensor import LEAF, Tensor, ndarray, wrap
+from ..tensor import LEAF, Tensor, current_edge, ndarray, wrap
 from . import modes, origin
 from .edges import edge_of
 from .node import Node
@@ -132,7 +132,7 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
     setattr(node, f"version_{item}", counter[0])
     hooks = modes.STATE.saved_tensor_hooks
     if hooks:
-        outputs = node.operator.outputs  # type: ignore[attr-defined]
+        outputs = node.operator.outputs
         number = outputs.index(item) if outputs else 0
         setattr(node, f"saved_{item}", pack(result, hooks[-1], None, (node, number)))
     else:
@@ -212,7 +212,7 @@ def unpack(node: Node, item: str) -> Tensor | None:
         return _as_output(node, item, tensor._array) if hasattr(node, f"counter_{item}") else tensor
     if type(saved) is ndarray:
         return _as_output(node, item, saved)
-    return saved  # type: ignore[no-any-return]
+    return saved
 
 
 def unpack_array(node: Node, item: str) -> Any:
@@ -224,8 +224,8 @@ def unpack_array(node: Node, item: str) -> Any:
 def _as_output(node: Node, item: str, array: Any) -> Tensor:
     result = wrap(array)
     result._counter = getattr(node, f"counter_{item}")
-    outputs = node.operator.outputs  # type: ignore[attr-defined]
-    if item not in node.operator.nondifferentiable_outputs:  # type: ignore[attr-defined]
+    outputs = node.operator.outputs
+    if item not in node.operator.nondifferentiable_outputs:
         result._edge = (node, outputs.index(item) if outputs else 0)
     return result
 
@@ -245,6 +245,8 @@ def check_version(node: Node, item: str, saved: Any) -> None:
         return
     is_result = type(saved) is ndarray
     output_nr = _output_index(node, item) if is_result else None
+    if not is_result and saved._base is not None:
+        current_edge(saved)  # raises where a view could not be followed through the change
     array, edge = (saved, None) if is_result else (saved._array, saved._edge)
     raise stale_error(node, array, counter, expected, output_nr, edge)
 
@@ -272,7 +274,7 @@ def stale_error(
 
 
 def _output_index(node: Node, item: str) -> int:
-    outputs = node.operator.outputs  # type: ignore[attr-defined]
+    outputs = node.operator.outputs
     return outputs.index(item) if outputs else 0
 
 
@@ -357,12 +359,12 @@ def read_saved(node: Node, attribute: str) -> Any:
     if node.shown.get(name) is not None:
         return _unsigned(name, node.shown[name](node))
     item = next((item for item in node.saved_names if shown_name(item) == name), None)
-    if item is None or name in node.shown or (raw and item not in node.saved_tensors):
+    if item is None or name in node.shown or (raw and item not in node.saved_tensor_names):
         raise AttributeError(f"'{node.name()}' object has no attribute '{attribute}'")
-    if item not in node.saved_tensors:
+    if item not in node.saved_tensor_names:
         value = getattr(node, f"saved_{item}")
         if item.endswith("_strides") and value is not None:
-            return tuple(step // node.dtype.itemsize for step in value)  # type: ignore[attr-defined]
+            return tuple(step // node.dtype.itemsize for step in value)
         return _unsigned(name, value)
     if raw:
         return SavedTensor(node, item)

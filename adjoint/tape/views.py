@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy
 
-from .. import tensor as tensor_module
+import adjoint.tensor as tensor_module
+
 from ..kernels import storage
 from ..tensor import LEAF, Tensor, current_edge
 from . import modes

@@ -97,7 +97,9 @@ class BackwardHook:
     outputs (and shows them to the pre-hooks); the inputs' node produces those of all inputs (and calls the hooks).
     """
 
-    def __init__(self, module: Any, user_hooks: Iterable[Callable], user_pre_hooks: Iterable[Callable]) -> None:
+    def __init__(
+        self, module: Any, user_hooks: Iterable[Callable[..., Any]], user_pre_hooks: Iterable[Callable[..., Any]]
+    ) -> None:
         self.module = module
         self.user_hooks = list(user_hooks)
         self.user_pre_hooks = list(user_pre_hooks)

@@ -47,6 +47,8 @@ class _ConvNd(Module):
         "kernel_size",
     ]
 
+    bias: torch.Tensor | None
+
     def _setup(
         self,
         in_channels: int,
@@ -116,9 +118,9 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def _held(self) -> tuple[torch.Tensor, torch.Tensor | None]:
-        held = self._parameters
+        held: dict[str, Any] = self._parameters
         try:
-            return held["weight"], held["bias"]  # type: ignore[return-value]
+            return held["weight"], held["bias"]
         except KeyError:  # a reparametrization keeps them elsewhere
             return self.weight, self.bias
 
@@ -221,6 +223,7 @@ class Conv3d(_Conv):
 
 
 class _ConvTranspose(_ConvNd):
+    padding: tuple[int, ...]
     _dims: ClassVar[int]
     _convolve: ClassVar[Callable[..., torch.Tensor]]
 
@@ -273,10 +276,7 @@ class _ConvTranspose(_ConvNd):
                 f"(got {len(spatial)})"
             )
         smallest = [
-            (size - 1) * self.stride[i]
-            - 2 * self.padding[i]  # type: ignore[operator]
-            + self.dilation[i] * (self.kernel_size[i] - 1)
-            + 1
+            (size - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
             for i, size in enumerate(input.shape[-n:])
         ]
         largest = [size + step - 1 for size, step in zip(smallest, self.stride, strict=True)]

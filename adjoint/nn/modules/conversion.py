@@ -27,7 +27,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
     values = dict(kwargs)
     if args and isinstance(args[0], torch.Tensor):
         values["tensor"], args = args[0], args[1:]
-        names = ("non_blocking", "copy")
+        names: tuple[str, ...] = ("non_blocking", "copy")
     elif args and isinstance(args[0], torch.dtype):
         names = ("dtype", "non_blocking", "copy")
     else:

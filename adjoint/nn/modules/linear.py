@@ -62,7 +62,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        held = self._parameters
+        held: dict[str, Any] = self._parameters
         try:
             weight, bias = held["weight"], held["bias"]
         except KeyError:  # a reparametrization keeps them elsewhere

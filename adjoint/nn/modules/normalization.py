@@ -19,7 +19,7 @@ Shape = int | Sequence[int]
 
 
 def _shape(normalized_shape: Shape) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)  # type: ignore
+    return (normalized_shape,) if isinstance(normalized_shape, (int, numbers.Integral)) else tuple(normalized_shape)
 
 
 class LayerNorm(Module):

@@ -57,7 +57,7 @@ class ParameterList(Module):
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Add values at the end; TypeError if they are not iterable, or a tensor."""
-        if not isinstance(values, Iterable) or isinstance(values, torch.Tensor):
+        if isinstance(values, torch.Tensor) or not isinstance(values, Iterable):
             raise TypeError("ParameterList.extend should be called with an iterable, but got " + type(values).__name__)
         for value in values:
             self.append(value)

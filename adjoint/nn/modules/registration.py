@@ -116,17 +116,17 @@ def set_attribute(module: Module, name: str, value: Any, is_module: bool) -> Non
 
 
 def _set_buffer(module: Module, name: str, value: Any) -> None:
-    if value is not None and not isinstance(value, torch.Tensor):
-        raise TypeError(
-            f"cannot assign '{type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
-        )
     if isinstance(value, Buffer):
         if "_buffers" not in module.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         _forget(module, name, except_in="_buffers")
         persistent = value.persistent
-    else:
+    elif value is None or isinstance(value, torch.Tensor):
         persistent = name not in module._non_persistent_buffers_set
+    else:
+        raise TypeError(
+            f"cannot assign '{type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+        )
     module.register_buffer(name, value, persistent)
 
 

@@ -5,6 +5,7 @@ Replicas share the parameters themselves, so gradients accumulate where they bel
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -68,10 +69,7 @@ def data_parallel(
     if len(parts) <= 1:
         return module(*inputs, **(module_kwargs or {}))
     replicas = [_replicate(module) for _ in parts]
-    calls = [
-        lambda replica=replica, part=part: replica(*part[0], **part[1])
-        for replica, part in zip(replicas, parts, strict=True)
-    ]
+    calls = [functools.partial(replica, *part[0], **part[1]) for replica, part in zip(replicas, parts, strict=True)]
     return _gather(_in_threads(calls), dim)
 
 
@@ -122,7 +120,7 @@ def _is_everywhere(column: list[Any]) -> bool:
     return len(column) == 1 and isinstance(column[0], _Everywhere)
 
 
-def _in_threads(calls: list[Callable[[], Any]]) -> list[Any]:
+def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Run each call in a thread of its own under this thread's grad mode; the first exception is raised again."""
     results: list[Any] = [None] * len(calls)
     errors: list[BaseException | None] = [None] * len(calls)

@@ -218,13 +218,13 @@ def random_split(
     [[2, 6, 1], [8, 4, 5, 0, 9, 3, 7]]
     """
     total = len(dataset)  # type: ignore[arg-type]
-    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
-        lengths = _whole_lengths(lengths, total)
-    if sum(lengths) != total:
+    fractions = math.isclose(sum(lengths), 1) and sum(lengths) <= 1
+    counts: Sequence[Any] = _whole_lengths(lengths, total) if fractions else lengths
+    if sum(counts) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = torch.randperm(sum(lengths), generator=generator).tolist()
-    starts = itertools.accumulate(lengths, initial=0)
-    return [Subset(dataset, order[start : start + length]) for start, length in zip(starts, lengths, strict=False)]
+    order = torch.randperm(sum(counts), generator=generator).tolist()
+    starts = itertools.accumulate(counts, initial=0)
+    return [Subset(dataset, order[start : start + length]) for start, length in zip(starts, counts, strict=False)]
 
 
 def _whole_lengths(fractions: Sequence[float], total: int) -> list[int]:
