@@ -93,15 +93,28 @@ def _avg_pool_operators(dims):
         """Zeros like the input of the means, to which each mean's share is added."""
 
         def forward(
-            grad_output: Array, self: Array, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+            grad_output: Array,
+            self: Array,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
         ):
             return kernels.avg_pool_backward(
-                grad_output, self.shape, dims, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+                grad_output,
+                self.shape,
+                dims,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
             )
 
-        def grad_grad_output(
-            grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, xp
-        ):
+        def grad_grad_output(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, xp):
             return getattr(xp, f"{name}_of")(
                 grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
             )
@@ -110,8 +123,12 @@ def _avg_pool_operators(dims):
             return xp.zeros_like(grad)
 
     node = f"AvgPool{dims}DBackward"
-    operator(namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0")(backward_declaration)
-    return operator(namespace=None, method=False, name=f"{name}_of", node=f"{node}0", same_out=True)(forward_declaration)
+    operator(namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0")(
+        backward_declaration
+    )
+    return operator(namespace=None, method=False, name=f"{name}_of", node=f"{node}0", same_out=True)(
+        forward_declaration
+    )
 
 
 _avg_pool = {dims: _avg_pool_operators(dims) for dims in (2, 3)}
@@ -150,7 +167,9 @@ def _adaptive_avg_pool_operators(dims):
             return xp.zeros_like(grad)
 
     node = f"AdaptiveAvgPool{dims}DBackward"
-    operator(namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0")(backward_declaration)
+    operator(namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0")(
+        backward_declaration
+    )
     return operator(namespace=None, method=False, out=False, name=f"{name}_of", node=f"{node}0")(forward_declaration)
 
 
@@ -316,7 +335,9 @@ def max_pool1d(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, c
     rows = input.detach()
     if array.ndim == 2:
         kernel, step, pad, gap, _ = arguments
-        values, _ = _max_pool[2](rows.unsqueeze(-2), (1, *kernel), (1, *(step or kernel)), (0, *pad), (1, *gap), ceil_mode)
+        values, _ = _max_pool[2](
+            rows.unsqueeze(-2), (1, *kernel), (1, *(step or kernel)), (0, *pad), (1, *gap), ceil_mode
+        )
         return values.squeeze_(-2)
     return _max_of_rows(rows, *arguments)[0].detach()
 
@@ -364,8 +385,15 @@ def _avg_pool_function(dims):
     name, target = f"avg_pool{dims}d", _avg_pool[dims]
 
     def pool(
-        input, kernel_size=MISSING, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None,
-        *, out=None,
+        input,
+        kernel_size=MISSING,
+        stride=None,
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+        *,
+        out=None,
     ):
         if kernel_size is MISSING or not isinstance(input, Tensor):
             _check_tensor(input, kernel_size, name)
@@ -397,9 +425,7 @@ def avg_pool1d(input, kernel_size=MISSING, stride=None, padding=0, ceil_mode=Fal
     _flag(ceil_mode, "avg_pool1d", "ceil_mode", None)
     _flag(count_include_pad, "avg_pool1d", "count_include_pad", None)
     _check_ndim(input, "avg_pool1d")
-    rows = _avg_pool[2](
-        input.unsqueeze(-2), (1, *kernel), (1, *step), (0, *pad), ceil_mode, count_include_pad, None
-    )
+    rows = _avg_pool[2](input.unsqueeze(-2), (1, *kernel), (1, *step), (0, *pad), ceil_mode, count_include_pad, None)
     return rows.squeeze(-2)
 
 
@@ -431,7 +457,12 @@ def _adaptive_functions(dims):
         check_adaptive(name, input._array.shape, size)
         return _adaptive_max_pool[dims](input, size)
 
-    _publish(average, f"adaptive_avg_pool{dims}d", "functional", "The mean of windows that divide the input into `output_size`.")
+    _publish(
+        average,
+        f"adaptive_avg_pool{dims}d",
+        "functional",
+        "The mean of windows that divide the input into `output_size`.",
+    )
     _publish(
         largest, f"adaptive_max_pool{dims}d", "functional",
         "The maximum of windows that divide the input into `output_size`, and its flat index.",
