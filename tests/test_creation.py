@@ -169,9 +169,13 @@ def test_the_value_of_fill_has_the_sum_of_the_gradient():
     assert value.grad == 3
 
 
-def test_copying_within_overlapping_memory():
+def test_copying_within_overlapping_memory_is_refused():
     x = torch.arange(5.0)
-    x[1:].copy_(x[:-1])
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        x[1:].copy_(x[:-1])
+    assert x.tolist() == [0, 1, 2, 3, 4]
+    assert x._version == 0
+    x[1:].copy_(x[:-1].clone())
     assert x.tolist() == [0, 0, 1, 2, 3]
 
 
