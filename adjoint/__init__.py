@@ -8,6 +8,7 @@
 tensor([2., 4., 6.])
 """
 
+from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
 from . import autograd, backends, cuda, linalg, operators, special
@@ -67,6 +68,8 @@ if TYPE_CHECKING:  # what is done below, as type checkers understand it
     from .serialization import load, save
 
 globals().update(operators.PUBLIC["torch"])
+
+newaxis = None
 
 _LATER = ("nn", "optim", "serialization", "utils")
 _LATER_NAMES = {"load": "serialization", "save": "serialization"}

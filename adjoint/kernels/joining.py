@@ -196,3 +196,8 @@ def trace(self: Array) -> Array:
         raise RuntimeError("trace: expected a matrix")
     kind = self.dtype if self.dtype.kind not in "biu" else numpy.dtype(numpy.int64)
     return numpy.asarray(self.diagonal().sum(dtype=kind))
+
+
+def nonzero(self: Array) -> Array:
+    """The positions of the elements that are not 0, one row of int64 each."""
+    return numpy.argwhere(self) if self.ndim else numpy.zeros((int(bool(self)), 0), numpy.int64)

@@ -25,6 +25,7 @@ Triple = tuple[ndarray, ndarray, ndarray]
 Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]
 Needs = Sequence[bool]
 
+_FEW = 1 << 13
 _LARGE = 1 << 15
 
 
@@ -226,22 +227,26 @@ def layer_norm(
     rows = input.reshape(math.prod(kept), -1) if input.size else input.reshape(math.prod(kept), 0)
     factor, term = _flat(weight), _flat(bias)
     dtype = compute_dtype(input.dtype)
+    half = dtype != input.dtype
     result = numpy.empty(rows.shape, input.dtype)
     mean, rstd = numpy.empty((len(rows), 1), dtype), numpy.empty((len(rows), 1), dtype)
 
     def normalize(start: int, stop: int) -> None:
         x = widen(rows[start:stop])
         mean[start:stop] = average = reduction.mean(x, 1, True)
-        centred = x - average
+        centred = numpy.subtract(x, average, out=None if half else result[start:stop])
         rstd[start:stop] = inverse = _inverse_deviation(_row_products(centred, centred) / x.shape[1], eps)
         centred *= inverse
         if factor is not None:
             centred *= factor
         if term is not None:
             centred += term
-        result[start:stop] = centred
+        if half:
+            result[start:stop] = centred
 
-    if result.size:
+    if 0 < result.size <= _FEW:
+        normalize(0, len(rows))
+    elif result.size:
         parallel_rows(normalize, len(rows), 3 * dtype.itemsize * rows.shape[1])
     return result.reshape(input.shape), mean.reshape(kept), rstd.reshape(kept)
 
@@ -291,10 +296,11 @@ def layer_norm_gradients(
         normalized *= along
         normalized += scaled
         normalized -= reduction.mean(scaled, 1, True)
-        normalized *= inverses[start:stop]
-        to_input[start:stop] = normalized
+        numpy.multiply(normalized, inverses[start:stop], out=to_input[start:stop], casting="same_kind")
 
-    if rows.size:
+    if 0 < rows.size <= _FEW:
+        work(0, len(rows))
+    elif rows.size:
         parallel_rows(work, len(rows), 4 * means.itemsize * width)
     parameter = input.dtype if weight is None else weight.dtype
     return (

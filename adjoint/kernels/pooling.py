@@ -4,8 +4,9 @@ Arrays are (batch, channels, spatial...), or that without batch. Windows are box
 own, the last first: a window of 3 by 3 takes 3 + 3 passes, not 9. Indices count in the flattened spatial dimensions.
 """
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -292,7 +293,8 @@ def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
     return numpy.sign(total) * numpy.sign(divisor) * (numpy.abs(total) // numpy.abs(divisor))
 
 
-def _divisor(windows: Sequence[Along], count_include_pad: bool, divisor_override: int | None) -> ndarray:
+@functools.lru_cache(256)
+def _divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_override: int | None) -> ndarray:
     """What the sum of each window is divided by; an array of the spatial dimensions, or of none."""
     if divisor_override is not None:
         return asarray(divisor_override)

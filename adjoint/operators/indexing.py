@@ -65,7 +65,7 @@ class index_put_arrays:
         return xp.index(grad, indices)
 
 
-class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of its own)
+class Indices(tuple[Any, ...]):  # noqa: SLOT001  (tuples with an attribute cannot have slots)  # noqa: SLOT001  (a tuple can have no slots of its own)
     """Arrays of indices, and the tensors they are from with their versions, so that backward sees whether they have changed."""
 
     tensors: list[tuple[Tensor, int]]

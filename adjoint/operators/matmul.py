@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..kernels import matmul as kernels
 from ..kernels.broadcast import broadcast_shapes
+from ..tensor import Tensor
 from .build import operator, public, tensors
 
 
@@ -247,12 +248,17 @@ def _batched(input, other, left, right):
 @public(namespace=None, method=("__matmul__",))
 def matmul_operator(input, other):
     """`input @ other`."""
-    try:
-        if input._array.ndim == 2 == other._array.ndim:
-            return mm(input, other)
-    except AttributeError:
+    if not isinstance(other, Tensor):
         return NotImplemented
+    if input._array.ndim == 2 == other._array.ndim:
+        return mm(input, other)
     return matmul(input, other)
+
+
+@public(namespace=None, method=("__rmatmul__",))
+def reflected_matmul(input, other):
+    """`other @ input`, where `other` is no tensor."""
+    return matmul(other, input) if isinstance(other, Tensor) else NotImplemented
 
 
 @public(namespace="functional")
