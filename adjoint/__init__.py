@@ -9,7 +9,6 @@ tensor([2., 4., 6.])
 """
 
 from math import e, inf, nan, pi
-from typing import TYPE_CHECKING
 
 from . import autograd, backends, cuda, linalg, operators, special
 from ._version import __version__
@@ -61,11 +60,6 @@ from .kernels.parallel import get_num_threads, set_num_threads
 from .printing import set_printoptions
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .tensor import Tensor
-
-if TYPE_CHECKING:  # what is done below, as type checkers understand it
-    from . import nn, optim, serialization, utils
-    from .operators import *
-    from .serialization import load, save
 
 globals().update(operators.PUBLIC["torch"])
 

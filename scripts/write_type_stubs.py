@@ -3,9 +3,11 @@
 Operators are made from declarations when the package is imported, which a type checker does not do. This writes what it
 needs to know: into `adjoint/operators/__init__.pyi` the functions of `adjoint` and of layers, and `TensorMethods`, the
 methods that operators install on `Tensor`; into `adjoint/linalg.pyi` and `adjoint/special.pyi` the functions of these
-namespaces. Types go by the names of parameters, which mean the same everywhere.
+namespaces; into `adjoint/__init__.pyi` what `adjoint` exports. Types go by the names of parameters, which mean the same
+everywhere.
 """
 
+import ast
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
@@ -225,7 +227,9 @@ def functions(*namespaces: str) -> Iterator[str]:
     """One line for each public function of these namespaces; the first goes before the others."""
     found = {name: function for space in reversed(namespaces) for name, function in PUBLIC[space].items()}
     for name, function in sorted(found.items()):
-        if not inspect.isclass(function):
+        if inspect.isclass(function):
+            yield f"class {name}(Tensor): ..."
+        else:
             parameters = signature(function, "input", with_out=not name.endswith("_"))
             yield f"def {name}({parameters}) -> {RETURNS.get(name.rstrip('_'), 'Tensor')}: ..."
 
@@ -254,10 +258,32 @@ def exported(namespace: str, *more: str) -> str:
     return "__all__ = [" + ", ".join(f'"{name}"' for name in sorted([*PUBLIC[namespace], *more])) + "]\n"
 
 
+def package() -> Iterator[str]:
+    """What `adjoint` exports: the names it imports, early or late, the values it defines, and the operators."""
+    yield '"""Names that `adjoint` exports. Written by scripts/write_type_stubs.py; do not edit."""\n'
+    defined = []
+    for statement in ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.ImportFrom):
+            source = ".".join(["adjoint"] * statement.level + [statement.module] * bool(statement.module))
+            for alias in statement.names:
+                yield f"from {source} import {alias.name} as {alias.asname or alias.name}"
+        elif isinstance(statement, ast.Assign):
+            defined += [ast.unparse(target) for target in statement.targets]
+    yield from (f"from adjoint import {name} as {name}" for name in adjoint._LATER)
+    yield from (f"from adjoint.{module} import {name} as {name}" for name, module in adjoint._LATER_NAMES.items())
+    yield "from adjoint.operators import *\n"
+    yield from (f"{name}: {_kind(getattr(adjoint, name))}" for name in defined if not name.startswith("_"))
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else type(value).__name__
+
+
 def stubs() -> dict[Path, str]:
     """The whole text of each file."""
     of_operators = [*functions("torch", "functional"), "", "class TensorMethods:", *methods()]
     files = {
+        "__init__.pyi": [*package()],
         "operators/__init__.pyi": [HEAD + OF_OPERATORS, exported("torch"), *of_operators],
         "linalg.pyi": [HEAD + OF_LINALG, exported("linalg", "LinAlgError"), *functions("linalg")],
         "special.pyi": [HEAD, exported("special"), *functions("special")],
