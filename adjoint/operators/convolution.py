@@ -226,12 +226,7 @@ def _check_types(input, weight, bias, transposed):
             raise RuntimeError(
                 f"Input type ({_c_name(input.dtype)}) and bias type ({_c_name(other.dtype)}) should be the same"
             )
-        if input.dtype.scalar_type != "Float":
-            raise RuntimeError(f"expected scalar type {input.dtype.scalar_type} but found {other.dtype.scalar_type}")
-        raise RuntimeError(
-            f"Input type ({input.type()}) and {name} type ({other.type()}) should be the same or input should be a MKLDNN "
-            f"tensor and {name} is a dense tensor"
-        )
+        raise RuntimeError(f"expected scalar type {input.dtype.scalar_type} but found {other.dtype.scalar_type}")
 
 
 def _c_name(dtype):

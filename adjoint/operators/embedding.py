@@ -10,6 +10,13 @@ from .build import operator
 class embedding:
     """The rows of `weight` at `indices`; `padding_idx` is the row that gets no gradient."""
 
+    shown = {
+        "weight_sym_sizes": None,
+        "weight_sym_argsize_0": lambda node: node.saved_weight_shape[0],
+        "padding_idx": lambda node: node.saved_padding_idx % 2**64,
+        "sparse": lambda node: False,
+    }
+
     def forward(weight: Array, indices: Array, padding_idx=-1, scale_grad_by_freq=False, sparse=False): ...
 
     def grad_weight(grad, weight_shape, indices, padding_idx, scale_grad_by_freq, xp):

@@ -98,11 +98,24 @@ class huber_loss:
         return xp.clamp(difference, -delta, delta) * _scaled(grad, reduction, _size(difference.shape))
 
 
+def _check_nll(self, target, weight, ignore_index, reduction):
+    shape, wanted = self._array.shape, target._array.shape
+    if len(shape) == 1:
+        if len(wanted) == 1 and wanted[0] != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {wanted[0]}")
+    elif shape and shape[0] != (wanted[0] if wanted else 0):
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 0})."
+        )
+    if len(shape) < 3 and len(wanted) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+
+
 def _nll(self, target, weight, ignore_index, reduction):
     return nll_kernels.nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
 
 
-@operator(kernel=_nll, namespace=None, method=False, out=False, name="nll_loss_of", node="NllLossBackward0")
+@operator(kernel=_nll, check=_check_nll, namespace=None, method=False, out=False, name="nll_loss_of", node="NllLossBackward0")
 class nll_loss_of:
     """The negative log-likelihood of classes."""
 
@@ -114,7 +127,7 @@ class nll_loss_of:
         return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
 
 
-@operator(kernel=_nll, namespace=None, method=False, out=False, name="nll_loss2d_of", node="NllLoss2DBackward0")
+@operator(kernel=_nll, check=_check_nll, namespace=None, method=False, out=False, name="nll_loss2d_of", node="NllLoss2DBackward0")
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 

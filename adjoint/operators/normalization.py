@@ -95,6 +95,10 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     for name, value in named.items():
         if value is not None and value._array.size != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {value._array.size}")
+    if not training:
+        for name in ("running_mean", "running_var"):
+            if named[name] is None:
+                raise RuntimeError(f"{name} must be defined in evaluation mode")
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None:
@@ -146,6 +150,12 @@ def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps,
 )
 class native_layer_norm:
     """The normalized input, and the mean and the inverse standard deviation used."""
+
+    shown = {
+        "eps": None,
+        "normalized_sym_sizes": None,
+        "normalized_shape": lambda node: node.saved_normalized_shape,
+    }
 
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
