@@ -356,6 +356,9 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
     if not is_floating(input.dtype):
         raise _refuse("adaptive_avg_pool3d_cpu" if dims == 3 else "adaptive_avg_pool2d", input)
     total = widen(input)
+    if all(size == 1 for size in output_size):
+        every = tuple(range(input.ndim - dims, input.ndim))
+        return reduction.mean(total, every, True).astype(input.dtype, copy=False)
     for axis, (length, size) in enumerate(zip(spatial, output_size, strict=True), input.ndim - dims):
         if length == size:
             continue
