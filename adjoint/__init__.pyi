@@ -1,4 +1,4 @@
-"""Names that `adjoint` exports. Written by scripts/write_type_stubs.py; do not edit."""
+"""What `adjoint` exports. Written by scripts/write_type_stubs.py; do not edit."""
 
 from math import e as e
 from math import inf as inf
@@ -67,6 +67,7 @@ from adjoint.random import manual_seed as manual_seed
 from adjoint.random import seed as seed
 from adjoint.random import set_rng_state as set_rng_state
 from adjoint.tensor import Tensor as Tensor
+newaxis: None
 from adjoint import nn as nn
 from adjoint import optim as optim
 from adjoint import serialization as serialization
@@ -74,5 +75,3 @@ from adjoint import utils as utils
 from adjoint.serialization import load as load
 from adjoint.serialization import save as save
 from adjoint.operators import *
-
-newaxis: None

@@ -3,14 +3,15 @@
 Operators are made from declarations when the package is imported, which a type checker does not do. This writes what it
 needs to know: into `adjoint/operators/__init__.pyi` the functions of `adjoint` and of layers, and `TensorMethods`, the
 methods that operators install on `Tensor`; into `adjoint/linalg.pyi` and `adjoint/special.pyi` the functions of these
-namespaces; into `adjoint/__init__.pyi` what `adjoint` exports. Types go by the names of parameters, which mean the same
-everywhere.
+namespaces; into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional` what these export. Types go by the names of
+parameters, which mean the same everywhere.
 """
 
 import ast
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import adjoint
@@ -258,32 +259,36 @@ def exported(namespace: str, *more: str) -> str:
     return "__all__ = [" + ", ".join(f'"{name}"' for name in sorted([*PUBLIC[namespace], *more])) + "]\n"
 
 
-def package() -> Iterator[str]:
-    """What `adjoint` exports: the names it imports, early or late, the values it defines, and the operators."""
-    yield '"""Names that `adjoint` exports. Written by scripts/write_type_stubs.py; do not edit."""\n'
-    defined = []
-    for statement in ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")).body:
+def exports(package: ModuleType) -> Iterator[str]:
+    """What a package exports: the names it imports, and what it defines, most of it operators."""
+    yield f'"""What `{package.__name__}` exports. Written by scripts/write_type_stubs.py; do not edit."""\n'
+    for statement in ast.parse(inspect.getsource(package)).body:
         if isinstance(statement, ast.ImportFrom):
-            source = ".".join(["adjoint"] * statement.level + [statement.module] * bool(statement.module))
+            source = package.__name__ if statement.level else ""
+            source = ".".join(part for part in (source, statement.module) if part)
             for alias in statement.names:
                 yield f"from {source} import {alias.name} as {alias.asname or alias.name}"
         elif isinstance(statement, ast.Assign):
-            defined += [ast.unparse(target) for target in statement.targets]
+            name, value = ast.unparse(statement.targets[0]), ast.unparse(statement.value)
+            if value.startswith("operators."):
+                yield f"from adjoint.{value.replace('.', ' import ')} as {name}"
+            elif not name.startswith("_"):
+                yield f"{name}: {'None' if value == 'None' else type(getattr(package, name)).__name__}"
+
+
+def late_exports() -> Iterator[str]:
+    """What `adjoint` exports beyond: the names it imports when first asked for, and the operators."""
     yield from (f"from adjoint import {name} as {name}" for name in adjoint._LATER)
     yield from (f"from adjoint.{module} import {name} as {name}" for name, module in adjoint._LATER_NAMES.items())
-    yield "from adjoint.operators import *\n"
-    yield from (f"{name}: {_kind(getattr(adjoint, name))}" for name in defined if not name.startswith("_"))
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else type(value).__name__
+    yield "from adjoint.operators import *"
 
 
 def stubs() -> dict[Path, str]:
     """The whole text of each file."""
     of_operators = [*functions("torch", "functional"), "", "class TensorMethods:", *methods()]
     files = {
-        "__init__.pyi": [*package()],
+        "__init__.pyi": [*exports(adjoint), *late_exports()],
+        "nn/functional/__init__.pyi": [*exports(adjoint.nn.functional)],
         "operators/__init__.pyi": [HEAD + OF_OPERATORS, exported("torch"), *of_operators],
         "linalg.pyi": [HEAD + OF_LINALG, exported("linalg", "LinAlgError"), *functions("linalg")],
         "special.pyi": [HEAD, exported("special"), *functions("special")],
