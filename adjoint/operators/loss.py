@@ -115,7 +115,9 @@ def _nll(self, target, weight, ignore_index, reduction):
     return nll_kernels.nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
 
 
-@operator(kernel=_nll, check=_check_nll, namespace=None, method=False, out=False, name="nll_loss_of", node="NllLossBackward0")
+@operator(
+    kernel=_nll, check=_check_nll, namespace=None, method=False, out=False, name="nll_loss_of", node="NllLossBackward0"
+)
 class nll_loss_of:
     """The negative log-likelihood of classes."""
 
@@ -127,7 +129,15 @@ class nll_loss_of:
         return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
 
 
-@operator(kernel=_nll, check=_check_nll, namespace=None, method=False, out=False, name="nll_loss2d_of", node="NllLoss2DBackward0")
+@operator(
+    kernel=_nll,
+    check=_check_nll,
+    namespace=None,
+    method=False,
+    out=False,
+    name="nll_loss2d_of",
+    node="NllLoss2DBackward0",
+)
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 
