@@ -23,6 +23,10 @@ def expand(self: Array, sizes: tuple[int, ...]) -> Array:
         result.flags.writeable = False
         return result
     lead = len(sizes) - self.ndim
+    if lead > 0 and sizes[lead:] == self.shape and 1 not in sizes and min(sizes) > 0:
+        result = restrided(self, sizes, (0,) * lead + self.strides)
+        result.flags.writeable = False
+        return result
     if lead < 0:
         raise RuntimeError(
             f"expand({_kind(self)}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be greater or equal "
@@ -242,6 +246,11 @@ def _at(ndim: int, dim: int, index: Any) -> tuple[Any, ...]:
 
 def select(self: Array, dim: int, index: int) -> Array:
     """The slice at `index` of dimension `dim`."""
+    if dim == 0:
+        try:
+            return self[index, ...]
+        except IndexError:
+            pass  # raise below, in PyTorch's words
     if self.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = _wrap(dim, self.ndim)
@@ -262,6 +271,8 @@ def select_backward(grad: Array, shape: tuple[int, ...], dim: int, index: int) -
 
 def slice_dim(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
     """Every `step`th slice of dimension `dim` from `start` to before `end`; bounds beyond the size are cut."""
+    if dim == 0 and step > 0 and self.ndim:
+        return self[start:end:step]
     if self.ndim == 0:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:

@@ -126,13 +126,38 @@ def getitem(input, key):
         raise
     except (TypeError, RuntimeError):
         pass  # tensors as bounds, zero-dimensional input: the general way knows
-    if kind is tuple and unrecorded(input) and _basic.issuperset(map(type, key)):
-        return plain_view(input, key)
+    if kind is Tensor and key._array.dtype is _INT64 and key._array.ndim and input._array.ndim:
+        return index(input, Indices((key._array,), (key,)))
+    if kind is tuple and _basic.issuperset(map(type, key)):
+        if unrecorded(input):
+            return plain_view(input, key)
+        result = views_one_by_one(input, key)
+        if result is not None:
+            return result
     parts = key_parts(key)
     result, indices = apply_basic(input, parts, whole=kind is tuple)
     if not any(item is not None for item in indices):
         return alias(result) if result is input else result
     return index(result, Indices(indices, parts))
+
+
+def views_one_by_one(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
+    """One view for each integer and slice of a key without None and `...`; None if the key is not so simple."""
+    if len(key) > input._array.ndim:
+        return None
+    result, dim = input, 0
+    for part in key:
+        if type(part) is int:
+            if not -result._array.shape[dim] <= part < result._array.shape[dim]:
+                return None
+            result = select(result, dim, part)
+        elif type(part) is _slice_type and part.step is None:
+            if part != _EVERYTHING:
+                result = slice(result, dim, part.start, part.stop, 1)
+            dim += 1
+        else:
+            return None
+    return alias(result) if result is input else result
 
 
 def unrecorded(input: Tensor) -> bool:
@@ -262,6 +287,7 @@ def apply_basic(input: Tensor, parts: tuple[Any, ...], whole: bool = True) -> tu
 
 _EVERYTHING = numpy.s_[:]
 
+_INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = frozenset(map(numpy.dtype, ("int64", "int32", "uint8", "bool")))
 
 SPANNED: Any = object()

@@ -280,6 +280,8 @@ class expand:
 @public(namespace=None, method=("expand",))
 def expand_method(input, /, *size, implicit=False, **names):
     """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
+    if len(size) > 1 and type(size[0]) is int:
+        return expand(input, size)
     return expand(input, sizes_of(size, names, "expand"))
 
 

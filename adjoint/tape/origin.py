@@ -10,21 +10,34 @@ from .modes import GATE
 
 getframe = sys._getframe
 
-_PACKAGE = __name__.partition(".")[0]
-_INSIDE = _PACKAGE + "."
+_INSIDE = __name__.partition(".")[0] + "."
+_OURS: set[str | None] = {_INSIDE[:-1]}
+"""The packages of ours that have been seen as callers."""
 
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
     """The nearest frame outside adjoint, from `frame` outwards; its module is remembered in `GATE.user`."""
-    while is_internal(frame.f_globals.get("__package__")) and frame.f_back is not None:
-        frame = frame.f_back
-    GATE.user = frame.f_globals
+    user = GATE.user
+    names = frame.f_globals
+    while names is not user:
+        package = names.get("__package__")
+        if package not in _OURS and not is_internal(package):
+            GATE.user = names
+            return frame
+        back = frame.f_back
+        if back is None:
+            return frame
+        frame = back
+        names = frame.f_globals
     return frame
 
 
 def is_internal(package: str | None) -> bool:
     """Whether `package`, the `__package__` of a module, is one of ours."""
-    return package is not None and (package == _PACKAGE or package.startswith(_INSIDE))
+    if package is None or not package.startswith(_INSIDE):
+        return False
+    _OURS.add(package)
+    return True
 
 
 def user_frame(depth: int) -> FrameType:
