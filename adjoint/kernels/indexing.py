@@ -11,9 +11,11 @@ from adjoint.kernels.broadcast import broadcast_shapes
 from adjoint.kernels.precision import type_name, widen
 from adjoint.kernels.scatter import add_rows, out_of_bounds, wrap_positions
 
-__all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select"]
+__all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select", "nonzero"]
 
 Indices = Sequence[ndarray | None]
+
+_FEW = 16
 
 
 def index(x: ndarray, indices: Indices) -> ndarray:
@@ -22,15 +24,39 @@ def index(x: ndarray, indices: Indices) -> ndarray:
     Raises:
         IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
     """
-    if len(indices) == 1 and indices[0] is not None and indices[0].dtype.kind == "i":
+    only = indices[0] if len(indices) == 1 else None
+    if only is not None and x.ndim and (only.dtype.kind == "i" or (only.dtype.kind == "b" and only.shape == x.shape)):
         try:
-            return x[indices[0]]
+            return x[only]
         except IndexError:
             pass  # raise below, in PyTorch's words
     expanded = expand_indices(x.shape, indices)
     _indexed_shape(x.shape, expanded)
     _check_bounds(x.shape, expanded)
-    return x[tuple(slice(None) if index is None else index for index in expanded)]
+    result = x[tuple(slice(None) if index is None else index for index in expanded)]
+    return result if result.flags.c_contiguous else _in_order(result, x)
+
+
+def _in_order(result: ndarray, x: ndarray) -> ndarray:
+    """The elements in row-major order, unless the dimensions of `x` are in another order in memory."""
+    steps = [step for step, size in zip(x.strides, x.shape, strict=True) if size > 1]
+    return numpy.ascontiguousarray(result) if steps == sorted(steps, reverse=True) else result
+
+
+def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> ndarray:
+    """Zeros of `shape` to which `grad` is added where the indices, known to fit, point."""
+    result = numpy.zeros(shape, grad.dtype)
+    only = indices[0] if len(indices) == 1 else None
+    if only is not None and only.dtype.kind == "b":
+        result[only] = grad  # a mask points at no element twice
+        return result
+    expanded = expand_indices(shape, indices)
+    if len(expanded) == 1 and grad.size <= _FEW and grad.dtype.char in "fd":
+        for position, row in zip(expanded[0].reshape(-1).tolist(), grad.reshape(-1, *shape[1:]), strict=True):  # type: ignore[union-attr]
+            result[position] += row
+    elif grad.size:
+        _accumulate(result, expanded, numpy.broadcast_to(grad, _indexed_shape(shape, expanded)))
+    return result
 
 
 def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:
@@ -175,6 +201,13 @@ def _flat_positions(shape: tuple[int, ...], indices: Indices) -> ndarray:
         counted = numpy.arange(length).reshape((-1,) + (1,) * (len(shape) - dim - 1))
         total = total + numpy.broadcast_to(counted, shape)[key] * math.prod(shape[dim + 1 :])
     return numpy.asarray(total)
+
+
+def nonzero(x: ndarray) -> ndarray:
+    """The indices of the nonzero elements: one row for each, in one piece for each dimension."""
+    if x.ndim == 0:
+        return numpy.empty((int(bool(x)), 0), numpy.int64)
+    return numpy.array(x.nonzero(), numpy.int64).T
 
 
 def masked_select(x: ndarray, mask: ndarray) -> ndarray:

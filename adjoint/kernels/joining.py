@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
+from ..dtypes import from_numpy
 from .broadcast import broadcast_shapes
 from .dimensions import normalize_dim
+from .precision import widen
+from .scalar import scalar_array
 
 Array = numpy.ndarray[Any, Any]
 
@@ -41,7 +45,7 @@ def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any
     axis = normalize_dim(dim, len(grad.shape))
     parts, start = [], 0
     for shape in shapes:
-        if shape == (0,) and len(grad.shape) != 1:
+        if tuple(shape) == (0,):
             parts.append(None)
             continue
         stop = start + shape[axis]
@@ -68,6 +72,35 @@ def unstack(array: Array, dim: int) -> list[Array]:
     return list(numpy.moveaxis(array, dim, 0))
 
 
+def block_diag(arrays: list[Array]) -> Array:
+    """The matrices (vectors as rows) along the diagonal of one, zeros elsewhere."""
+    for index, array in enumerate(arrays):
+        if array.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {index} has {array.ndim} dimensions"
+            )
+    matrices = [numpy.atleast_2d(array) for array in arrays]
+    shape = sum(len(matrix) for matrix in matrices), sum(matrix.shape[1] for matrix in matrices)
+    result = numpy.zeros(shape, matrices[0].dtype)
+    for matrix, block in zip(matrices, _blocks([matrix.shape for matrix in matrices]), strict=True):
+        result[block] = matrix
+    return result
+
+
+def _blocks(shapes: list[tuple[int, ...]]) -> Iterator[tuple[slice, slice]]:
+    """Where on the diagonal matrices of these shapes lie."""
+    row = column = 0
+    for height, width in shapes:
+        yield slice(row, row + height), slice(column, column + width)
+        row, column = row + height, column + width
+
+
+def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
+    """The part of `grad` (an array or tensor) that belongs to each of the inputs."""
+    matrices = [(1,) * (2 - len(shape)) + tuple(shape) for shape in shapes]
+    return [grad[block].reshape(shape) for block, shape in zip(_blocks(matrices), shapes, strict=True)]
+
+
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
     """The array repeated along each dimension; new dimensions come first."""
     return numpy.tile(self, repeats)
@@ -90,7 +123,7 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
-    return numpy.flip(self, tuple(wrapped)).copy() if self.ndim else self.copy()
+    return numpy.flip(self, tuple(wrapped)).copy(order="K") if self.ndim else self.copy()
 
 
 def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
@@ -101,7 +134,7 @@ def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    return numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim))).copy()
+    return numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim))).copy(order="K")
 
 
 def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) -> tuple[int, ...]:
@@ -119,26 +152,13 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    kind = numpy.asarray(value).dtype.kind
-    order = "biufVc"
-    if (
-        order.index("f" if self.dtype.kind == "V" else self.dtype.kind) < order.index(kind)
-        and kind in "fc"
-        and not (kind == "f" and self.dtype.kind in "fVc")
-    ):
-        from ..dtypes import from_numpy
-
-        raise RuntimeError(f"value cannot be converted to type {_c_name(from_numpy(self.dtype))} without overflow")
-    shape = broadcast_shapes(self.shape, mask.shape)
+    shape = broadcast_shapes(mask.shape, self.shape)
     result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else self.copy()
-    result[numpy.broadcast_to(mask, shape) if mask.shape != shape else mask] = value
+    if isinstance(value, numpy.ndarray):
+        value = value if value.dtype == self.dtype else widen(value).item()
+    filled = value if isinstance(value, numpy.ndarray) else scalar_array(value, from_numpy(self.dtype))
+    numpy.copyto(result, filled, where=mask)
     return result
-
-
-def _c_name(kind: Any) -> str:
-    return {"Long": "int64_t", "Int": "int", "Short": "int16_t", "Char": "int8_t", "Byte": "uint8_t"}.get(
-        kind.scalar_type, kind.scalar_type.lower()
-    )
 
 
 def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
@@ -193,11 +213,6 @@ def diagonal_copy(self: Array, offset: int, dim1: int, dim2: int) -> Array:
 def trace(self: Array) -> Array:
     """The sum of the diagonal of a matrix."""
     if self.ndim != 2:
-        raise RuntimeError("trace: expected a matrix")
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     kind = self.dtype if self.dtype.kind not in "biu" else numpy.dtype(numpy.int64)
     return numpy.asarray(self.diagonal().sum(dtype=kind))
-
-
-def nonzero(self: Array) -> Array:
-    """The positions of the elements that are not 0, one row of int64 each."""
-    return numpy.argwhere(self) if self.ndim else numpy.zeros((int(bool(self)), 0), numpy.int64)

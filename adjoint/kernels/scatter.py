@@ -84,7 +84,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_(x.copy(), dim, index, src, reduce)
+    return scatter_(numpy.array(x), dim, index, src, reduce)
 
 
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
@@ -108,7 +108,7 @@ def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_add_(x.copy(), dim, index, src)
+    return scatter_add_(numpy.array(x), dim, index, src)
 
 
 def scatter_add_(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
@@ -129,7 +129,7 @@ def scatter_reduce(
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_reduce_(x.copy(), dim, index, src, reduce, include_self)
+    return scatter_reduce_(numpy.array(x), dim, index, src, reduce, include_self)
 
 
 def scatter_reduce_(
@@ -256,7 +256,7 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
         if dim == 0:
             raise IndexError("index out of range in self")
         raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={length}")
-    return x.take(index.reshape(-1), dim) if x.ndim else x.copy()
+    return x.take(index.reshape(-1), dim) if x.ndim else numpy.array(x)
 
 
 def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
@@ -274,7 +274,7 @@ def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: comp
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range or `index` has more than one dimension.
     """
-    return index_add_(x.copy(), dim, index, source, alpha)
+    return index_add_(numpy.array(x), dim, index, source, alpha)
 
 
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
@@ -282,7 +282,7 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
     dim = normalize_dim(dim, x.ndim)
     _check_index_add(x, dim, index, source)
     if alpha != 1:
-        source = source * x.dtype.type(alpha)
+        source = source * asarray(alpha).astype(x.dtype)
     if x.ndim == 0:
         x += source * x.dtype.type(index.size)
         return x
@@ -374,7 +374,7 @@ def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray
         RuntimeError: if types or shapes do not fit.
         IndexError: if `dim` or an index is out of range, or the number of indices does not fit.
     """
-    return index_copy_(x.copy(), dim, index, source)
+    return index_copy_(numpy.array(x), dim, index, source)
 
 
 def index_copy_(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
@@ -430,7 +430,7 @@ def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -
         RuntimeError: if `value` has dimensions or `index` more than one.
         IndexError: if `dim` or an index is out of range, or `index` is not of int64.
     """
-    return index_fill_(x.copy(), dim, index, value)
+    return index_fill_(numpy.array(x), dim, index, value)
 
 
 def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
@@ -448,6 +448,8 @@ def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) 
     wrong = out_of_bounds(index, length, -length)
     if wrong is not None:
         raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+    if isinstance(value, complex) and x.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     filled = asarray(value).astype(x.dtype)
     if x.ndim == 0:
         if index.size:
@@ -483,7 +485,7 @@ def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -
         RuntimeError: if types do not fit.
         IndexError: if an index is out of range or there are not as many as elements.
     """
-    return put_(x.copy(), index, source, accumulate)
+    return put_(numpy.array(x), index, source, accumulate)
 
 
 def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:

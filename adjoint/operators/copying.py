@@ -111,6 +111,8 @@ class fill:
 class fill_tensor:
     """The zero-dimensional tensor `value` in place of every element."""
 
+    shown = {"value_sym_sizes": None}
+
     def forward(self: Array, value: Array):
         return copying.expanded(value, self)
 

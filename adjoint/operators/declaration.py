@@ -67,6 +67,7 @@ class Operator:
         self.repeats: bool = options.get("repeats", False)
         self.out: bool = options.get("out", not self.view)
         self.same_out: bool | str | None = options.get("same_out")
+        self.out_refusal: str | None = options.get("out_refusal")
         self.out_apart: bool = options.get("out_apart", False)
         self.out_decides: bool = options.get("out_decides", False)
         self.overloaded: bool = options.get("overloaded", False)

@@ -241,6 +241,8 @@ def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
                 kinds.append((item.dtype, Rank.DIMENSIONED if item._array.ndim else Rank.ZERO_DIM))
             elif item is not None:
                 kinds.append((dtypes.scalar_dtype(item), Rank.SCALAR))
+    if not kinds:
+        return None
     target = promote(tuple(kinds))
     if op.promote == "float" and not (target.is_floating_point or target.is_complex):
         return dtypes.get_default_dtype()

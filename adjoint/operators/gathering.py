@@ -1,23 +1,21 @@
-"""Reading and writing elements at indices along a dimension: gather, scatter and their relatives."""
+"""Reading and writing where tensors of indices point: gather and scatter, `index_select` and its kin, take and put."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy
 
 from ..kernels import joining as kernels
 from ..kernels import scatter as scatter_kernels
-from ..tensor import Tensor, wrap_dim
+from ..tensor import Tensor, wrap, wrap_dim
 from .build import operator, public, tensors
+from .out import STRICT
 
-# --- gathering and scattering ---------------------------------------------------------------------------------
-
-
-def _gather(self, dim, index, *, sparse_grad=False):
-    """`gather` of arrays; gradients are never sparse."""
-    return scatter_kernels.gather(self, dim, index)
+# --- one index for each element ---------------------------------------------------------------------------------
 
 
-@operator(kernel=_gather)
+@operator(same_out=STRICT, out_apart=True)
 class gather:
     """The elements at `index` along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim` 0.
 
@@ -27,10 +25,11 @@ class gather:
             [4]])
     """
 
-    def forward(self: Array, dim, index: Array, *, sparse_grad=False): ...
+    def forward(self: Array, dim: Int, index: Array, *, sparse_grad: Bool = False):
+        return scatter_kernels.gather(self, dim, index)
 
-    def grad_self(grad, self_shape, dim, index, xp):
-        return xp.gather_backward(grad, self_shape, dim, index)
+    def grad_self(grad, self, dim, index, sparse_grad, xp):
+        return xp.gather_backward(grad, tuple(self.shape), dim, index)
 
 
 @operator(namespace=None, method=False)
@@ -41,21 +40,23 @@ class gather_backward:
         return scatter_kernels.scatter_add_(numpy.zeros(shape, self.dtype), dim, index, self)
 
     def grad_self(grad, dim, index, xp):
-        return xp.gather(grad, dim, index)
+        return xp.gather(grad, dim, index, sparse_grad=False)
 
 
-@operator(namespace=None, method=False, name="scatter", node="ScatterBackward0", inplace=True)
+@operator(namespace=None, method=(), inplace=True, same_out=STRICT, called="scatter", node="ScatterBackward0")
 class scatter_source:
     """A copy with `src` at `index` along `dim`."""
 
-    def forward(self: Array, dim, index: Array, src: Array):
+    shown = {"src_sym_sizes": None}
+
+    def forward(self: Array, dim: Int, index: Array, src: Array):
         return scatter_kernels.scatter(self, dim, index, src)
 
     def grad_self(grad, dim, index, xp):
         return xp.scatter_number(grad, dim, index, 0)
 
     def grad_src(grad, dim, index, src_shape, xp):
-        return _fitted(xp.gather(grad, dim, index), src_shape, xp)
+        return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
 
 
 def _fitted(grad, shape, xp):
@@ -68,73 +69,100 @@ def _fitted(grad, shape, xp):
     return grad
 
 
-@operator(namespace=None, method=False, name="scatter_number", node="ScatterBackward1", inplace=True)
-class scatter_value:
+@operator(namespace=None, method=(), inplace=True, same_out=STRICT, called="scatter", node="ScatterBackward1")
+class scatter_number:
     """A copy with a number at `index` along `dim`."""
 
-    def forward(self: Array, dim, index: Array, value):
+    def forward(self: Array, dim: Int, index: Array, value: Number):
         return scatter_kernels.scatter(self, dim, index, value)
 
     def grad_self(grad, dim, index, xp):
         return xp.scatter_number(grad, dim, index, 0)
 
 
-_SCATTER_REDUCE = {"add": "sum", "multiply": "prod"}
+@operator(namespace=None, method=(), inplace=True, same_out=STRICT, called="scatter", node="NotImplemented")
+class scatter_combined:
+    """A copy in which `src` is added to, or multiplied with, what is at `index` along `dim`."""
+
+    def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str):
+        return scatter_kernels.scatter(self, dim, index, src, reduce)
+
+    def grad_self(grad):
+        raise RuntimeError("derivative for aten::scatter is not implemented")
+
+    def grad_src(grad):
+        raise RuntimeError("derivative for aten::scatter is not implemented")
 
 
-def _scatter(input, dim, index, src, reduce, value, plain, number, reducing):
-    if src is None:
-        src = value
-    if reduce is not None:
-        if reduce not in _SCATTER_REDUCE:
-            raise RuntimeError("reduce argument must be either add or multiply.")
-        if not isinstance(src, Tensor):
-            src = tensors.full(index._array.shape, src, dtype=input.dtype)
-        return reducing(input, dim, index, src, _SCATTER_REDUCE[reduce], include_self=True)
-    return plain(input, dim, index, src) if isinstance(src, Tensor) else number(input, dim, index, src)
+@operator(namespace=None, method=(), inplace=True, same_out=STRICT, called="scatter", node="NotImplemented")
+class scatter_number_combined:
+    """A copy in which a number is added to, or multiplied with, what is at `index` along `dim`."""
+
+    def forward(self: Array, dim: Int, index: Array, value: Number, reduce: Str):
+        return scatter_kernels.scatter(self, dim, index, value, reduce)
+
+    def grad_self(grad):
+        raise RuntimeError("derivative for aten::scatter is not implemented")
 
 
-@public(name="scatter", method=("scatter",))
-def scatter_function(input, dim, index, src=None, *, reduce=None, value=None, out=None):
+def _scatter_overload(src, reduce, value):
+    """The operator for such arguments, and the last of its own arguments."""
+    src = value if src is None else src
+    several = isinstance(src, Tensor)
+    if reduce is None:
+        return (scatter_source if several else scatter_number), (src,)
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    return (scatter_combined if several else scatter_number_combined), (src, reduce)
+
+
+@public(method=True, numpy_names=True)
+def scatter(input, dim, index, src=None, *, reduce=None, value=None, out=None):
     """A copy with `src` (a tensor or number) at `index` along `dim`: `out[index[i][j]][j] = src[i][j]` for `dim` 0."""
-    result = _scatter(input, dim, index, src, reduce, value, scatter_source, scatter_value, scatter_reduce)
-    return result if out is None else tensors.copy_out(result, out)
+    overload, arguments = _scatter_overload(src, reduce, value)
+    if overload is scatter_combined:
+        warnings.warn(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
+            "Use torch.scatter_reduce instead for more reduction options.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return overload(input, dim, index, *arguments, out=out)
 
 
 @public(namespace=None, method=("scatter_",))
 def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
     """`scatter`, in place."""
-    return _scatter(
-        input,
-        dim,
-        index,
-        src,
-        reduce,
-        value,
-        scatter_source.operator.inplace_function,
-        scatter_value.operator.inplace_function,
-        scatter_reduce.operator.inplace_function,
-    )
+    overload, arguments = _scatter_overload(src, reduce, value)
+    return overload.inplace(input, dim, index, *arguments)
 
 
-@operator(kernel=scatter_kernels.scatter_add, inplace=True, changing=scatter_kernels.scatter_add_)
+@operator(
+    kernel=scatter_kernels.scatter_add,
+    inplace=True,
+    changing=scatter_kernels.scatter_add_,
+    same_out=STRICT,
+    out_apart=True,
+)
 class scatter_add:
     """A copy to which `src` is added at `index` along `dim`."""
 
-    def forward(self: Array, dim, index: Array, src: Array): ...
+    shown = {"src_sym_sizes": None}
+
+    def forward(self: Array, dim: Int, index: Array, src: Array): ...
 
     def grad_self(grad):
         return grad
 
     def grad_src(grad, dim, index, src_shape, xp):
-        return _fitted(xp.gather(grad, dim, index), src_shape, xp)
+        return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
 
 
-@operator(inplace=True)
+@operator(inplace=True, same_out=STRICT)
 class scatter_reduce:
     """A copy into which the elements of `src` are reduced at `index` along `dim`: sum, prod, mean, amax or amin."""
 
-    def forward(self: Array, dim, index: Array, src: Array, reduce, *, include_self=True):
+    def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str, *, include_self: Bool = True):
         return scatter_kernels.scatter_reduce(self, dim, index, src, reduce, include_self)
 
     differentiable = ("self", "src")
@@ -147,24 +175,28 @@ def _scatter_reduce_gradients(grad, self, dim, index, src, reduce, include_self,
     """The gradients of `scatter_reduce`, by what is reduced."""
     ones = xp.zeros_like(src) + 1
     if reduce in ("sum", "mean"):
-        to_self, to_src = grad, xp.gather(grad, dim, index)
+        to_self, to_src = grad, _gather(grad, dim, index, xp)
         if reduce == "mean":
             start = xp.zeros_like(self) + (1 if include_self else 0)
             count = xp.scatter_add(start, dim, index, ones)
             count = xp.where(count == 0, count * 0 + 1, count)
-            to_self, to_src = grad / count, xp.gather(grad / count, dim, index)
+            to_self, to_src = grad / count, _gather(grad / count, dim, index, xp)
     elif reduce == "prod":
         to_self, to_src = _scattered_product_gradients(grad, self, dim, index, src, include_self, result, xp)
     else:
         own = self == result
-        theirs = src == xp.gather(result, dim, index)
-        start = (own if include_self else own & (own != own)) * (xp.zeros_like(self) + 1)
-        ties = xp.scatter_add(start, dim, index, theirs * ones)
+        theirs = src == _fitted(_gather(result, dim, index, xp), tuple(src.shape), xp)
+        ties = xp.scatter_add(own * (xp.zeros_like(self) + 1), dim, index, theirs * ones)
         share = grad / ties
-        to_self, to_src = own * share, theirs * xp.gather(share, dim, index)
+        to_self = own * share
+        to_src = theirs * _fitted(_gather(share, dim, index, xp), tuple(src.shape), xp)
     if not include_self:
         to_self = xp.scatter_number(to_self, dim, index, 0)
     return to_self, _fitted(to_src, tuple(src.shape), xp)
+
+
+def _gather(x, dim, index, xp):
+    return xp.gather(x, dim, index, sparse_grad=False)
 
 
 def _scattered_product_gradients(grad, self, dim, index, src, include_self, result, xp):
@@ -173,24 +205,32 @@ def _scattered_product_gradients(grad, self, dim, index, src, include_self, resu
     ones = xp.zeros_like(src) + 1
     base = self if include_self else xp.scatter_number(self, dim, index, 1)
     zeros = xp.scatter_add((base == 0) * (xp.zeros_like(self) + 1), dim, index, zero_src * ones)
-    without = xp.scatter_reduce(
-        xp.where(base == 0, base * 0 + 1, base), dim, index, xp.where(zero_src, ones, src), "prod"
-    )
+    nonzero_base = xp.where(base == 0, base * 0 + 1, base)
+    nonzero_src = xp.where(zero_src, ones, src)
+    without = xp.scatter_reduce(nonzero_base, dim, index, nonzero_src, "prod", include_self=True)
     single = xp.where(zeros == 1, without, without * 0)
+    shape = tuple(src.shape)
     to_src = xp.where(
         zero_src,
-        xp.gather(grad * single, dim, index),
-        xp.gather(grad * result, dim, index) / xp.where(zero_src, ones, src),
+        _fitted(_gather(grad * single, dim, index, xp), shape, xp),
+        _fitted(_gather(grad * result, dim, index, xp), shape, xp) / nonzero_src,
     )
-    to_self = xp.where(base == 0, grad * single, (grad * result) / xp.where(base == 0, base * 0 + 1, base))
+    to_self = xp.where(base == 0, grad * single, (grad * result) / nonzero_base)
     return to_self, to_src
 
 
-@operator(kernel=scatter_kernels.index_select)
+# --- one index for each slice -----------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=scatter_kernels.index_select,
+    same_out="index_select(): self and result must have the same scalar type",
+    out_apart=True,
+)
 class index_select:
     """The slices at `index` along `dim`."""
 
-    def forward(self: Array, dim, index: Array): ...
+    def forward(self: Array, dim: Int, index: Array): ...
 
     def grad_self(grad, self_shape, dim, index, xp):
         return xp.index_select_backward(grad, self_shape, dim, index)
@@ -207,83 +247,89 @@ class index_select_backward:
         return xp.index_select(grad, dim, index)
 
 
-@operator(inplace=True)
+@operator(inplace=True, same_out=STRICT)
 class index_add:
     """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
 
-    def forward(self: Array, dim, index: Array, source: Array, *, alpha=1):
+    shown = {"source_dim": lambda node: node.saved_source._array.ndim}
+
+    def forward(self: Array, dim: Int, index: Array, source: Array, *, alpha: Number = 1):
         return scatter_kernels.index_add(self, dim, index, source, alpha)
 
     def grad_self(grad):
         return grad
 
-    def grad_source(grad, dim, index, source_shape, alpha, xp):
-        return (xp.index_select(grad, dim, index) * alpha).reshape(tuple(source_shape))
+    def grad_source(grad, dim, index, source, alpha, xp):
+        return (xp.index_select(grad, dim, index) * alpha).reshape(tuple(source.shape))
 
 
-@operator(kernel=scatter_kernels.index_copy, inplace=True, changing=scatter_kernels.index_copy_)
+@operator(kernel=scatter_kernels.index_copy, inplace=True, changing=scatter_kernels.index_copy_, same_out=STRICT)
 class index_copy:
     """A copy with the slices of `source` at `index` along `dim`."""
 
-    def forward(self: Array, dim, index: Array, source: Array): ...
+    shown = {"source_dim": lambda node: node.saved_source._array.ndim}
+
+    def forward(self: Array, dim: Int, index: Array, source: Array): ...
 
     def grad_self(grad, dim, index, xp):
         return xp.index_fill_number(grad, dim, index, 0)
 
-    def grad_source(grad, dim, index, source_shape, xp):
-        return xp.index_select(grad, dim, index).reshape(tuple(source_shape))
+    def grad_source(grad, dim, index, source, xp):
+        return xp.index_select(grad, dim, index).reshape(tuple(source.shape))
 
 
-@operator(namespace=None, method=False, name="index_fill_number", node="IndexFillBackward0", inplace=True)
-class index_fill_value:
+@operator(namespace=None, method=(), inplace=True, out=False, called="index_fill", node="IndexFillBackward0")
+class index_fill_number:
     """A copy with a number in the slices at `index` along `dim`."""
 
-    def forward(self: Array, dim, index: Array, value):
+    def forward(self: Array, dim: Int, index: Array, value: Number):
         return scatter_kernels.index_fill(self, dim, index, value)
 
     def grad_self(grad, dim, index, xp):
         return xp.index_fill_number(grad, dim, index, 0)
 
 
-@operator(namespace=None, method=False, name="index_fill_tensor", node="IndexFillBackward1", inplace=True)
+@operator(namespace=None, method=(), inplace=True, out=False, called="index_fill", node="IndexFillBackward1")
 class index_fill_tensor:
     """A copy with a zero-dimensional tensor in the slices at `index` along `dim`."""
 
-    def forward(self: Array, dim, index: Array, value: Array):
+    def forward(self: Array, dim: Int, index: Array, value: Array):
         return scatter_kernels.index_fill(self, dim, index, value)
 
     def grad_self(grad, dim, index, xp):
         return xp.index_fill_number(grad, dim, index, 0)
 
     def grad_value(grad, dim, index, xp):
-        return xp.sum(xp.index_select(grad, dim, index), None, False)
+        return xp.sum(grad - xp.index_fill_number(grad, dim, index, 0), None, False)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def index_fill(input, dim, index, value):
     """A copy with `value` in the slices at `index` along `dim`."""
-    return (
-        index_fill_tensor(input, dim, index, value)
-        if isinstance(value, Tensor)
-        else index_fill_value(input, dim, index, value)
-    )
+    return (index_fill_tensor if isinstance(value, Tensor) else index_fill_number)(input, dim, index, value)
 
 
 @public(namespace=None, method=("index_fill_",))
 def index_fill_inplace(input, dim, index, value):
     """`index_fill`, in place."""
-    chosen = index_fill_tensor if isinstance(value, Tensor) else index_fill_value
-    return chosen.operator.inplace_function(input, dim, index, value)
+    return (index_fill_tensor if isinstance(value, Tensor) else index_fill_number).inplace(input, dim, index, value)
 
 
-@operator(kernel=scatter_kernels.take)
+# --- the flattened tensor ---------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=scatter_kernels.take,
+    same_out="take(): self and out expected to have the same dtype, but got self.dtype = {wanted} and out.dtype = {given}",
+    out_apart=True,
+)
 class take:
     """The elements at `index` of the flattened tensor."""
 
     def forward(self: Array, index: Array): ...
 
-    def grad_self(grad, self_shape, index, xp):
-        return xp.take_backward(grad, self_shape, index)
+    def grad_self(grad, self, index, xp):
+        return xp.take_backward(grad, tuple(self.shape), index)
 
 
 @operator(namespace=None, method=False)
@@ -297,20 +343,20 @@ class take_backward:
         return xp.take(grad, index)
 
 
-@operator(kernel=scatter_kernels.put, inplace=True, changing=scatter_kernels.put_)
+@operator(kernel=scatter_kernels.put, inplace=True, changing=scatter_kernels.put_, out=False)
 class put:
     """A copy with `source` at (or added at) `index` of the flattened tensor."""
 
-    def forward(self: Array, index: Array, source: Array, accumulate=False): ...
+    def forward(self: Array, index: Array, source: Array, accumulate: Bool = False): ...
 
-    def grad_self(grad, index, source_shape, accumulate, xp):
-        return grad if accumulate else xp.put(grad, index, xp.zeros_like(xp.take(grad, index)), False)
+    def grad_self(grad, index, source, accumulate, xp):
+        return grad if accumulate else xp.put(grad, index, xp.zeros_like(source), False)
 
-    def grad_source(grad, index, source_shape, xp):
-        return xp.take(grad, index).reshape(tuple(source_shape))
+    def grad_source(grad, index, source, xp):
+        return xp.take(grad, index).reshape(tuple(source.shape))
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def take_along_dim(input, indices, dim=None, *, out=None):
     """The elements at `indices` along `dim`, other dimensions broadcast; of the flattened tensor without `dim`."""
     if indices._array.dtype != numpy.int64:
@@ -326,6 +372,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
             f"dimensions for input, and {b.ndim} dimensions for indices"
         )
     dim = wrap_dim(dim, a.ndim)
+    if b.size and b.min() < 0:
+        indices = wrap(numpy.where(b < 0, b + a.shape[dim], b))
     shape = kernels.broadcast_except(a.shape, b.shape, dim)
     return gather(
         tensors.expand(input, (*shape[:dim], a.shape[dim], *shape[dim + 1 :])),

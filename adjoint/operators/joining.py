@@ -1,19 +1,27 @@
-"""Joining tensors, repeating and reordering their elements."""
+"""Joining tensors: one after the other, along a new dimension, or along a diagonal."""
 
 from __future__ import annotations
 
 import numpy
 
+from ..device import contiguous_format
 from ..kernels import joining as kernels
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors
+from .creation import zeros
+from .dispatch import invalid_arguments
 from .gathering import index_select
 from .view import checked_sizes, sizes_of
 
-# --- joining --------------------------------------------------------------------------------------------------
+_REFUSAL = "torch.cat(): input types can't be cast to the desired output type {given}"
 
 
-@operator(promote="common", method=False)
+def _some(tensors, dim):
+    if isinstance(tensors, (list, tuple)) and not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+
+
+@operator(promote="common", method=False, check=_some, out_apart=True, out_refusal=_REFUSAL)
 class cat:
     """The tensors one after the other along `dim`.
 
@@ -22,36 +30,41 @@ class cat:
     tensor([0., 0., 1.])
     """
 
-    def forward(tensors: Arrays, dim=0):
+    shown = {"tensors_sym_sizes": None}
+
+    def forward(tensors: Arrays, dim: Int = 0):
         return kernels.cat(tensors, dim)
 
     def grad_tensors(grad, tensors_shape, dim, xp):
-        return kernels.cat_backward(grad, tensors_shape, dim)
+        parts = kernels.cat_backward(grad, tensors_shape, dim)
+        return [xp.zeros_like_shape(grad, (0,)) if part is None else part for part in parts]
 
 
-@public(alias=("concatenate",))
+@public(alias=("concatenate",), numpy_names=True)
 def concat(tensors, dim=0, *, out=None):
     """The tensors one after the other along `dim`: `cat`."""
     return cat(tensors, dim, out=out)
 
 
-@operator(promote="common", method=False)
+@operator(promote="common", method=False, out_refusal=_REFUSAL)
 class stack:
     """The tensors along a new dimension `dim`."""
 
-    def forward(tensors: Arrays, dim=0):
+    def forward(tensors: Arrays, dim: Int = 0):
         return kernels.stack(tensors, dim)
 
     def grad_tensors(grad, dim):
-        return list(grad.unbind(dim)) if hasattr(grad, "unbind") else kernels.unstack(grad, dim)
+        return list(grad.unbind(dim)) if isinstance(grad, Tensor) else kernels.unstack(grad, dim)
 
 
 def _at_least(ndim, name):
     def function(*tensors):
-        if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-            tensors = tuple(tensors[0])
-            return tuple(_extended(item, ndim) for item in tensors)
-        return _extended(tensors[0], ndim) if len(tensors) == 1 else tuple(_extended(item, ndim) for item in tensors)
+        several = len(tensors) != 1 or isinstance(tensors[0], (list, tuple))
+        items = tensors[0] if several and len(tensors) == 1 else tensors
+        for item in items:
+            if not isinstance(item, Tensor):
+                raise invalid_arguments(name, *tensors)
+        return tuple(_extended(item, ndim) for item in items) if several else _extended(tensors[0], ndim)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Each tensor as one of at least {ndim} dimension{'s' if ndim > 1 else ''}."
@@ -59,8 +72,6 @@ def _at_least(ndim, name):
 
 
 def _extended(tensor, ndim):
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"atleast_{ndim}d(): argument must be Tensor, not {type(tensor).__name__}")
     own = tensor._array.ndim
     if own >= ndim:
         return tensor
@@ -79,45 +90,52 @@ atleast_3d = _at_least(3, "atleast_3d")
 @public()
 def hstack(tensors, *, out=None):
     """The tensors side by side: along the second dimension, vectors along their only one."""
-    parts = atleast_1d(list(tensors))
-    return cat(parts, 0 if parts and parts[0]._array.ndim == 1 else 1, out=out)
+    parts = atleast_1d(_several("hstack", tensors))
+    return cat(parts, 0 if parts[0]._array.ndim == 1 else 1, out=out)
+
+
+def _several(name, tensors):
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return list(tensors)
 
 
 @public(alias=("row_stack",))
 def vstack(tensors, *, out=None):
     """The tensors below each other, vectors as rows."""
-    return cat(atleast_2d(list(tensors)), 0, out=out)
+    return cat(atleast_2d(_several("vstack", tensors)), 0, out=out)
 
 
 @public()
 def dstack(tensors, *, out=None):
     """The tensors behind each other, along the third dimension."""
-    return cat(atleast_3d(list(tensors)), 2, out=out)
+    return cat(atleast_3d(_several("dstack", tensors)), 2, out=out)
 
 
 @public()
 def column_stack(tensors, *, out=None):
     """The tensors side by side, vectors as columns."""
-    columns = [t.reshape((-1, 1)) if t._array.ndim <= 1 else t for t in tensors]
+    columns = [t.reshape((-1, 1)) if t._array.ndim <= 1 else t for t in _several("column_stack", tensors)]
     return hstack(columns, out=out)
+
+
+@operator(namespace=None, method=False, promote="common", name="block_diagonal", node="BlockDiagBackward0", out=False)
+class block_diagonal:
+    """The matrices along the diagonal of one, zeros elsewhere."""
+
+    shown = {"tensors_sym_sizes": None}
+
+    def forward(tensors: Arrays):
+        return kernels.block_diag(tensors)
+
+    def grad_tensors(grad, tensors_shape):
+        return kernels.block_diag_backward(grad, tensors_shape)
 
 
 @public()
 def block_diag(*tensors):
-    """The matrices along the diagonal of one, zeros elsewhere."""
-    matrices = [item.reshape((1, -1)) if item._array.ndim < 2 else item for item in tensors]
-    width = sum(item._array.shape[1] for item in matrices)
-    rows, left = [], 0
-    for item in matrices:
-        columns = item._array.shape[1]
-        rows.append(_padded_columns(item, left, width - left - columns))
-        left += columns
-    return cat(rows, 0)
-
-
-def _padded_columns(matrix, left, right):
-    height = matrix._array.shape[0]
-    return cat([matrix.new_zeros((height, left)), matrix, matrix.new_zeros((height, right))], 1)
+    """The matrices along the diagonal of one, zeros elsewhere; vectors are rows, numbers matrices of one element."""
+    return block_diagonal(list(tensors)) if tensors else zeros((1, 0))
 
 
 # --- repeating and reordering ---------------------------------------------------------------------------------
@@ -145,12 +163,14 @@ def repeat_method(input, *repeats, **names):
     repeats = sizes_of(repeats, names, "repeat", "repeats")
     if len(repeats) < input._array.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    if any(count < 0 for count in repeats):
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(repeats)}: {list(repeats)}")
+    shape = (1,) * (len(repeats) - input._array.ndim) + input._array.shape
+    result = [count * size for count, size in zip(repeats, shape, strict=True)]
+    if min(result, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(result)}: {result}")
     return repeat(input, repeats)
 
 
-@public()
+@public(numpy_names=True)
 def tile(input, dims):
     """The tensor repeated along each dimension; missing repetitions of leading dimensions are 1."""
     dims = checked_sizes(dims, "tile", "dims", 2)
@@ -163,25 +183,41 @@ def tile_method(input, *dims, **names):
     return tile(input, sizes_of(dims, names, "tile", "dims"))
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of `dim`) repeated in place; with one tensor, its indices repeated as often as it says."""
     if repeats is None:
-        return tensors.arange(input._array.size).repeat_interleave(input)
-    counts = repeats._array if isinstance(repeats, Tensor) else numpy.asarray(repeats)
-    if counts.dtype.kind not in "iu":
-        raise RuntimeError("repeats has to be Long or Int tensor")
-    if (counts < 0).any():
-        raise RuntimeError("repeats can not be negative")
+        return _repeated(tensors.arange(input._array.size), input, 0)
     if dim is None:
         input, dim = input.flatten(), 0
+    if isinstance(repeats, Tensor):
+        return _repeated(input, repeats, dim)
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    if input._array.ndim == 0:
+        input = input.flatten()
+    shape = input._array.shape
+    dim = wrap_dim(dim, len(shape))
+    spread = tensors.expand(input.unsqueeze(dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+    return spread.clone(memory_format=contiguous_format).flatten(dim, dim + 1)
+
+
+def _repeated(input, repeats, dim):
+    """The slices of `dim` as often as a tensor says."""
+    counts = repeats._array
+    if counts.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if counts.dtype.kind not in "iu":
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.scalar_type}'")
     size = input._array.shape[wrap_dim(dim, input._array.ndim)] if input._array.ndim else 1
-    if counts.ndim == 1 and counts.size not in (1, size):
+    if counts.size not in (1, size):
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and "
             f"input.size({dim}) = {size}"
         )
-    positions = numpy.repeat(numpy.arange(size), counts)
+    if (counts < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    positions = numpy.repeat(numpy.arange(size), counts.reshape(-1))
     return index_select(input, dim, tensors.from_numpy(positions))
 
 
@@ -196,7 +232,7 @@ class roll:
         return xp.roll(grad, tuple(-shift for shift in shifts), dims)
 
 
-@public(name="roll", method=("roll",))
+@public(name="roll", method=("roll",), numpy_names=True)
 def roll_function(input, shifts, dims=()):
     """The elements shifted along `dims` (or through the flattened tensor); what leaves at one end comes in at the other."""
     shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
@@ -207,6 +243,8 @@ def roll_function(input, shifts, dims=()):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not dims and len(shifts) != 1:
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:0")
+    if dims and not input._array.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     return roll(input, shifts, dims)
 
 
@@ -221,10 +259,10 @@ class flip:
         return xp.flip(grad, dims)
 
 
-@public(name="flip")
+@public(name="flip", numpy_names=True)
 def flip_function(input, dims):
     """The order of the elements reversed along `dims`; a copy."""
-    return flip(input, (dims,) if isinstance(dims, int) else tuple(dims))
+    return flip(input, checked_sizes(dims, "flip", "dims", 2))
 
 
 @public(namespace=None, method=("flip",))
@@ -233,7 +271,7 @@ def flip_method(input, *dims, **names):
     return flip(input, sizes_of(dims, names, "flip", "dims"))
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def fliplr(input):
     """The columns in reverse order."""
     if input._array.ndim < 2:
@@ -241,7 +279,7 @@ def fliplr(input):
     return flip(input, (1,))
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def flipud(input):
     """The rows in reverse order."""
     if input._array.ndim < 1:
@@ -249,11 +287,11 @@ def flipud(input):
     return flip(input, (0,))
 
 
-@operator(out=False, node="Rot900Backward0".replace("Rot900", "Rot90"))
+@operator(out=False, node="Rot90Backward0")
 class rot90:
     """The plane of two dimensions turned by `k` quarter turns, from the first towards the second."""
 
-    def forward(self: Array, k=1, dims=(0, 1)):
+    def forward(self: Array, k: Int = 1, dims: Ints = (0, 1)):
         return kernels.rot90(self, k, dims)
 
     def grad_self(grad, k, dims, xp):

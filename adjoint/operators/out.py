@@ -44,6 +44,8 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
         refuse_gradient(op.called, inputs + targets)
     wording = FOUND if op.same_out is True else op.same_out
     for result, target in zip(results, targets, strict=True):
+        if op.out_refusal and not dtypes.can_cast(dtypes.from_numpy(result.dtype), target.dtype):
+            raise TypeError(op.out_refusal.format(given=target.dtype.scalar_type))
         check_dtype(op.called, result, target, wording)
     for target in targets:
         check_memory(target, inputs, op.out_apart)

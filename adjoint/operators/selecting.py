@@ -1,27 +1,27 @@
-"""Elements where a mask is true, and where elements are not zero."""
+"""Reading and writing where a mask is true, and the places of what is not zero."""
 
 from __future__ import annotations
 
 from ..kernels import indexing as indexing_kernels
 from ..kernels import joining as kernels
 from ..tensor import Tensor
-from .build import operator, public
+from .build import operator, public, tensors
+from .dispatch import invalid_arguments
+from .out import SAME_TYPE
 
-# --- masks ----------------------------------------------------------------------------------------------------
 
-
-@operator(namespace=None, method=False, name="masked_fill_number", node="MaskedFillBackward0", inplace=True)
-class masked_fill_value:
+@operator(namespace=None, method=(), inplace=True, out=False, called="masked_fill", node="MaskedFillBackward0")
+class masked_fill_number:
     """A copy with a number where the mask is true."""
 
-    def forward(self: Array, mask: Array, value):
+    def forward(self: Array, mask: Array, value: Number):
         return kernels.masked_fill(self, mask, value)
 
     def grad_self(grad, mask, xp):
         return xp.masked_fill_number(grad, mask, 0)
 
 
-@operator(namespace=None, method=False, name="masked_fill_tensor", node="MaskedFillBackward1", inplace=True)
+@operator(namespace=None, method=(), inplace=True, out=False, called="masked_fill", node="MaskedFillBackward1")
 class masked_fill_tensor:
     """A copy with a zero-dimensional tensor where the mask is true."""
 
@@ -35,29 +35,32 @@ class masked_fill_tensor:
         return xp.sum(grad * mask, None, False)
 
 
-@public(method=True)
+def _fill_overload(mask, value):
+    if not isinstance(mask, Tensor) or isinstance(value, str):
+        raise invalid_arguments("masked_fill", mask, value)
+    return masked_fill_tensor if isinstance(value, Tensor) else masked_fill_number
+
+
+@public(method=True, numpy_names=True)
 def masked_fill(input, mask, value):
     """A copy with `value` where `mask`, broadcast with the tensor, is true."""
-    return (
-        masked_fill_tensor(input, mask, value) if isinstance(value, Tensor) else masked_fill_value(input, mask, value)
-    )
+    return _fill_overload(mask, value)(input, mask, value)
 
 
 @public(namespace=None, method=("masked_fill_",))
 def masked_fill_inplace(input, mask, value):
     """`masked_fill`, in place."""
-    chosen = masked_fill_tensor if isinstance(value, Tensor) else masked_fill_value
-    return chosen.operator.inplace_function(input, mask, value)
+    return _fill_overload(mask, value).inplace(input, mask, value)
 
 
-@operator(kernel=indexing_kernels.masked_select)
+@operator(kernel=indexing_kernels.masked_select, same_out=SAME_TYPE, out_apart=True)
 class masked_select:
     """The elements where `mask`, broadcast with the tensor, is true, in one dimension."""
 
     def forward(self: Array, mask: Array): ...
 
-    def grad_self(grad, self_shape, mask, xp):
-        return xp.masked_select_backward(grad, self_shape, mask)
+    def grad_self(grad, self, mask, xp):
+        return xp.masked_select_backward(grad, tuple(self.shape), mask)
 
 
 @operator(namespace=None, method=False)
@@ -95,30 +98,38 @@ class front_of_zeros:
         return grad.reshape((-1,))[: self_shape[0]]
 
 
-@operator(namespace=None, method=False)
-class nonzero_positions:
-    """The positions of the elements that are not 0, one row each."""
+# --- places -----------------------------------------------------------------------------------------------------
+
+
+@operator(
+    namespace=None,
+    method=(),
+    called="nonzero",
+    same_out="nonzero: Expected out tensor to have scalar type Long but got scalar type{given}",
+)
+class nonzero_places:
+    """The indices of all nonzero elements, one row for each."""
 
     def forward(self: Array):
-        return kernels.nonzero(self)
+        return indexing_kernels.nonzero(self)
 
 
-@public(method=True)
-def nonzero(input, *, out=None, as_tuple=False):
-    """The positions of the elements that are not 0: one row each, or, `as_tuple`, one tensor for each dimension.
+@public(method=True, numpy_names=True)
+def nonzero(input, *, as_tuple=False, out=None):
+    """The indices of all nonzero elements: one row for each, or, with `as_tuple`, one tensor for each dimension.
 
     >>> import adjoint as torch
-    >>> torch.tensor([0, 3, 0, 5]).nonzero()
-    tensor([[1],
-            [3]])
+    >>> torch.nonzero(torch.tensor([0, 5, 7]), as_tuple=True)
+    (tensor([1, 2]),)
     """
-    if as_tuple:
-        rows = nonzero_positions(input if input._array.ndim else input.reshape((1,)))
-        return rows.unbind(1)
-    return nonzero_positions(input, out=out)
+    if not as_tuple:
+        return nonzero_places(input, out=out)
+    if out is not None:
+        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+    return tensors.unbind(nonzero_places(input if input._array.ndim else input.reshape((1,))), 1)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def argwhere(input):
-    """The positions of the elements that are not 0, one row each."""
-    return nonzero_positions(input)
+    """The indices of all nonzero elements, one row for each."""
+    return nonzero_places(input)

@@ -351,8 +351,8 @@ def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
     several = isinstance(q, Tensor) and q._array.ndim > 0
     levels = q if isinstance(q, Tensor) else tensors.scalar_tensor(q, dtype=input.dtype)
     rank = _rank(ordered, levels if several else levels.unsqueeze(0), interpolation, ignore_nan)
-    below = rank.floor()
-    values = ordered.gather(-1, below.long())
+    below = rank.long()
+    values = ordered.gather(-1, below)
     if interpolation in ("linear", "midpoint"):
         weight = tensors.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
         values.lerp_(ordered.gather(-1, rank.ceil().long()), weight)
@@ -372,11 +372,11 @@ def _rank(ordered, levels, interpolation, ignore_nan):
     last = ordered._array.shape[-1] - 1
     nan = ordered != ordered
     if ignore_nan:
-        rank = levels * (nan.logical_not().sum(-1, True) - 1).to(ordered.dtype).clamp(min=0)
+        rank = levels * (nan.logical_not().sum(-1, True) - 1)
+        rank.masked_fill_(rank < 0, 0)
     else:
-        rank = (levels * last).expand(*ordered._array.shape[:-1], levels._array.size).clone()
-        rank.masked_fill_(nan.any(-1, True), last)
-    rounded = {"lower": rank.floor, "higher": rank.ceil, "nearest": rank.round}.get(interpolation)
+        rank = (levels * last).masked_fill(nan.any(-1, True), last)
+    rounded = {"lower": rank.floor_, "higher": rank.ceil_, "nearest": rank.round_}.get(interpolation)
     return rank if rounded is None else rounded()
 
 
