@@ -1,43 +1,90 @@
 """`tensor[key]` and `tensor[key] = value`: keys of every kind that NumPy and PyTorch have, taken apart into views and one index.
 
-Integers, slices, None and `...` make views, one for each; what is left, tensors and masks, makes one `index`.
+Integers, slices, None and `...` make views, one for each; what is left, tensors and masks, makes one `index`. The most frequent
+keys go a shorter way (`basic_view`, `assign`) to the same.
 """
 
 from __future__ import annotations
 
+import functools
+import sys
 import warnings
 from typing import Any
 
 import numpy
 
 from ..kernels import indexing as kernels
+from ..kernels import view as view_kernels
 from ..kernels.creation import array_from_data
 from ..tape import modes
-from ..tape.saved import bump, stale_error
-from ..tensor import PLAIN_TYPES, Tensor, tensor_array, wrap
+from ..tape.node import Node, next_sequence
+from ..tape.origin import nearest_user_frame
+from ..tape.saved import bump, shared_counter, stale_error
+from ..tape.views import NO_GRAD
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap
 from .build import operator, public, tensors
-from .out import check_overlap
+from .declaration import OPERATORS
+from .out import check_memory
 from .parts import select, slice
 from .view import alias, unsqueeze
 
-_slice_type = type(numpy.s_[:])
-_none_type = type(None)
-_basic = frozenset((int, _slice_type, _none_type, type(Ellipsis)))
+_slice = type(numpy.s_[:])
+_FULL = _slice(None)
+_LEADING = [(_FULL,) * dim for dim in range(65)]
+"""The part of a NumPy key that leaves the dimensions before a dimension as they are."""
+
+_INDEX_TYPES = frozenset(map(numpy.dtype, ("int64", "int32", "uint8", "bool")))
+_GATE, _STATE = modes.GATE, modes.STATE
 
 
 # --- the operators --------------------------------------------------------------------------------------------
+
+_SHOWN = {"indices": lambda node: node.saved_indices.shown()}
+
+
+class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of its own)
+    """Arrays of indices, and the tensors they are of with their versions, so that backward sees whether they have changed."""
+
+    tensors: tuple[tuple[Tensor, int], ...]
+
+    @classmethod
+    def of(cls, parts: Any) -> Indices:
+        """The arrays of tensors; None stays None."""
+        self = cls(None if part is None else part._array for part in parts)
+        self.tensors = tuple(
+            (part, 0 if part._counter is None else part._counter[0]) for part in parts if part is not None
+        )
+        return self
+
+    def shown(self) -> tuple[Any, ...]:
+        """The indices as `_saved_indices` shows them: up to the last that is not None."""
+        count = max((position for position, array in enumerate(self, 1) if array is not None), default=0)
+        return tuple(None if array is None else wrap(array) for array in self[:count])
+
+
+def unchanged(indices: Any) -> Any:
+    """The indices, if no tensor of them has been changed in place since it was used.
+
+    Raises:
+        RuntimeError: if one has.
+    """
+    for tensor, version in getattr(indices, "tensors", ()):
+        if tensor._counter is not None and tensor._counter[0] != version:
+            raise stale_error(None, tensor._array, tensor._counter, version, None, None)
+    return indices
 
 
 @operator(namespace=None, method=False)
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
+    shown = _SHOWN
+
     def forward(self: Array, indices):
         return kernels.index(self, indices)
 
     def grad_self(grad, self_shape, indices, xp):
-        check_unchanged(indices)
-        return xp.index_backward(grad, self_shape, indices)
+        return xp.index_backward(grad, self_shape, unchanged(indices))
 
 
 @operator(namespace=None, method=False)
@@ -45,68 +92,66 @@ class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
 
     def forward(self: Array, shape, indices):
-        return kernels.index_put_(numpy.zeros(shape, self.dtype), indices, self, True)
+        return kernels.index_backward(self, shape, indices)
 
     def grad_self(grad, indices, xp):
         return xp.index(grad, indices)
 
 
-@operator(namespace=None, method=False, name="index_put", inplace=True, changing=kernels.index_put_)
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    changing=kernels.index_put_,
+    node="IndexPutBackward0",
+    called="index_put",
+    out=False,
+)
 class index_put_arrays:
     """A copy with `values` where the indices point, or added there."""
 
-    def forward(self: Array, indices, values: Array, accumulate=False):
+    shown = _SHOWN
+
+    def forward(self: Array, indices, values: Array, accumulate: Bool = False):
         return kernels.index_put(self, indices, values, accumulate)
 
     def grad_self(grad, indices, accumulate, xp):
-        return grad if accumulate else xp.index_put(grad, indices, xp.zeros_like(grad.reshape((-1,))[:1].sum()), False)
+        if accumulate:
+            return grad
+        return xp.index_put_arrays(grad, unchanged(indices), xp.zero_of(grad), False)
 
     def grad_values(grad, indices, xp):
-        return xp.index(grad, indices)
+        return xp.index(grad, unchanged(indices))
 
 
-class Indices(tuple[Any, ...]):  # noqa: SLOT001  (tuples with an attribute cannot have slots)  # noqa: SLOT001  (a tuple can have no slots of its own)
-    """Arrays of indices, and the tensors they are from with their versions, so that backward sees whether they have changed."""
-
-    tensors: list[tuple[Tensor, int]]
-
-    def __new__(cls, arrays: Any, parts: Any) -> Indices:
-        self = super().__new__(cls, arrays)
-        self.tensors = [
-            (part, 0 if part._counter is None else part._counter[0]) for part in parts if isinstance(part, Tensor)
-        ]
-        return self
-
-    def shown(self) -> tuple[Any, ...]:
-        """The indices as `_saved_indices` shows them."""
-        return tuple(None if array is None else wrap(array) for array in self)
+@public(namespace=None, on_arrays=lambda grad: numpy.zeros((), grad.dtype))
+def zero_of(grad):
+    """A zero of the dtype of `grad`."""
+    return grad.new_zeros(())
 
 
-def check_unchanged(indices: Any) -> None:
-    """Raise if a tensor of indices has been changed in place since it was used."""
-    for tensor, version in getattr(indices, "tensors", ()):
-        if tensor._counter is not None and tensor._counter[0] != version:
-            raise stale_error(None, tensor._array, tensor._counter, version, None, None)
-
-
-def index_arrays(indices: Any) -> tuple[Any, ...]:
+def _index_tensors(indices: Any, function: str) -> Indices:
     """Tensors of indices as arrays."""
-    return tuple(None if item is None else tensor_array(item) for item in indices)
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            f"{function}(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
+        )
+    for position, item in enumerate(indices):
+        if not isinstance(item, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(item).__name__}")
+    return Indices.of(indices)
 
 
-@public(name="index_put", method=("index_put",))
-def index_put_function(input, indices, values, accumulate=False):
+@public(method=True, numpy_names=True)
+def index_put(input, indices, values, accumulate=False):
     """A copy of the tensor with `values` at the positions that the tensors `indices` point at together."""
-    return index_put_arrays(input, index_arrays(indices), values, accumulate)
+    return index_put_arrays(input, _index_tensors(indices, "index_put"), values, accumulate)
 
 
-_index_put_inplace = index_put_arrays.operator.inplace_function
-
-
-@public(name="index_put_", method=("index_put_",))
+@public(method=True)
 def index_put_(input, indices, values, accumulate=False):
     """`index_put`, in place."""
-    return _index_put_inplace(input, index_arrays(indices), values, accumulate)
+    return index_put_arrays.inplace(input, _index_tensors(indices, "index_put_"), values, accumulate)
 
 
 # --- reading --------------------------------------------------------------------------------------------------
@@ -115,86 +160,136 @@ def index_put_(input, indices, values, accumulate=False):
 @public(namespace=None, method=("__getitem__",))
 def getitem(input, key):
     """`input[key]`."""
-    kind = type(key)
-    try:
-        if kind is int:
-            return select(input, 0, key)
-        if kind is _slice_type and (key.step is None or key.step > 0):
-            return slice(input, 0, key.start, key.stop, 1 if key.step is None else key.step)
-    except IndexError:
-        check_integer(input, 0, key)
-        raise
-    except (TypeError, RuntimeError):
-        pass  # tensors as bounds, zero-dimensional input: the general way knows
-    if kind is Tensor and key._array.dtype is _INT64 and key._array.ndim and input._array.ndim:
-        return index(input, Indices((key._array,), (key,)))
-    if kind is tuple and _basic.issuperset(map(type, key)):
-        if unrecorded(input):
-            return plain_view(input, key)
-        result = views_one_by_one(input, key)
-        if result is not None:
-            return result
-    parts = key_parts(key)
-    result, indices = apply_basic(input, parts, whole=kind is tuple)
-    if not any(item is not None for item in indices):
+    if (type(input) is Tensor or type(input) in PLAIN_TYPES) and not _GATE.special:
+        kind = type(key)
+        if kind is int or kind is _slice or kind is tuple:
+            result = basic_view(input, key, True) if kind is tuple else basic_view(input, (key,), False)
+            if result is not None:
+                return result
+        elif kind is Tensor and key._array.ndim and key._array.dtype.char in "lib?":
+            return index(input, Indices.of((key,)))
+    result, indices = apply_basic(input, key_parts(key), isinstance(key, tuple))
+    if all(item is None for item in indices):
         return alias(result) if result is input else result
-    return index(result, Indices(indices, parts))
+    return index(result, Indices.of(indices))
 
 
-def views_one_by_one(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
-    """One view for each integer and slice of a key without None and `...`; None if the key is not so simple."""
-    if len(key) > input._array.ndim:
-        return None
-    result, dim = input, 0
-    for part in key:
-        if type(part) is int:
-            if not -result._array.shape[dim] <= part < result._array.shape[dim]:
-                return None
-            result = select(result, dim, part)
-        elif type(part) is _slice_type and part.step is None:
-            if part != _EVERYTHING:
-                result = slice(result, dim, part.start, part.stop, 1)
-            dim += 1
-        else:
+def basic_view(input: Tensor, key: tuple[Any, ...], whole: bool) -> Tensor | None:
+    """The view that a key of integers, slices, None and `...` makes; None where the general way is due.
+
+    Each part has a node of its own, slices of everything only if not `whole`.
+    """
+    base = input._base
+    edge = input._edge if base is None else current_edge(input)
+    if edge is not None:
+        if not (_GATE.grad or _STATE.grad_enabled):
             return None
-    return alias(result) if result is input else result
-
-
-def unrecorded(input: Tensor) -> bool:
-    """Whether indexing `input` leaves nothing in the graph and takes no special path."""
-    plain = type(input) is Tensor or type(input) in PLAIN_TYPES
-    return plain and not modes.GATE.special and input._edge is None and input._base is None
-
-
-def plain_view(input: Tensor, key: Any) -> Tensor:
-    """One view for a whole basic key, where no node is to be made for each of its parts."""
-    for part in key:
-        if type(part) is _slice_type and part.step is not None and (type(part.step) is not int or part.step <= 0):
-            return apply_basic(input, key)[0]
-    try:
-        array = input._array[(*key, ...) if Ellipsis not in key else key]
-    except IndexError:
-        return apply_basic(input, key)[0]
-    result = alias(input)
-    result._array = array
+        if edge is LEAF:
+            edge = input
+        frame = sys._getframe(2)
+        if frame.f_globals is not _GATE.user:
+            frame = nearest_user_frame(frame)
+    elif input._extra is not None and input._extra.inference:
+        return None
+    first = before = input._array
+    dim = 0
+    for position, part in enumerate(key):
+        kind = type(part)
+        try:
+            if kind is int:
+                array = before[part, ...] if dim == 0 else before[(*_LEADING[dim], part, ...)]
+            elif kind is _slice:
+                start, stop, step = part.start, part.stop, part.step
+                if start is None and stop is None and step is None and whole:
+                    dim += 1
+                    continue
+                if not (_is_bound(start) and _is_bound(stop) and (step is None or (type(step) is int and step > 0))):
+                    return None
+                array = before[part] if dim == 0 else before[(*_LEADING[dim], part)]
+            elif part is None:
+                array = view_kernels.unsqueeze(before, dim)
+            elif part is Ellipsis:
+                dim += before.ndim - dim - sum(later is not None for later in key[position + 1 :])
+                if dim < 0 or Ellipsis in key[position + 1 :]:
+                    return None
+                continue
+            else:
+                return None
+        except (IndexError, TypeError):
+            return None
+        if edge is not None:
+            edge = (_part_node(part, dim, edge, before, array, frame), 0)
+        if kind is not int:
+            dim += 1
+        before = array
+    if before is first or dim > before.ndim:
+        return None
+    result = new(Tensor)
+    result._array = before
+    result._edge = edge
+    result._grad = result._extra = None
+    result._base = input if base is None else base
+    result._creation = None if base is None else input._creation
+    counter = input._counter
+    if counter is None:
+        counter = shared_counter(input)
+    result._counter = counter
+    result._view_version = counter[0]
+    if edge is None and not (_GATE.grad or _STATE.grad_enabled):
+        result._creation = NO_GRAD
     return result
+
+
+def _is_bound(value: Any) -> bool:
+    return value is None or type(value) is int
+
+
+@functools.cache
+def _part_nodes() -> tuple[type[Node], type[Node], type[Node]]:
+    return OPERATORS["select"].node_class, OPERATORS["slice"].node_class, OPERATORS["unsqueeze"].node_class
+
+
+def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: Any) -> Node:
+    """The node of `select`, `slice` or `unsqueeze` for one part of a key."""
+    select_node, slice_node, unsqueeze_node = _part_nodes()
+    node: Any
+    if part is None:
+        node = new(unsqueeze_node)
+    elif type(part) is int:
+        node = new(select_node)
+        node.saved_self_shape = before.shape
+        node.saved_index = part
+    else:
+        node = new(slice_node)
+        node.saved_self_shape = before.shape
+        node.saved_start, node.saved_end = part.start, part.stop
+        node.saved_step = 1 if part.step is None else part.step
+    node.saved_dim = dim
+    node.edges = (edge,)
+    node.hooks = None
+    node.sequence = next_sequence()
+    node.shape = array.shape
+    node.dtype = array.dtype
+    node.code = frame.f_code
+    node.lasti = frame.f_lasti
+    return node  # type: ignore[no-any-return]
 
 
 def key_parts(key: Any) -> tuple[Any, ...]:
     """A key as a tuple of parts: integers, slices, None, `...`, booleans and tensors."""
     if isinstance(key, tuple):
         return tuple(as_part(item) for item in key)
+    if isinstance(key, str):
+        raise TypeError("new(): invalid data type 'str'")
     if (
         isinstance(key, list)
         and len(key) < 32
-        and any(
-            isinstance(item, (list, tuple, Tensor, _slice_type)) or item is None or item is Ellipsis for item in key
-        )
+        and any(isinstance(item, (list, tuple, Tensor, _slice)) or item is None or item is Ellipsis for item in key)
     ):
         warnings.warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
-            "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
-            "x[torch.tensor(seq)], which will result either in an error or a different result",
+            "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
+            "which will result either in an error or a different result",
             UserWarning,
             stacklevel=3,
         )
@@ -204,8 +299,11 @@ def key_parts(key: Any) -> tuple[Any, ...]:
 
 def as_part(part: Any) -> Any:
     """One part of a key; lists and arrays become tensors, integer tensors without dimensions integers."""
-    if part is None or part is Ellipsis or isinstance(part, (bool, _slice_type)):
+    if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
         return part
+    if isinstance(part, (list, tuple, range, numpy.ndarray)):
+        array = array_from_data(list(part) if isinstance(part, range) else part, unwrap=tensor_array)
+        part = wrap(array.astype(numpy.int64) if array.size == 0 or array.dtype.kind == "f" else array)
     if isinstance(part, Tensor):
         kind = part._array.dtype
         if part._array.ndim == 0 and kind.kind in "iu" and kind != numpy.uint8:
@@ -215,14 +313,11 @@ def as_part(part: Any) -> Any:
         return part
     if isinstance(part, numpy.bool_):
         return bool(part)
-    if isinstance(part, (list, tuple, range, numpy.ndarray)):
-        array = array_from_data(list(part) if isinstance(part, range) else part, unwrap=tensor_array)
-        return wrap(array.astype(numpy.int64) if array.size == 0 else array)
     if hasattr(part, "__index__"):
         return part.__index__()
     raise IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
-        f"{type(part).__name__})"
+        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        f"(got {type(part).__name__})"
     )
 
 
@@ -236,13 +331,15 @@ def consumed(part: Any) -> int:
 
 
 def apply_basic(input: Tensor, parts: tuple[Any, ...], whole: bool = True) -> tuple[Tensor, list[Any]]:
-    """The views that the basic parts make, and the arrays of indices that remain, by dimension.
+    """The views that the basic parts make, and the tensors of indices that remain, by dimension.
 
     `whole`: slices of everything make no view of their own.
     """
     ndim = input._array.ndim
     total = sum(consumed(part) for part in parts)
     if total > ndim:
+        if ndim == 0 and len(parts) == 1 and type(parts[0]) is int:
+            check_integer(input, 0, parts[0])
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     result, indices, dim = input, [], 0
     for part in parts:
@@ -255,52 +352,45 @@ def apply_basic(input: Tensor, parts: tuple[Any, ...], whole: bool = True) -> tu
             dim += 1
         elif isinstance(part, bool):
             result = unsqueeze(result, dim)
-            indices.append(numpy.array([part]))
+            indices.append(wrap(numpy.zeros(int(part), numpy.int64)))
             dim += 1
         elif type(part) is int:
             check_integer(result, dim, part)
             result = select(result, dim, part)
-        elif whole and part == _EVERYTHING:
-            indices.append(None)
-            dim += 1
-        elif isinstance(part, _slice_type):
-            result = sliced(result, dim, part)
+        elif isinstance(part, _slice):
+            result = sliced(result, dim, part, whole)
             indices.append(None)
             dim += 1
         else:
-            array = part._array
-            if array.dtype == numpy.uint8:
+            if part._array.dtype == numpy.uint8:
                 warnings.warn(
                     "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
                     UserWarning,
                     stacklevel=4,
                 )
-                array = array != 0
+                part = wrap(part._array != 0)
+            array = part._array
             if array.dtype == numpy.bool_ and array.ndim == 0:
                 result = unsqueeze(result, dim)
-                array = array.reshape(1)
-            indices.append(array)
+                part = wrap(array.reshape(1))
+            indices.append(part)
             dim += max(consumed(part), 1)
-            indices += [SPANNED] * (array.ndim - 1) if array.dtype == numpy.bool_ else []
-    return result, [item for item in indices if item is not SPANNED]
+    return result, indices
 
 
-_EVERYTHING = numpy.s_[:]
-
-_INT64 = numpy.dtype(numpy.int64)
-_INDEX_TYPES = frozenset(map(numpy.dtype, ("int64", "int32", "uint8", "bool")))
-
-SPANNED: Any = object()
-"""A dimension that the mask before it covers."""
-
-
-def sliced(input: Tensor, dim: int, part: Any) -> Tensor:
-    """`part`, a Python slice, of dimension `dim`."""
-    start, stop, step = (None if v is None else v.__index__() for v in (part.start, part.stop, part.step))
-    step = 1 if step is None else step
-    if step <= 0:
+def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
+    """`part`, a Python slice, of dimension `dim`; the tensor itself if that is all of it and `whole` is true."""
+    try:
+        start, stop, step = (None if v is None else v.__index__() for v in (part.start, part.stop, part.step))
+    except AttributeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step is not None and step < 0:
         raise ValueError("step must be greater than zero")
-    return slice(input, dim, start, stop, step)
+    if whole and start is None and stop is None and step in (None, 1):
+        return input
+    return slice(input, dim, start, stop, 1 if step is None else step)
 
 
 def check_integer(input: Tensor, dim: int, position: int) -> None:
@@ -322,45 +412,75 @@ def check_integer(input: Tensor, dim: int, position: int) -> None:
 @public(namespace=None, method=("__setitem__",))
 def setitem(input, key, value):
     """`input[key] = value`."""
-    plain = type(key) is not tuple and type(key) in _basic and type(value) in (int, float)
-    if plain and unrecorded(input) and assign_number(input, key, value):
+    if (
+        input._edge is None
+        and input._base is None
+        and input._extra is None
+        and not _GATE.special
+        and assign(input, key, value)
+    ):
+        return
+    if key is False or (
+        isinstance(key, Tensor) and key._array.ndim == 0 and key._array.dtype.kind == "b" and not key._array
+    ):
         return
     result, indices = apply_basic(input, key_parts(key))
     if not isinstance(value, Tensor):
         value = value_tensor(value, input)
-    if not any(item is not None for item in indices):
-        if value._array.ndim == 0 and not value.requires_grad:
-            result.fill_(value if value._array.dtype == input._array.dtype else value.item())
-        else:
-            result.copy_(without_leading_ones(value, result._array.ndim))
-        return
-    if value._array.dtype != input._array.dtype and value._array.ndim == 0:
-        value = value.to(input.dtype)
-    _index_put_inplace(result, tuple(indices), without_leading_ones(value, None), False)
+    if any(item is not None for item in indices):
+        value = without_leading_ones(value, None)
+        index_put_arrays.inplace(result, Indices.of(indices), value, False)
+    elif value._array.ndim == 0 and not value.requires_grad:
+        result.fill_(value)
+    else:
+        value = without_leading_ones(value, result._array.ndim)
+        if value._array.shape != result._array.shape:
+            view_kernels.expand(value._array, result._array.shape)
+        check_memory(result, [value], apart=False)
+        result.copy_(value)
 
 
-def assign_number(input: Tensor, key: Any, value: Any) -> bool:
-    """Write a number through a basic key at once; False if that needs the general way."""
+def assign(input: Tensor, key: Any, value: Any) -> bool:
+    """Write at once where NumPy does what PyTorch does and there is no history; False if that needs the general way."""
     array = input._array
-    if array.dtype.kind != "f" or (key.__class__ is _slice_type and key.step is not None):
+    kind = type(value)
+    if kind is float or kind is int:
+        if array.dtype.kind != "f" and (kind is not int or array.dtype.kind != "i"):
+            return False
+    elif kind is Tensor and value._edge is None and value._base is None:
+        value = value._array
+        if value.dtype is not array.dtype or value is array or value.base is not None:
+            return False
+    else:
         return False
-    if input._extra is not None or (
-        key.__class__ is int and not -len(array) <= key < len(array) if array.ndim else True
-    ):
+    kind = type(key)
+    if kind is Tensor:
+        key = key._array
+        if key.ndim == 0 or not (key.dtype.kind == "i" or (key.dtype.kind == "b" and key.shape == array.shape)):
+            return False
+    elif kind is tuple:
+        if any(type(part) is not int and (type(part) is not _slice or part.step is not None) for part in key):
+            return False
+    elif (kind is not int or array.ndim == 0) and (kind is not _slice or key.step is not None):
         return False
-    check_overlap(input)
-    array[key] = value
+    try:
+        array[key] = value
+    except (IndexError, ValueError, TypeError, OverflowError):
+        return False
     bump(input, "__setitem__", depth=2)
     return True
 
 
 def value_tensor(value: Any, input: Tensor) -> Tensor:
-    """A number or data to be assigned, in the dtype of `input`."""
-    if isinstance(value, (int, float, complex, numpy.generic)):
+    """A number to be assigned, in the dtype of `input`."""
+    if isinstance(value, (int, float, complex)):
         return tensors.scalar_tensor(value, dtype=input.dtype)
-    if isinstance(value, (list, tuple, numpy.ndarray)):
-        return wrap(array_from_data(value, input.dtype, unwrap=tensor_array))
-    raise TypeError(f"can't assign a {type(value).__name__} to a {input.type()}")
+    raise TypeError(f"can't assign a {qualified_name(type(value))} to a {input.type()}")
+
+
+def qualified_name(kind: type) -> str:
+    """The name of a type, with its module unless that is Python's own."""
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 def without_leading_ones(value: Tensor, ndim: int | None) -> Tensor:
