@@ -118,15 +118,22 @@ def _square_rows(x: ndarray, center: ndarray | None, one_center: bool = False) -
             tile = tile.view(result.dtype)
         runs = tile.shape[1] // _RUN
         if runs < 2:
-            numpy.einsum("ij,ij->i", tile, tile, out=result[start:stop])
+            row_dots(tile, tile, result[start:stop])
             return
         whole = tile[:, : runs * _RUN].reshape(len(tile), runs, _RUN)
-        numpy.add.reduce(numpy.einsum("ijk,ijk->ij", whole, whole), 1, None, result[start:stop])
+        numpy.add.reduce(row_dots(whole, whole), 1, None, result[start:stop])
         rest = tile[:, runs * _RUN :]
-        result[start:stop] += numpy.einsum("ij,ij->i", rest, rest)
+        result[start:stop] += row_dots(rest, rest)
 
     parallel_rows(accumulate, rows, 2 * x.itemsize * x.shape[1])
     return result
+
+
+def row_dots(first: ndarray, second: ndarray, out: ndarray | None = None) -> ndarray:
+    """The products of real rows (the last dimension) with rows: by BLAS where they are long enough to repay its calls."""
+    if first.shape[-1] >= 48:
+        return numpy.vecdot(first, second, out=out)  # type: ignore[no-any-return, call-overload]
+    return numpy.einsum("...i,...i->...", first, second, out=out)  # type: ignore[no-any-return]
 
 
 def _square_columns(x: ndarray, center: ndarray | None) -> ndarray:

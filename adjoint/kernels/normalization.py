@@ -12,7 +12,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from adjoint.kernels import reduction
-from adjoint.kernels.moments import sum_of_squares
+from adjoint.kernels.moments import row_dots, sum_of_squares
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import compute_dtype, widen
 
@@ -103,7 +103,7 @@ def _channel_moments(x: ndarray) -> tuple[ndarray, ndarray]:
 
     def accumulate(start: int, stop: int) -> None:
         centred = planes[start:stop] - column
-        numpy.einsum("ncs,ncs->nc", centred, centred, out=partial[start:stop])
+        row_dots(centred, centred, partial[start:stop])
 
     parallel_rows(accumulate, batch, 2 * x.itemsize * planes.shape[1] * planes.shape[2])
     return mean, numpy.add.reduce(partial, 0) / (batch * planes.shape[2])
@@ -182,7 +182,7 @@ def _channel_products(g: ndarray, x: ndarray, mean: ndarray) -> ndarray:
     column = mean[:, None]
 
     def accumulate(start: int, stop: int) -> None:
-        numpy.einsum("ncs,ncs->nc", planes[start:stop] - column, gradients[start:stop], out=partial[start:stop])
+        row_dots(planes[start:stop] - column, gradients[start:stop], partial[start:stop])
 
     parallel_rows(accumulate, batch, 3 * x.itemsize * planes.shape[1] * planes.shape[2])
     return numpy.add.reduce(partial, 0)
@@ -259,7 +259,7 @@ def _row_products(first: ndarray, second: ndarray) -> ndarray:
     """The sum of products along rows, which is kept."""
     if first.size <= 8192:
         return reduction.sum_kept(first * second, 1)
-    return numpy.einsum("ij,ij->i", first, second)[:, None]
+    return row_dots(first, second)[:, None]
 
 
 def layer_norm_gradients(
@@ -415,7 +415,7 @@ def group_norm_gradients(
     each = channels // groups
     means, inverses = (numpy.repeat(item, each, 1) for item in (mean, rstd))
     total = reduction.sum(g, 2)  # (batch, channels)
-    along = numpy.einsum("ncs,ncs->nc", g, x - means[:, :, None]) * inverses
+    along = row_dots(g, x - means[:, :, None]) * inverses
     to_input = None
     if needs[0]:
         factor = numpy.ones(channels, g.dtype) if weight is None else widen(weight)
