@@ -697,7 +697,7 @@ def test_more_plain_data_without_weights_only(protocol, options):
         collections.defaultdict(print),
         Malicious(range, 10, "a"), Malicious(deque, range(3)), Malicious(frozenset, range(3)),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_data_that_is_not_plain_is_refused(value):
     with pytest.raises((pickle.UnpicklingError, TypeError)):
