@@ -1,6 +1,7 @@
 """Writing where several index arrays together, or a mask, point; reading through a mask."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,7 +32,9 @@ def index(x: ndarray, indices: Indices) -> ndarray:
         except IndexError:
             pass  # raise below, in PyTorch's words
     expanded = expand_indices(x.shape, indices)
-    _indexed_shape(x.shape, expanded)
+    shape = _indexed_shape(x.shape, expanded)
+    if math.prod(shape) == 0:
+        return numpy.empty(shape, x.dtype)
     _check_bounds(x.shape, expanded)
     result = x[tuple(slice(None) if index is None else index for index in expanded)]
     return result if result.flags.c_contiguous else _in_order(result, x)
@@ -51,7 +54,7 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
         result[only] = grad  # a mask points at no element twice
         return result
     expanded = expand_indices(shape, indices)
-    if len(expanded) == 1 and grad.size <= _FEW and grad.dtype.char in "fd":
+    if 0 < grad.size <= _FEW and len(expanded) == 1 and grad.dtype.char in "fd":
         for position, row in zip(expanded[0].reshape(-1).tolist(), grad.reshape(-1, *shape[1:]), strict=True):  # type: ignore[union-attr]
             result[position] += row
     elif grad.size:
@@ -74,11 +77,8 @@ def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = 
 
 def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:
     """As `index_put`, into `x`."""
-    if values.dtype != x.dtype:
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {type_name(x.dtype)} for the destination "
-            f"and {type_name(values.dtype)} for the source."
-        )
+    if values.size == 1 and not accumulate and _put_masked(x, indices, values):
+        return x
     if len(indices) == 1 and (index := indices[0]) is not None and _put_rows(x, index, values, accumulate):
         return x
     expanded = expand_indices(x.shape, indices)
@@ -90,18 +90,39 @@ def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool =
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
             f"shape {list(shape)}"
         ) from None
+    if values.dtype != x.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {type_name(x.dtype)} for the destination "
+            f"and {type_name(values.dtype)} for the source."
+        )
+    if values.size == 0:
+        return x
     _check_bounds(x.shape, expanded)
     if not accumulate:
         x[tuple(slice(None) if index is None else index for index in expanded)] = values
-    elif values.size:
+    else:
         _accumulate(x, expanded, values)
     return x
+
+
+def _put_masked(x: ndarray, indices: Indices, value: ndarray) -> bool:
+    """Do what `index_put_` does with one value, of any type, if one mask is all the indices; False otherwise."""
+    given = [position for position, index in enumerate(indices) if index is not None]
+    if len(given) != 1 or (mask := indices[given[0]]) is None or mask.dtype.char not in "?B":
+        return False
+    _check_mask(x.shape, given[0], mask)
+    if mask.dtype.char == "B":
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+    numpy.copyto(
+        x, value.reshape(()), "unsafe", where=mask.reshape(mask.shape + (1,) * (x.ndim - given[0] - mask.ndim))
+    )
+    return True
 
 
 def _put_rows(x: ndarray, index: ndarray, values: ndarray, accumulate: bool) -> bool:
     """Do what `index_put_` does if it is simple: one array of valid integers, values of the shape of `x[index]`."""
     shape = x.shape
-    if index.dtype.char != "l" or not shape or values.shape != index.shape + shape[1:]:
+    if index.dtype.char != "l" or not shape or values.shape != index.shape + shape[1:] or values.dtype != x.dtype:
         return False
     if out_of_bounds(index, shape[0], -shape[0]) is not None:
         return False
@@ -121,24 +142,37 @@ def _put_rows(x: ndarray, index: ndarray, values: ndarray, accumulate: bool) -> 
 
 def expand_indices(shape: tuple[int, ...], indices: Indices) -> list[ndarray | None]:
     """Indices without masks: each mask replaced by the positions of its true elements, one array per dimension."""
+    if len(indices) > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(indices)})")
     expanded: list[ndarray | None] = []
     for index in indices:
-        if index is None or index.dtype.kind == "i":
+        if index is None or index.dtype.char in "li":
             expanded.append(index)
             continue
-        if index.dtype.kind != "b" and index.dtype != numpy.uint8:
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        start = len(expanded)
-        if index.shape != shape[start : start + index.ndim]:
-            wrong = _first_difference(index.shape, shape[start:])
-            raise IndexError(
-                f"The shape of the mask {list(index.shape)} at index {wrong} does not match the shape of the indexed "
-                f"tensor {list(shape)} at index {start + wrong}"
+        if index.dtype.char == "B":
+            warnings.warn(
+                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                UserWarning,
+                stacklevel=2,
             )
-        expanded.extend(index.nonzero())
+        elif index.dtype.kind != "b":
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        _check_mask(shape, len(expanded), index)
+        if index.ndim:
+            expanded.extend(index.nonzero())
     if len(expanded) > len(shape):
         raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(expanded)})")
     return expanded
+
+
+def _check_mask(shape: tuple[int, ...], start: int, mask: ndarray) -> None:
+    """Raise if `mask` is not of the dimensions of `shape` from `start`."""
+    if mask.shape != shape[start : start + mask.ndim]:
+        wrong = _first_difference(mask.shape, shape[start:])
+        raise IndexError(
+            f"The shape of the mask {list(mask.shape)} at index {wrong} does not match the shape of the indexed "
+            f"tensor {list(shape)} at index {start + wrong}"
+        )
 
 
 def _first_difference(first: tuple[int, ...], second: tuple[int, ...]) -> int:
@@ -169,6 +203,8 @@ def _indexed_shape(shape: tuple[int, ...], indices: Indices) -> tuple[int, ...]:
             "shape mismatch: indexing tensors could not be broadcast together with shapes "
             + ", ".join(str(list(index.shape)) for index in arrays)
         ) from None
+    if 0 not in common and any(shape[dim] == 0 for dim in given):
+        raise IndexError("index is out of bounds for dimension with size 0")
     rest = tuple(length for dim, length in enumerate(shape) if dim not in given)
     first = given[0] if given == list(range(given[0], given[-1] + 1)) else 0
     return rest[:first] + common + rest[first:]
@@ -184,7 +220,7 @@ def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
         for dim in given:
             flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])  # type: ignore[arg-type]
         width = math.prod(x.shape[len(given) :])
-        rows = values.reshape(-1, width) if width else values.reshape(flat.size, 0)
+        rows = values.reshape(flat.size, width)
         add_rows(whole.reshape(math.prod(x.shape[: len(given)]), width), flat.reshape(-1), rows)
     else:
         positions = _flat_positions(x.shape, indices)

@@ -33,7 +33,6 @@ _FULL = _slice(None)
 _LEADING = [(_FULL,) * dim for dim in range(65)]
 """The part of a NumPy key that leaves the dimensions before a dimension as they are."""
 
-_INDEX_TYPES = frozenset(map(numpy.dtype, ("int64", "int32", "uint8", "bool")))
 _GATE, _STATE = modes.GATE, modes.STATE
 
 
@@ -166,7 +165,7 @@ def getitem(input, key):
             result = basic_view(input, key, True) if kind is tuple else basic_view(input, (key,), False)
             if result is not None:
                 return result
-        elif kind is Tensor and key._array.ndim and key._array.dtype.char in "lib?":
+        elif kind is Tensor and key._array.ndim and key._array.dtype.char in "li?":
             return index(input, Indices.of((key,)))
     result, indices = apply_basic(input, key_parts(key), isinstance(key, tuple))
     if all(item is None for item in indices):
@@ -200,11 +199,11 @@ def basic_view(input: Tensor, key: tuple[Any, ...], whole: bool) -> Tensor | Non
                 array = before[part, ...] if dim == 0 else before[(*_LEADING[dim], part, ...)]
             elif kind is _slice:
                 start, stop, step = part.start, part.stop, part.step
-                if start is None and stop is None and step is None and whole:
-                    dim += 1
-                    continue
                 if not (_is_bound(start) and _is_bound(stop) and (step is None or (type(step) is int and step > 0))):
                     return None
+                if whole and not start and (stop is None or stop >= before.shape[dim]) and step in (None, 1):
+                    dim += 1
+                    continue
                 array = before[part] if dim == 0 else before[(*_LEADING[dim], part)]
             elif part is None:
                 array = view_kernels.unsqueeze(before, dim)
@@ -303,13 +302,14 @@ def as_part(part: Any) -> Any:
         return part
     if isinstance(part, (list, tuple, range, numpy.ndarray)):
         array = array_from_data(list(part) if isinstance(part, range) else part, unwrap=tensor_array)
-        part = wrap(array.astype(numpy.int64) if array.size == 0 or array.dtype.kind == "f" else array)
+        if array.dtype.kind == "c":
+            raise TypeError("'complex' object cannot be interpreted as an integer")
+        keep = array.dtype.char in "?B" and (array.size or isinstance(part, numpy.ndarray))
+        part = wrap(array if keep else array.astype(numpy.int64, copy=False))
     if isinstance(part, Tensor):
         kind = part._array.dtype
-        if part._array.ndim == 0 and kind.kind in "iu" and kind != numpy.uint8:
-            return int(part._array)
-        if kind not in _INDEX_TYPES:
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        if part._array.ndim == 0 and kind.kind in "biu":
+            return bool(part._array) if kind.char in "?B" else int(part._array)
         return part
     if isinstance(part, numpy.bool_):
         return bool(part)
@@ -362,19 +362,8 @@ def apply_basic(input: Tensor, parts: tuple[Any, ...], whole: bool = True) -> tu
             indices.append(None)
             dim += 1
         else:
-            if part._array.dtype == numpy.uint8:
-                warnings.warn(
-                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-                    UserWarning,
-                    stacklevel=4,
-                )
-                part = wrap(part._array != 0)
-            array = part._array
-            if array.dtype == numpy.bool_ and array.ndim == 0:
-                result = unsqueeze(result, dim)
-                part = wrap(array.reshape(1))
             indices.append(part)
-            dim += max(consumed(part), 1)
+            dim += consumed(part)
     return result, indices
 
 
@@ -388,7 +377,7 @@ def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
         raise ValueError("slice step cannot be zero")
     if step is not None and step < 0:
         raise ValueError("step must be greater than zero")
-    if whole and start is None and stop is None and step in (None, 1):
+    if whole and not start and step in (None, 1) and (stop is None or stop >= input._array.shape[dim]):
         return input
     return slice(input, dim, start, stop, 1 if step is None else step)
 
@@ -424,20 +413,23 @@ def setitem(input, key, value):
         isinstance(key, Tensor) and key._array.ndim == 0 and key._array.dtype.kind == "b" and not key._array
     ):
         return
-    result, indices = apply_basic(input, key_parts(key))
+    result, indices = apply_basic(input, (None,) if key is True else key_parts(key))
     if not isinstance(value, Tensor):
         value = value_tensor(value, input)
     if any(item is not None for item in indices):
-        value = without_leading_ones(value, None)
+        if value._array.ndim and value._array.shape[0] == 1:
+            value = without_leading_ones(value)
         index_put_arrays.inplace(result, Indices.of(indices), value, False)
-    elif value._array.ndim == 0 and not value.requires_grad:
+        return
+    check_memory(result, [value], apart=False)
+    sizes = result._array.shape
+    if value._array.shape == sizes:
+        result.copy_(value)
+    elif value._array.ndim == 0:
         result.fill_(value)
     else:
-        value = without_leading_ones(value, result._array.ndim)
-        if value._array.shape != result._array.shape:
-            view_kernels.expand(value._array, result._array.shape)
-        check_memory(result, [value], apart=False)
-        result.copy_(value)
+        value = without_leading_ones(value)
+        result.copy_(value if value._array.shape == sizes else tensors.expand(value, sizes))
 
 
 def assign(input: Tensor, key: Any, value: Any) -> bool:
@@ -474,6 +466,8 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
 def value_tensor(value: Any, input: Tensor) -> Tensor:
     """A number to be assigned, in the dtype of `input`."""
     if isinstance(value, (int, float, complex)):
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+            raise ValueError("Overflow when unpacking long long")
         return tensors.scalar_tensor(value, dtype=input.dtype)
     raise TypeError(f"can't assign a {qualified_name(type(value))} to a {input.type()}")
 
@@ -483,10 +477,10 @@ def qualified_name(kind: type) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def without_leading_ones(value: Tensor, ndim: int | None) -> Tensor:
-    """`value` without the leading dimensions of size 1 that exceed `ndim`."""
+def without_leading_ones(value: Tensor) -> Tensor:
+    """`value` without leading dimensions of size 1, as a view."""
     shape = value._array.shape
     extra = 0
-    while extra < len(shape) and shape[extra] == 1 and (ndim is None or len(shape) - extra > ndim):
+    while extra < len(shape) and shape[extra] == 1:
         extra += 1
-    return value.reshape(shape[extra:]) if extra else value
+    return value.view(shape[extra:])

@@ -171,7 +171,7 @@ PROGRAMS = {
         x = torch.arange(6.).reshape(2, 3).requires_grad_()
         for make in (lambda y: y.t(), lambda y: y.view(3, 2), lambda y: y.unsqueeze(0), lambda y: y.permute(1, 0), lambda y: y.diagonal(),
                      lambda y: y.narrow(1, 0, 2), lambda y: y.select(0, 1), lambda y: y.squeeze(), lambda y: y.flatten(),
-                     lambda y: y.as_strided((2,), (1,)), lambda y: y.transpose(0, 1)[0], lambda y: y[:, 1:][1], lambda y: y.unfold(1, 2, 1),
+                     lambda y: y.as_strided((2,), (1,)), lambda y: y.transpose(0, 1)[0], lambda y: y[:, 1:][1], lambda y: y.unfold(1, 1, 2),
                      lambda y: y.movedim(0, 1), lambda y: y.unflatten(1, (3, 1)), lambda y: y[0, None], lambda y: y.T, lambda y: y.mT,
                      lambda y: y.reshape(6), lambda y: y.view_as(torch.ones(3, 2)), lambda y: y.swapaxes(0, 1), lambda y: y[..., ::2]):
             y = x * 2
