@@ -50,10 +50,10 @@ def to_array(tensor: Any) -> numpy.ndarray:
     tensor = tensor.detach()
     if isinstance(tensor, torch.Tensor):
         tensor = tensor.resolve_conj().resolve_neg()
+        if tensor._is_zerotensor():
+            tensor = tensor.clone()
         if tensor.dtype == torch.bfloat16:
             return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-        if tensor._is_zerotensor():
-            return tensor.numpy(force=True)
     return tensor.numpy()
 
 

@@ -100,7 +100,7 @@ _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "normal.in_place": lambda module: lambda self, *args, **options: self.normal_(*args, **options),
     "polygamma": lambda module: lambda self, n, **options: module.polygamma(n, self, **options),
 }
-_METHODS = frozenset(
+METHODS = frozenset(
     """
     to contiguous item sum_to_size expand expand_as view view_as reshape_as unfold new_zeros new_ones new_full
     new_empty bool byte char short int long half float double bfloat16 cfloat cdouble repeat resize_ resize_as_
@@ -141,6 +141,8 @@ def operators() -> dict[str, Any]:
     named = frozenset(NAMES)
     skipped = (
         "polygamma",  # PyTorch takes minutes over large negative arguments
+        "nn.functional.triplet_margin_with_distance_loss",  # its samples hold modules of PyTorch's
+        *("svd", "qr", "linalg.svd", "linalg.qr", "linalg.eig"),  # determined up to signs or phases
         "_",
         "torch.",
         "jiterator",
@@ -170,7 +172,7 @@ def function(op: Any, module: Any) -> Callable[..., Any] | None:
     adapt = _CALLS.get(key(op)) or _CALLS.get(op.name)
     if adapt is not None:
         return adapt(module)
-    if op.name in _METHODS:
+    if op.name in METHODS:
         return getattr(module.Tensor, op.name, None)
     return lookup(module, op.name)
 
