@@ -71,6 +71,16 @@ class add:
         return grad if alpha == 1 else grad * conjugate(alpha)
 
 
+@operator(kernel=numpy.add, namespace=None, method=False, node="AddBackward1")
+class add_number:
+    """`input + other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
+
+    def forward(self: Array, other): ...
+
+    def grad_self(grad):
+        return grad
+
+
 def _is_bool(value):
     return value.dtype is dtypes.bool if isinstance(value, Tensor) else isinstance(value, bool)
 
@@ -190,6 +200,26 @@ class mul:
         return grad * self.conj()
 
 
+@operator(kernel=numpy.multiply, namespace=None, method=False, node="MulBackward1")
+class mul_number:
+    """`input * other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
+
+    def forward(self: Array, other): ...
+
+    def grad_self(grad, other, xp):
+        return xp.mul_number(grad, conjugate(other))
+
+
+@operator(kernel=numpy.true_divide, namespace=None, method=False, node="DivBackward1")
+class div_number:
+    """`input / other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
+
+    def forward(self: Array, other): ...
+
+    def grad_self(grad, other, xp):
+        return xp.div_number(grad, conjugate(other))
+
+
 @binary(
     numpy.true_divide,
     promote="float",
@@ -224,10 +254,10 @@ class div_rounded:
 
     def forward(self: Array, other: Array, rounding_mode): ...
 
-    def grad_self(grad, xp):
+    def grad_self(grad, other, rounding_mode, xp):
         return xp.zeros_like(grad)
 
-    def grad_other(grad, xp):
+    def grad_other(grad, self, other, rounding_mode, xp):
         return xp.zeros_like(grad)
 
 
@@ -285,11 +315,13 @@ def rtruediv(input, other):
     kernels.floor_divide,
     simple=numpy.floor_divide,
     fast="float",
-    dunder="__floordiv__",
+    namespace=None,
+    method=(),
     number_first=True,
     node="NotImplemented",
+    called="floor_divide",
 )
-class floor_divide:
+class floor_divide_by_tensor:
     """`input / other`, elementwise, rounded down. PyTorch defines no derivative."""
 
     def grad_self(grad):
@@ -297,6 +329,50 @@ class floor_divide:
 
     def grad_other(grad):
         raise RuntimeError("derivative for aten::floor_divide is not implemented")
+
+
+@binary(
+    kernels.floor_divide,
+    simple=numpy.floor_divide,
+    fast="float",
+    namespace=None,
+    method=(),
+    node="NotImplemented",
+    called="floor_divide",
+)
+class floor_divide_by_number:
+    """`input / other`, elementwise, rounded down, where `other` is a number. PyTorch defines no derivative."""
+
+    def grad_self(grad):
+        raise RuntimeError("derivative for aten::floor_divide is not implemented")
+
+
+_floor_divide = overloads("floor_divide", floor_divide_by_tensor, floor_divide_by_number, floor_divide_by_tensor)
+
+
+@public(method=True, numpy_names=True)
+def floor_divide(input, other, *, out=None):
+    """`input / other`, elementwise, rounded down. PyTorch defines no derivative.
+
+    >>> import adjoint as torch
+    >>> torch.floor_divide(torch.tensor([7, -7]), 2)
+    tensor([ 3, -4])
+    """
+    return _floor_divide(input, other)(input, other, out=out)
+
+
+@public(method=("floor_divide_", "__ifloordiv__"), namespace=None)
+def floor_divide_(input, other):
+    """`floor_divide` in place."""
+    return _floor_divide(input, other).inplace(input, other)
+
+
+@public(method=("__floordiv__",), namespace=None)
+def floordiv(input, other):
+    """`input // other`."""
+    if type(other) in NUMBERS:
+        return floor_divide_by_number(input, other)
+    return floor_divide(input, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
 
 
 @public(method=("__rfloordiv__",), namespace=None)

@@ -44,6 +44,8 @@ def check_device(place: Any) -> None:
 class to_dtype:
     """A copy with elements of another dtype."""
 
+    shown = {"self_dtype": None}
+
     def forward(self: Array, dtype, memory_format=None): ...
 
     def grad_self(grad, self_dtype, xp):

@@ -242,7 +242,7 @@ def _smoothed(log_probs, target, weight, ignore_index, reduction, smoothing, cla
         else:
             chosen = weight.gather(0, target.masked_fill(ignored, 0).flatten()).reshape(target._array.shape)
             even = even.sum() / chosen.masked_fill(ignored, 0.0).sum()
-    return plain * (1 - smoothing) + even * (smoothing / classes)
+    return tensors.mul_number(plain, 1 - smoothing) + tensors.mul_number(even, smoothing / classes)
 
 
 def _with_probabilities(input, target, weight, ignore_index, reduction, smoothing, class_dim):
@@ -251,7 +251,7 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
     classes = input._array.shape[class_dim]
     log_probs = log_softmax_of_logits(input, class_dim)
     if smoothing > 0.0:
-        target = target * (1 - smoothing) + smoothing / classes
+        target = tensors.add_number(tensors.mul_number(target, 1 - smoothing), smoothing / classes)
     products = log_probs * target
     if weight is not None:
         shape = [1] * input._array.ndim
@@ -259,7 +259,7 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
         products = products * weight.reshape(tuple(shape))
     if reduction == "mean":
         count = _size(input._array.shape) // classes if classes else 0
-        return -products.sum() / count
+        return tensors.div_number(-products.sum(), count)
     return -products.sum() if reduction == "sum" else -products.sum(class_dim)
 
 

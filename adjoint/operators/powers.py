@@ -25,7 +25,7 @@ class pow_number:
     def grad_self(grad, self, exponent, xp):
         if exponent == 0:
             return xp.zeros_like(grad)
-        return grad * (xp.pow_number(self, exponent - 1) * exponent).conj()
+        return grad * xp.mul_number(xp.pow_number(self, exponent - 1), exponent).conj()
 
 
 @operator(

@@ -367,10 +367,10 @@ class complex_:
 
     def forward(real: Array, imag: Array): ...
 
-    def grad_real(grad, xp):
+    def grad_real(grad, real, imag, xp):
         return xp.real(grad)
 
-    def grad_imag(grad, xp):
+    def grad_imag(grad, real, imag, xp):
         return xp.real(grad * -1j)
 
 

@@ -38,8 +38,8 @@ class erfc:
 class erfinv:
     """The inverse of the error function, elementwise."""
 
-    def grad_self(grad, result, xp):
-        return grad * xp.exp(result * result) * (math.sqrt(math.pi) / 2)
+    def grad_self(grad, self, xp):
+        return grad * xp.exp(xp.erfinv(self) ** 2) * (math.sqrt(math.pi) / 2)
 
 
 @unary(kernels.erfcx, namespace="special", method=(), inplace=False, node="SpecialErfcxBackward0")

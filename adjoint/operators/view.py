@@ -55,9 +55,20 @@ def checked_sizes(sizes: Any, function: str, name: str, position: int) -> tuple[
 # --- another shape --------------------------------------------------------------------------------------------
 
 
-@operator(view=True, namespace=None, method=False, node="ViewBackward0")
+@operator(view=True, namespace=None, method=False, node="ViewBackward0", kernel=kernels.view)
 class view_shape:
     """`input` with another shape on the same memory."""
+
+    def forward(self: Array, size):
+        return kernels.view(self, size)
+
+    def grad_self(grad, self_shape):
+        return grad.reshape(self_shape)
+
+
+@operator(view=True, namespace=None, method=False, node="ReshapeAliasBackward0")
+class reshape_alias:
+    """`input`, which is not contiguous, with another shape on the same memory: what `reshape` makes where it can."""
 
     def forward(self: Array, size):
         return kernels.view(self, size)
@@ -140,8 +151,8 @@ def reshaped(input, shape):
     if array.flags.c_contiguous:
         return view_shape(input, shape)
     shape = kernels.infer_size(shape, array.size)
-    if kernels.reshape_strides(array, shape) is not None:
-        return view_shape(input, shape)
+    if kernels.view_strides(array.shape, array.strides, shape) is not None:
+        return reshape_alias(input, shape)
     return unsafe_view(input.clone(memory_format=contiguous_format), shape)
 
 
@@ -196,7 +207,7 @@ def ravel(input):
     return view_shape(input.contiguous(), (-1,)) if input._array.size else view_shape(input.contiguous(), (0,))
 
 
-@operator(view=True, inplace=True, inplace_node="UnsqueezeBackward1")
+@operator(view=True, inplace=True, inplace_node="UnsqueezeBackward1", kernel=kernels.unsqueeze)
 class unsqueeze:
     """A dimension of size 1 inserted at `dim`."""
 
@@ -266,7 +277,7 @@ def _several(dim):
     return tuple(dim)
 
 
-@operator(view=True, namespace=None, method=False)
+@operator(view=True, namespace=None, method=False, kernel=kernels.expand)
 class expand:
     """Dimensions of size 1 repeated to the given sizes without copying."""
 
@@ -291,10 +302,16 @@ def expand_as(input, /, other):
     return expand(input, other._array.shape)
 
 
-@public(method=True, numpy_names=True)
+@public(numpy_names=True)
 def broadcast_to(input, size):
     """The tensor broadcast to `size` without copying."""
     return expand(input, checked_sizes(size, "broadcast_to", "size", 2))
+
+
+@public(namespace=None, method=("broadcast_to",))
+def broadcast_to_method(input, /, *size, **names):
+    """The tensor broadcast to `size` without copying."""
+    return expand(input, sizes_of(size, names, "broadcast_to"))
 
 
 # --- another order --------------------------------------------------------------------------------------------

@@ -8,8 +8,11 @@ import adjoint as torch
 def cosine_similarity(x1: torch.Tensor, x2: torch.Tensor, dim: int = 1, eps: float = 1e-8) -> torch.Tensor:
     """`x1 · x2 / (max(‖x1‖, eps) max(‖x2‖, eps))` along `dim`; the two are broadcast together."""
     x1, x2 = torch.broadcast_tensors(x1, x2)
-    first = torch.linalg.vector_norm(x1, 2, dim, keepdim=True).clamp_min(eps)
-    second = torch.linalg.vector_norm(x2, 2, dim, keepdim=True).clamp_min(eps)
+    first = torch.linalg.vector_norm(x1, 2, dim, keepdim=True).clone()
+    second = torch.linalg.vector_norm(x2, 2, dim, keepdim=True).clone()
+    with torch.no_grad():  # the bound has no part in the derivative
+        first.clamp_min_(eps)
+        second.clamp_min_(eps)
     return ((x1 / first) * (x2 / second)).sum(dim)
 
 
