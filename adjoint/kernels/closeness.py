@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from .layout import laid_out
 from .precision import widen
 
 Array = numpy.ndarray[Any, Any]
@@ -16,7 +17,7 @@ def isclose(first: Array, second: Array, rtol: float, atol: float, equal_nan: bo
 
     Infinities must be equal.
     """
-    close = numpy.equal(first, second)
+    close = laid_out(numpy.asarray(numpy.equal(first, second)), (first, second))
     inexact = first.dtype.kind in "fcV"
     if equal_nan and inexact:
         close = close | ((first != first) & (second != second))

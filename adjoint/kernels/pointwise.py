@@ -192,7 +192,7 @@ def conj(self: Array) -> Array:
 def _rounding(name: str, ufunc: Any) -> Kernel:
     def kernel(self: Array) -> Array:
         if self.dtype.kind in "iu":
-            return self.copy()
+            return self.copy(order="K")
         if self.dtype.kind == "c":
             raise NotImplementedError(f"{name} is not supported for complex inputs")
         if self.dtype.kind == "b":
@@ -251,7 +251,7 @@ def sign(self: Array) -> Array:
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
         )
     if self.dtype.kind == "b":
-        return self.copy()
+        return self.copy(order="K")
     if self.dtype.kind in "iu":
         return numpy.sign(self)
     zero = ZERO[self.dtype]
@@ -271,7 +271,7 @@ def sgn(self: Array) -> Array:
 
 def _property(name: str, ufunc: Any) -> Kernel:
     def kernel(self: Array) -> Array:
-        return numpy.zeros(self.shape, bool) if self.dtype.kind in "iub" else ufunc(self)
+        return numpy.zeros_like(self, bool) if self.dtype.kind in "iub" else ufunc(self)
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}`, False for integers."
@@ -284,7 +284,7 @@ isinf = _property("isinf", numpy.isinf)
 
 def isfinite(self: Array) -> Array:
     """Whether elements are neither infinite nor nan."""
-    return numpy.ones(self.shape, bool) if self.dtype.kind in "iub" else numpy.isfinite(self)
+    return numpy.ones_like(self, bool) if self.dtype.kind in "iub" else numpy.isfinite(self)
 
 
 def isposinf(self: Array) -> Array:
@@ -303,7 +303,7 @@ def isneginf(self: Array) -> Array:
 
 def isreal(self: Array) -> Array:
     """Whether the imaginary part is 0."""
-    return self.imag == 0 if self.dtype.kind == "c" else numpy.ones(self.shape, bool)
+    return self.imag == 0 if self.dtype.kind == "c" else numpy.ones_like(self, bool)
 
 
 def signbit(self: Array) -> Array:
@@ -318,9 +318,9 @@ def nan_to_num(
 ) -> Array:
     """Finite numbers for nans and infinities, by default 0 and the dtype's extremes; in both parts if complex."""
     if self.dtype.kind in "iub":
-        return self.copy()
+        return self.copy(order="K")
     if self.dtype.kind == "c":
-        result = numpy.positive(self)
+        result = numpy.asarray(numpy.positive(self))
         result.real = nan_to_num(self.real, nan, posinf, neginf)
         result.imag = nan_to_num(self.imag, nan, posinf, neginf)
         return result

@@ -61,13 +61,15 @@ def _double(name: str) -> Callable[[Kernel], Kernel]:
 
 
 def _one_by_one(function: Callable[[float], float], x: ndarray) -> ndarray:
-    return numpy.fromiter(map(function, x.reshape(-1).tolist()), numpy.float64, x.size).reshape(x.shape)
+    result = numpy.empty_like(x)
+    result[...] = numpy.fromiter(map(function, x.reshape(-1).tolist()), numpy.float64, x.size).reshape(x.shape)
+    return result
 
 
 def _piecewise(x: ndarray, *pieces: tuple[ndarray, Callable[[ndarray], Any]]) -> ndarray:
     """Each function's values where its condition is the first to hold; nan where none does."""
-    result = numpy.full(x.shape, math.nan)
-    free = numpy.ones(x.shape, bool)
+    result = numpy.full_like(x, math.nan)
+    free = numpy.ones_like(x, bool)
     for condition, function in pieces:
         here = condition & free
         if here.all():
@@ -224,7 +226,7 @@ _AS241_F = _Polynomial(
 
 def _quantile(distance: ndarray, tail: ndarray) -> ndarray:
     """The normal quantile at 0.5 + distance, where 0.5 - abs(distance) is `tail`, given apart to keep its precision."""
-    result = numpy.full(distance.shape, math.nan)
+    result = numpy.full_like(distance, math.nan)
     center = asarray(numpy.abs(distance) <= 0.425)
     q = distance[center]
     square = 0.180625 - q * q

@@ -125,6 +125,7 @@ class sub:
     promote="common",
     simple=kernels.subtracted_from,
     kernel=kernels.rsub,
+    elementwise=("other", "self"),
     namespace=None,
     method=(),
     node="RsubBackward0",
@@ -549,7 +550,15 @@ class addcdiv:
         return -grad * (value * tensor1 / (tensor2 * tensor2)).conj()
 
 
-@operator(kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward0", called="lerp")
+@operator(
+    elementwise=True,
+    kernel=kernels.lerp,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="LerpBackward0",
+    called="lerp",
+)
 class lerp_by_number:
     """`input + weight * (end - input)`, elementwise, where `weight` is a number."""
 
@@ -563,7 +572,14 @@ class lerp_by_number:
 
 
 @operator(
-    kernel=kernels.lerp, namespace=None, method=(), inplace=True, node="LerpBackward1", same_out=True, called="lerp"
+    elementwise=True,
+    kernel=kernels.lerp,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="LerpBackward1",
+    same_out=True,
+    called="lerp",
 )
 class lerp_by_tensor:
     """`input + weight * (end - input)`, elementwise, broadcast together."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 
 from ..kernels import floating, storage
+from ..kernels.layout import laid_out
 from ..tape import modes, origin
 from ..tape.node import Node, next_sequence
 from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array
@@ -60,6 +61,7 @@ _BASE: dict[str, Any] = {
     "new_tuple": tuple.__new__,
     "plain_sequence": dispatch.plain_sequence,
     "getframe": sys._getframe,
+    "laid_out": laid_out,
     "quiet": floating.quiet,
     "restore": floating.restore,
     "next_sequence": next_sequence,
@@ -202,6 +204,7 @@ def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Calla
     def forward(self: Any, other: Any) -> Any: ...
 
     forward.__annotations__ = {"self": ARRAY, "other": ARRAY}
+    options.setdefault("elementwise", True)
     return _family(forward, kernel, promote=promote, inplace=options.pop("inplace", True), **options)
 
 

@@ -48,7 +48,9 @@ class Operator:
     `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
     (to the result type), "float" (the same, then integers to the default dtype). `changing`: an array function of the
     same parameters that writes over the first, for the in-place variant. `repeats`: it writes the same to all
-    elements, so that these may be one place in memory. `simple`, if given, stands for the kernel on the fast path
+    elements, so that these may be one place in memory. `elementwise` (the default where there is
+    promotion): the order of the result's elements in memory follows the operands' (`kernels.layout`), in the order of these
+    names if it is a tuple. `simple`, if given, stands for the kernel on the fast path
     while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and float64, so
     that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to `limit`
     elements, without the detour for others.
@@ -83,6 +85,9 @@ class Operator:
         self.limit: int | None = getattr(self.kernel, "limit", None)
         self._read_signature()
         self._read_formulas()
+        elementwise = options.get("elementwise", self.promote is not None and self.sequence is None)
+        operands = tuple(self.tensors) if elementwise is True else elementwise or ()
+        self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self.node_name: str = node_name
         self.inplace_node_name: str = options.get("inplace_node") or node_name

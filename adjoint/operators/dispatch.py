@@ -14,6 +14,7 @@ import numpy
 from .. import dtypes
 from ..dtypes import Rank, promote
 from ..kernels.broadcast import broadcast_shapes
+from ..kernels.layout import laid_out
 from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.node import Node, start
@@ -36,6 +37,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     results = compute(op, arrays)
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
+    if op.operands and out is None:
+        results[0] = laid_out(results[0], [arrays[op.names.index(name)] for name in op.operands])
     if out is not None:
         return write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]
@@ -278,7 +281,7 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
         with numpy.errstate(all="ignore"):
             return (kernel or op.kernel)(*positional, **keywords)
     except ValueError as error:
-        if op.promote:
+        if op.promote or "broadcast" in str(error):
             broadcast_shapes(*(a.shape for a in arrays if isinstance(a, numpy.ndarray)))
         raise RuntimeError(str(error)) from error
     except TypeError as error:
@@ -418,7 +421,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         )
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
-    result = None if changing is not None else inplace_result(op, arrays, target)
+    result = None if changing is not None else inplace_result(op, arrays, tensors)
     if not op.repeats:
         check_overlap(target)
     check_partial_overlap(target, arrays[1:])
@@ -446,9 +449,15 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     return target
 
 
-def inplace_result(op: Operator, arrays: list[Any], target: Tensor) -> Any:
-    """What is to be written over `target`, if it fits."""
-    result = as_array(compute(op, arrays))
+def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> Any:
+    """What is to be written over the first of `tensors`, if it fits."""
+    target = tensors[op.tensors[0]]
+    try:
+        result = as_array(compute(op, arrays))
+    except NotImplementedError:
+        if op.promote and (kind := result_dtype(op, tensors)):
+            check_castable(kind, target.dtype)
+        raise
     check_castable(dtypes.from_numpy(result.dtype), target.dtype)
     shape = target._array.shape
     if result.shape != shape:

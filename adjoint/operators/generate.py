@@ -2,7 +2,7 @@
 
 The function runs the common case inline: exact `Tensor`s (or plain subclasses) of one dtype, no `out`, no special mode.
 Everything else leaves through one door, `dispatch.call`. The source is registered with `linecache`, so that
-tracebacks show it and a debugger can step through it: `print(adjoint.operators.source_of("mul"))`.
+tracebacks show it and a debugger can step through it: `print(adjoint.operators.SOURCES["mul"])`.
 """
 
 from __future__ import annotations
@@ -234,10 +234,12 @@ def body(op: Operator, way_out: str) -> list[str]:
     """Compute, wrap, record."""
     lines = ["try:", *("    " + line for line in kernel_lines(op)), "except Exception:", f"    return {way_out}"]
     if op.view:
-        lines += ["base = input._base", "creation = None if base is None else input._creation"]
         lines += [
+            "base = input._base",
             "if base is None:",
-            "    base = input",
+            "    base, creation, edge_0 = input, None, input._edge",
+            "else:",
+            "    creation, edge_0 = input._creation, current_edge(input)",
             "counter = input._counter",
             "if counter is None:",
             "    counter = shared_counter(input)",
@@ -248,8 +250,10 @@ def body(op: Operator, way_out: str) -> list[str]:
     arrays = [f"{name}_array" for name in outputs] if op.outputs else ["array"]
     if op.outputs:
         lines.append(f"{', '.join(arrays)} = array")
-    else:
+    elif not op.view:
         lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
+    if op.operands:
+        lines += layout_lines(op)
     for name, array in zip(outputs, arrays, strict=True):
         lines += wrap_lines(op, name, array)
     last = "return result"
@@ -278,6 +282,18 @@ def body(op: Operator, way_out: str) -> list[str]:
         *("    " + line for line in otherwise),
     ]
     return [*lines, last]
+
+
+def layout_lines(op: Operator) -> list[str]:
+    """Mind the order in memory where an operand may have one of its own: mostly, that is a view."""
+    views = [
+        f"{public_name(name)}._base is not None"
+        if op.kinds[name] == ARRAY
+        else f"({public_name(name)} is not None and {public_name(name)}._base is not None)"
+        for name in op.operands
+    ]
+    arrays = ", ".join(f"{name}_array" for name in op.operands)
+    return [f"if {' or '.join(views)}:", f"    array = laid_out(array, ({arrays}))"]
 
 
 def many_body(op: Operator) -> list[str]:
@@ -324,7 +340,8 @@ def edge_parts(op: Operator) -> tuple[list[str], str, str]:
     for index, name in enumerate(op.differentiable):
         public = public_name(name)
         none = f"None if {public} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
-        lines.append(f"edge_{index} = {none}{public}._edge if {public}._base is None else current_edge({public})")
+        if not (op.view and index == 0):  # a view's has been found along with its base
+            lines.append(f"edge_{index} = {none}{public}._edge if {public}._base is None else current_edge({public})")
         edges.append(f"{public} if edge_{index} is LEAF else edge_{index}")
     needed = " or ".join(f"edge_{index} is not None" for index in range(len(edges)))
     needed = f"({needed})" if len(edges) > 1 else needed

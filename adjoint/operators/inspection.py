@@ -114,7 +114,10 @@ def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **n
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     broadcast_shapes(input._array.shape, other._array.shape)
-    return wrap(closeness.isclose(input._array, other._array, rtol, atol, equal_nan))
+    result = wrap(closeness.isclose(input._array, other._array, rtol, atol, equal_nan))
+    inexact = input.dtype.is_floating_point or input.dtype.is_complex
+    result._counter = [(equal_nan and inexact) + (rtol != 0 or atol != 0)]  # PyTorch adds these conditions in place
+    return result
 
 
 @public(method=True)

@@ -30,7 +30,15 @@ class zero_where:
 # --- by a condition -------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.where, namespace=None, method=(), node="WhereBackward0", same_out=True, called="where")
+@operator(
+    elementwise=True,
+    kernel=kernels.where,
+    namespace=None,
+    method=(),
+    node="WhereBackward0",
+    same_out=True,
+    called="where",
+)
 class select_where:
     """`input` where `condition`, elsewhere `other`."""
 
@@ -86,7 +94,7 @@ def where_method(input, condition, other):
     return where(condition, input, other)
 
 
-@operator(kernel=kernels.heaviside, node="NotImplemented", inplace=True)
+@operator(elementwise=True, kernel=kernels.heaviside, node="NotImplemented", inplace=True)
 class heaviside:
     """0 where `input` is negative, 1 where it is positive, `values` where it is 0."""
 
@@ -174,7 +182,15 @@ class clamp_to_numbers:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, max)))
 
 
-@operator(kernel=kernels.clamp, namespace=None, method=(), inplace=True, node="ClampBackward0", called="clamp")
+@operator(
+    elementwise=True,
+    kernel=kernels.clamp,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampBackward0",
+    called="clamp",
+)
 class clamp_to_tensors:
     """`input` limited to the intervals between two tensors."""
 
@@ -235,7 +251,7 @@ class clamp_min_to_number:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, None)))
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward1", called="clamp_min")
+@operator(elementwise=True, namespace=None, method=(), inplace=True, node="ClampMinBackward1", called="clamp_min")
 class clamp_min_to_tensor:
     """`input`, but at least `min`."""
 
@@ -260,7 +276,7 @@ class clamp_max_to_number:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, None, max)))
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward1", called="clamp_max")
+@operator(elementwise=True, namespace=None, method=(), inplace=True, node="ClampMaxBackward1", called="clamp_max")
 class clamp_max_to_tensor:
     """`input`, but at most `max`."""
 

@@ -157,7 +157,7 @@ class addbmm:
         return xp.bmm(batch1.mT.conj(), xp.expand(grad, (batch1.shape[0], *grad.shape))) * alpha
 
 
-@operator(kernel=kernels.addr, promote="common", inplace=True)
+@operator(kernel=kernels.addr, promote="common", inplace=True, elementwise=False)
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
 
@@ -176,6 +176,8 @@ class addr:
 @public(method=True, alias=("ger",))
 def outer(input, vec2, *, out=None):
     """The products of each element of one vector with each of another."""
+    if not isinstance(input, Tensor) or not isinstance(vec2, Tensor):
+        raise not_tensors("outer", input=input, vec2=vec2)
     if input._array.ndim != 1 or vec2._array.ndim != 1:
         which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D")
@@ -205,7 +207,10 @@ def matmul(input, other, *, out=None):
     >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape
     torch.Size([5, 2, 4])
     """
-    left, right = input._array.ndim, other._array.ndim
+    try:
+        left, right = input._array.ndim, other._array.ndim
+    except AttributeError:
+        raise not_tensors("matmul", input=input, other=other) from None
     if left == 2:
         if right == 2:
             return mm(input, other, out=out)
@@ -219,6 +224,17 @@ def matmul(input, other, *, out=None):
     if left == 0 or right == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D")
     return _stored(_batched(input, other, left, right), out)
+
+
+def not_tensors(function, **arguments):
+    """The error for the first of the `arguments` of `function` that is no tensor."""
+    position, name, value = next(
+        (position, name, value)
+        for position, (name, value) in enumerate(arguments.items(), 1)
+        if not isinstance(value, Tensor)
+    )
+    kind = type(value).__name__
+    return TypeError(f"{function}(): argument '{name}' (position {position}) must be Tensor, not {kind}")
 
 
 def _stored(result, out):

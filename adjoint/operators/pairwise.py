@@ -125,7 +125,7 @@ def copysign_(input, other):
 # --- exponentials and logarithms ------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.ldexp, inplace=True)
+@operator(kernel=kernels.ldexp, inplace=True, elementwise=True)
 class ldexp:
     """`input * 2 ** other`, elementwise."""
 
