@@ -255,7 +255,7 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
     Raises:
         RuntimeError: if the dtypes differ.
     """
-    if end.dtype is self.dtype and type(weight) is float:
+    if end.dtype is self.dtype and type(weight) is float and self.dtype.kind not in "iub":
         return _lerp(self, end, weight)
     for name, other in (("end", end), ("weight", weight)):
         if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
@@ -264,6 +264,10 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
     if self.dtype.kind in "iub":
         by = "tensor" if isinstance(weight, numpy.ndarray) else "scalar"
         raise NotImplementedError(f"\"lerp_kernel_{by}\" not implemented for '{type_name(self.dtype)}'")
+    if type(weight) is complex and self.dtype.kind != "c":
+        raise RuntimeError(
+            f"value cannot be converted to type {_C_NAMES[dtypes.from_numpy(self.dtype).name]} without overflow"
+        )
     return _lerp(self, end, weight)
 
 

@@ -184,6 +184,8 @@ class _Elements:
         result = kinds[0] if kinds else dtypes.get_default_dtype()
         for found in kinds[1:]:
             result = dtypes.promote_types(result, found)
+        if result.is_complex and dtypes.get_default_dtype() is dtypes.bfloat16:
+            raise RuntimeError("invalid default scalar type for complex")
         return result
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from .precision import widen
+from .precision import type_name, widen
 
 Array = numpy.ndarray[Any, Any]
 
@@ -23,6 +23,8 @@ def reduced(loss: Array, reduction: str, kind: Any) -> Array:
 
 def mse_loss(self: Array, target: Array, reduction: str) -> Array:
     """`(self - target)²`."""
+    if self.dtype.kind in "iub":
+        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{type_name(self.dtype)}'")
     difference = widen(self) - widen(target)
     if reduction != "none" and difference.flags.c_contiguous and difference.dtype.char in "fd":
         flat = difference.reshape(-1)

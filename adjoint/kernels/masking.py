@@ -149,11 +149,15 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     dtype = self.dtype
     if not (dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN):
+        if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
         dtype = common_dtype(self, min, max)
         if dtype.kind == "c":
             raise NotImplementedError("clamp is not supported for complex types")
-        if dtype.kind == "b":
+        if dtype.kind == "b" and not isinstance(min if max is None else max, numpy.ndarray):
             raise refuse("clamp_scalar_cpu", numpy.zeros((), dtype))
+        if dtype.kind == "b" and min is not None and max is not None:
+            raise refuse("clamp_cpu", numpy.zeros((), dtype))
         self = self.astype(dtype, copy=False)
     if min is not None:
         self = numpy.maximum(self, _bound(min, dtype))

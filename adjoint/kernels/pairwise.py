@@ -51,10 +51,20 @@ lcm = _integers_only("lcm_cpu", numpy.lcm)
 
 
 def ldexp(self: Array, other: Array) -> Array:
-    """`self * 2 ** other`."""
+    """`self * 2 ** other`, exactly where a floating-point number is scaled by an integer power."""
+    if is_floating(self.dtype) and other.dtype.kind == "b":
+        raise refuse("ldexp_cpu_exp", other)
+    if is_floating(self.dtype) and other.dtype.kind in "iu":
+        return _scaled(self, other.astype(numpy.int64, copy=False))
     powers = numpy.power(TWO[common_dtype(other, 2.0)], other.astype(common_dtype(other, 2.0)))
-    dtype = common_dtype(self, numpy.asarray(powers))
+    whole = self.dtype.kind == "c" and other.dtype.kind in "iub"
+    dtype = common_dtype(self, other if whole else numpy.asarray(powers))
     return self.astype(dtype) * powers.astype(dtype)
+
+
+@in_float32
+def _scaled(self: Array, exponent: Array) -> Array:
+    return numpy.asarray(numpy.ldexp(self, exponent))
 
 
 @in_float32

@@ -99,10 +99,10 @@ def cummin(x: ndarray, dim: int) -> Pair:
 
 def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pair:
     dim = normalize_dim(dim, x.ndim)
-    if x.dtype.kind == "c":
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(x.dtype)}'")
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
+    if x.dtype.kind == "c":
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(x.dtype)}'")
     values = ufunc.accumulate(x, dim)
     attained = x == values
     if is_inexact(x.dtype):

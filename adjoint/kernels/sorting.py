@@ -167,9 +167,9 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= (x.shape[dim] if x.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    _refuse_unordered("kthvalue_cpu", x)
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
+    _refuse_unordered("kthvalue_cpu", x)
     return _pick(x, dim, _kth_index(x.swapaxes(dim, -1), k - 1), keepdim)
 
 
@@ -250,10 +250,10 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
     dim = normalize_dim(dim, x.ndim)
     if x.ndim and x.shape[dim] == 0:
         raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
-    if x.dtype.kind == "c" and x.size:
-        raise NotImplementedError(f"\"mode_cpu\" not implemented for '{type_name(x.dtype)}'")
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
+    if x.dtype.kind == "c" and x.size:
+        raise NotImplementedError(f"\"mode_cpu\" not implemented for '{type_name(x.dtype)}'")
     values, order = _sort_last(x.swapaxes(dim, -1), descending=False)
     position = numpy.arange(x.shape[dim])
     starts = numpy.zeros(values.shape, _INT64)

@@ -40,14 +40,17 @@ def _check_reduction(reduction: str) -> None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def _warn_if_sizes_differ(input: torch.Tensor, target: torch.Tensor) -> None:
-    if input.shape != target.shape:
-        warnings.warn(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
-            "This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            stacklevel=3,
-        )
+def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The two broadcast together, with a warning if that changes them."""
+    if input.shape == target.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+        "This will likely lead to incorrect results due to broadcasting. "
+        "Please ensure they have the same size.",
+        stacklevel=3,
+    )
+    return torch.broadcast_tensors(input, target)
 
 
 def _weighted(
@@ -77,7 +80,7 @@ def mse_loss(
         reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
     if input.shape != target.shape:
-        _warn_if_sizes_differ(input, target)
+        input, target = _of_one_size(input, target)
     if weight is not None:
         return _weighted(operators.mse_loss, input, target, weight, reduction)
     return operators.mse_loss(input, target, reduction=reduction)
@@ -94,7 +97,7 @@ def l1_loss(
     """The absolute difference; with `weight`, the mean is the weighted one."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    _warn_if_sizes_differ(input, target)
+    input, target = _of_one_size(input, target)
     if weight is not None:
         return _weighted(operators.l1_loss, input, target, weight, reduction)
     return operators.l1_loss(input, target, reduction=reduction)
@@ -111,7 +114,7 @@ def smooth_l1_loss(
     """`d² / (2 beta)` where the absolute difference d is below `beta`, else `d - beta / 2` (Girshick, 2015)."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    _warn_if_sizes_differ(input, target)
+    input, target = _of_one_size(input, target)
     if beta == 0.0:
         return operators.l1_loss(input, target, reduction=reduction)
     return operators.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
@@ -126,7 +129,7 @@ def huber_loss(
 ) -> torch.Tensor:
     """`d² / 2` where the absolute difference d is below `delta`, else `delta (d - delta / 2)` (Huber, 1964)."""
     _check_reduction(reduction)
-    _warn_if_sizes_differ(input, target)
+    input, target = _of_one_size(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if weight is None:
