@@ -6,28 +6,26 @@ from typing import Any
 
 import numpy
 
+from .. import dtypes
 from ..dtypes import from_numpy
+from .broadcast import can_expand
+from .precision import type_name, widen
+from .scalar import C_NAMES, scalar_array
+from .view import expand
 
 Array = numpy.ndarray[Any, Any]
 
 _BLAS = "fdFD"
 
 
-def _name(array: Array) -> str:
+def _c_name(array: Array) -> str:
     kind = from_numpy(array.dtype)
-    return {
-        "Float": "float",
-        "Double": "double",
-        "Long": "long long",
-        "Int": "int",
-        "BFloat16": "c10::BFloat16",
-        "Half": "c10::Half",
-    }.get(kind.scalar_type, kind.scalar_type)
+    return "long int" if kind is dtypes.int64 else C_NAMES[kind]
 
 
-def _same_types(a: Array, b: Array, names: str = "m1 and m2") -> None:
+def _same_types(a: Array, b: Array) -> None:
     if a.dtype != b.dtype:
-        raise RuntimeError(f"expected {names} to have the same dtype, but got: {_name(a)} != {_name(b)}")
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_c_name(a)} != {_c_name(b)}")
 
 
 def product(a: Array, b: Array) -> Array:
@@ -35,9 +33,15 @@ def product(a: Array, b: Array) -> Array:
     kind = a.dtype
     if kind.char in _BLAS or kind.kind in "iu":
         return a.dot(b) if a.ndim <= 2 and b.ndim <= 2 else numpy.matmul(a, b)
-    if kind.kind == "b":
-        raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
-    return numpy.matmul(a.astype(numpy.float32), b.astype(numpy.float32)).astype(kind)
+    return wide_product(a, b).astype(kind)
+
+
+def wide_product(a: Array, b: Array) -> Array:
+    """`product`, but half types give float32, which has yet to be rounded."""
+    if a.dtype.kind == "b":
+        name = "addmm_impl_cpu_" if a.ndim < 3 else "bmm"
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+    return numpy.matmul(widen(a), widen(b))
 
 
 def mm(self: Array, mat2: Array) -> Array:
@@ -48,6 +52,11 @@ def mm(self: Array, mat2: Array) -> Array:
             return self.dot(mat2)
         except ValueError:
             pass  # the shapes do not fit: raise below, in PyTorch's words
+    _check_mm(self, mat2)
+    return product(self, mat2)
+
+
+def _check_mm(self: Array, mat2: Array) -> None:
     if self.ndim != 2 or mat2.ndim != 2:
         which = "self" if self.ndim != 2 else "mat2"
         raise RuntimeError(f"{which} must be a matrix")
@@ -56,11 +65,15 @@ def mm(self: Array, mat2: Array) -> Array:
             f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
         )
     _same_types(self, mat2)
-    return product(self, mat2)
 
 
 def bmm(self: Array, mat2: Array) -> Array:
     """The products of two stacks of matrices."""
+    _check_bmm(self, mat2)
+    return product(self, mat2)
+
+
+def _check_bmm(self: Array, mat2: Array) -> None:
     if self.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError(f"batch{1 if self.ndim != 3 else 2} must be a 3D tensor")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
@@ -68,21 +81,29 @@ def bmm(self: Array, mat2: Array) -> Array:
             f"Expected size for first two dimensions of batch2 tensor to be: [{self.shape[0]}, {self.shape[2]}] but got: "
             f"[{mat2.shape[0]}, {mat2.shape[1]}]."
         )
-    _same_types(self, mat2)
-    return product(self, mat2)
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(self.dtype)} but found {type_name(mat2.dtype)}")
 
 
 def mv(self: Array, vec: Array) -> Array:
     """The product of a matrix and a vector."""
-    if self.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got {vec.ndim}, {self.ndim}, {vec.ndim}")
-    if self.shape[1] != vec.shape[0]:
-        raise RuntimeError(
-            f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})"
-        )
-    if self.dtype != vec.dtype:
-        _same_types(self, vec, "vec and mat")
+    _check_mv(vec, self, vec, self.shape[:1])
     return product(self, vec)
+
+
+def _check_mv(self: Array, mat: Array, vec: Array, added: tuple[int, ...]) -> None:
+    if mat.ndim != 2 or vec.ndim != 1 or len(added) > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {len(added)}, {mat.ndim}, {vec.ndim}")
+    if mat.shape[1] != vec.shape[0] or added not in ((), (1,), mat.shape[:1]):
+        size = added[0] if added else 1
+        raise RuntimeError(
+            f"size mismatch, got input ({size}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
+        )
+    if not self.dtype == mat.dtype == vec.dtype:
+        kinds = [type_name(array.dtype) for array in (self, mat, vec)]
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {kinds[0]}, {kinds[1]}, and {kinds[2]}"
+        )
 
 
 def dot(self: Array, tensor: Array) -> Array:
@@ -91,7 +112,7 @@ def dot(self: Array, tensor: Array) -> Array:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
     if self.dtype != tensor.dtype:
         raise RuntimeError(
-            f"dot : expected both vectors to have same dtype, but found {_capital(self)} and {_capital(tensor)}"
+            f"dot : expected both vectors to have same dtype, but found {type_name(self.dtype)} and {type_name(tensor.dtype)}"
         )
     if self.size != tensor.size:
         raise RuntimeError(
@@ -101,10 +122,6 @@ def dot(self: Array, tensor: Array) -> Array:
     return numpy.asarray(product(self, tensor))
 
 
-def _capital(array: Array) -> str:
-    return from_numpy(array.dtype).scalar_type
-
-
 def vdot(self: Array, other: Array) -> Array:
     """`dot` with the first vector conjugated."""
     return dot(self.conj(), other)
@@ -112,16 +129,26 @@ def vdot(self: Array, other: Array) -> Array:
 
 def addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * self + alpha * (mat1 @ mat2)`; what is multiplied by 0 does not count, even if it is not finite."""
-    if self.dtype != mat1.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_capital(self)} and {_capital(mat1)}")
-    result = mm(mat1, mat2)
-    return _combine(self, result, beta, alpha, "addmm")
+    if mat1.dtype != mat2.dtype and self.dtype == mat2.dtype:
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {type_name(mat1.dtype)} and {type_name(mat2.dtype)}"
+        )
+    _same_as_added(self, mat2 if self.dtype == mat1.dtype else mat1)
+    _check_mm(mat1, mat2)
+    return _combine(self, wide_product(mat1, mat2), beta, alpha)
+
+
+def _same_as_added(self: Array, factor: Array) -> None:
+    if self.dtype != factor.dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {type_name(self.dtype)} and {type_name(factor.dtype)}"
+        )
 
 
 def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     """`self + mat1 @ mat2`."""
     result = mm(mat1, mat2)
-    if result.dtype is not self.dtype:
+    if result.dtype is not self.dtype or result.dtype.char not in _BLAS:
         return addmm(self, mat1, mat2)
     result += self
     return result
@@ -129,18 +156,37 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
 
 def addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * self + alpha * (mat @ vec)`."""
-    return _combine(self, mv(mat, vec), beta, alpha, "addmv")
+    _check_mv(self, mat, vec, self.shape)
+    return _combine(self, wide_product(mat, vec), beta, alpha)
 
 
 def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * self + alpha * bmm(batch1, batch2)`."""
-    return _combine(self, bmm(batch1, batch2), beta, alpha, "baddbmm")
+    _check_bmm(batch1, batch2)
+    if self.dtype != batch1.dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {_c_name(self)}, batch1: {_c_name(batch1)}, batch2: {_c_name(batch2)}"
+        )
+    return _combine(self, wide_product(batch1, batch2), beta, alpha)
 
 
 def addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * self + alpha * bmm(batch1, batch2).sum(0)`."""
-    summed = numpy.add.reduce(bmm(batch1, batch2), axis=0)
-    return _combine(self, summed.astype(self.dtype, copy=False), beta, alpha, "addbmm")
+    """`beta * self + alpha * bmm(batch1, batch2).sum(0)`, as one product of matrices."""
+    if batch1.ndim != 3 or batch2.ndim != 3:
+        raise RuntimeError(f"batch{1 if batch1.ndim != 3 else 2} must be a 3D tensor")
+    count, rows, inner = batch1.shape
+    if batch2.shape[0] != count:
+        raise RuntimeError(
+            f"batch1 and batch2 must have same number of batches, got {count} and {batch2.shape[0]}"
+        )
+    if batch2.shape[1] != inner:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for bmm ({rows}x{inner} and {batch2.shape[1]}x{batch2.shape[2]})"
+        )
+    _same_as_added(self, batch2 if self.dtype == batch1.dtype else batch1)
+    left = batch1.swapaxes(0, 1).reshape(rows, count * inner)
+    result = wide_product(left, batch2.reshape(count * inner, batch2.shape[2]))
+    return _combine(self, result, beta, alpha)
 
 
 def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
@@ -148,17 +194,22 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
     if vec1.ndim != 1 or vec2.ndim != 1:
         which, array = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {array.ndim}-D")
-    return _combine(self, numpy.multiply.outer(vec1, vec2), beta, alpha, "addr")
+    if self.dtype.kind in "iu":
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(
+                    f"For integral input tensors, argument {name} must not be a floating point number."
+                )
+    return _combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha)
 
 
-def _combine(self: Array, result: Array, beta: Any, alpha: Any, name: str) -> Array:
+def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * self + alpha * result` in the type of `self`, to which `result`, if it is of a half type, has yet to be rounded."""
+    if not can_expand(self.shape, result.shape):
+        expand(self, result.shape)  # raises
+    kind = from_numpy(result.dtype)
     if alpha != 1:
-        result = result * result.dtype.type(alpha)
+        result *= scalar_array(alpha, kind)
     if beta != 0:
-        added = result + (self if beta == 1 else self * self.dtype.type(beta))
-        if added.shape != result.shape:
-            raise RuntimeError(
-                f"The expanded size of the tensor ({result.shape[-1]}) must match the existing size ({self.shape[-1]})"
-            )
-        result = added
-    return result
+        result += self if beta == 1 else widen(self) * scalar_array(beta, kind)
+    return result.astype(self.dtype, copy=False)

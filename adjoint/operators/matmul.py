@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 from ..kernels import matmul as kernels
 from ..kernels.broadcast import broadcast_shapes
+from ..kernels.storage import element_strides
 from ..tensor import Tensor
 from .build import operator, public, tensors
+from .out import STRICT, stored
+
+DOT = "result dtype {given} does not match input dtype {wanted}"
+MV = "addmv input tensors must have the same dtype, but got {given}, {wanted}, and {wanted}"
+ADDBMM = "self and mat2 must have the same dtype, but got {given} and {wanted}"
 
 
 def _like_first(grad, mat2, xp):
@@ -20,7 +28,12 @@ def _like_second(grad, mat1, strides, xp):
     return xp.mm(mat1.mT.conj(), grad)
 
 
-@operator(kernel=kernels.mm)
+def _scaled(grad, factor):
+    """`grad` through a multiplication by the number `factor`."""
+    return grad if factor == 1 else grad * factor.conjugate()
+
+
+@operator(kernel=kernels.mm, same_out=STRICT)
 class mm:
     """The product of two matrices.
 
@@ -39,7 +52,7 @@ class mm:
         return _like_second(grad, self, mat2_strides, xp)
 
 
-@operator(kernel=kernels.bmm)
+@operator(kernel=kernels.bmm, same_out=STRICT)
 class bmm:
     """The products of two stacks of matrices."""
 
@@ -52,7 +65,7 @@ class bmm:
         return xp.bmm(self.mT.conj(), grad)
 
 
-@operator(kernel=kernels.mv)
+@operator(kernel=kernels.mv, same_out=MV)
 class mv:
     """The product of a matrix and a vector."""
 
@@ -65,7 +78,7 @@ class mv:
         return xp.mv(self.mT.conj(), grad)
 
 
-@operator(kernel=kernels.dot)
+@operator(kernel=kernels.dot, same_out=DOT)
 class dot:
     """The sum of the products of the elements of two vectors."""
 
@@ -78,7 +91,7 @@ class dot:
         return grad * self.conj()
 
 
-@operator(kernel=kernels.vdot)
+@operator(kernel=kernels.vdot, same_out=DOT)
 class vdot:
     """`dot` with the first vector conjugated."""
 
@@ -91,102 +104,100 @@ class vdot:
         return grad * self
 
 
-@operator(kernel=kernels.addmm, simple=kernels.addmm_plain, inplace=True)
+@operator(kernel=kernels.addmm, simple=kernels.addmm_plain, inplace=True, same_out=STRICT)
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
 
-    def forward(self: Array, mat1: Array, mat2: Array, *, beta=1, alpha=1): ...
+    def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
     def grad_self(grad, beta):
-        return grad if beta == 1 else grad * beta
+        return _scaled(grad, beta)
 
     def grad_mat1(grad, mat2, alpha, xp):
-        result = _like_first(grad, mat2, xp)
-        return result if alpha == 1 else result * alpha
+        return _scaled(_like_first(grad, mat2, xp), alpha)
 
     def grad_mat2(grad, mat1, mat2_strides, alpha, xp):
-        result = _like_second(grad, mat1, mat2_strides, xp)
-        return result if alpha == 1 else result * alpha
+        return _scaled(_like_second(grad, mat1, mat2_strides, xp), alpha)
 
 
-@operator(kernel=kernels.addmv, inplace=True)
+@operator(kernel=kernels.addmv, inplace=True, same_out=STRICT)
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
 
-    def forward(self: Array, mat: Array, vec: Array, *, beta=1, alpha=1): ...
+    def forward(self: Array, mat: Array, vec: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
     def grad_self(grad, beta):
-        return grad * beta
+        return _scaled(grad, beta)
 
     def grad_mat(grad, vec, alpha):
-        return (grad * alpha).reshape((-1, 1)) * vec.conj()
+        return _scaled(grad.reshape((-1, 1)) * vec.conj(), alpha)
 
     def grad_vec(grad, mat, alpha, xp):
-        return xp.mv(mat.mT.conj(), grad * alpha)
+        return _scaled(xp.mv(mat.mT.conj(), grad), alpha)
 
 
-@operator(kernel=kernels.baddbmm, inplace=True)
+@operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT)
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
 
-    def forward(self: Array, batch1: Array, batch2: Array, *, beta=1, alpha=1): ...
+    def forward(self: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
     def grad_self(grad, beta):
-        return grad * beta
+        return _scaled(grad, beta)
 
     def grad_batch1(grad, batch2, alpha, xp):
-        return xp.bmm(grad, batch2.mT.conj()) * alpha
+        return _scaled(xp.bmm(grad, batch2.mT.conj()), alpha)
 
     def grad_batch2(grad, batch1, alpha, xp):
-        return xp.bmm(batch1.mT.conj(), grad) * alpha
+        return _scaled(xp.bmm(batch1.mT.conj(), grad), alpha)
 
 
-@operator(kernel=kernels.addbmm, inplace=True)
+@operator(kernel=kernels.addbmm, inplace=True, resizes=True, same_out=ADDBMM)
 class addbmm:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
 
-    def forward(self: Array, batch1: Array, batch2: Array, *, beta=1, alpha=1): ...
+    def forward(self: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
     def grad_self(grad, beta):
-        return grad * beta
+        return _scaled(grad, beta)
 
     def grad_batch1(grad, batch1_shape, batch2, alpha, xp):
-        return xp.bmm(xp.expand(grad, (batch1_shape[0], *grad.shape)), batch2.mT.conj()) * alpha
+        return _scaled(xp.bmm(xp.expand(grad, (batch1_shape[0], *grad.shape)), batch2.mT.conj()), alpha)
 
     def grad_batch2(grad, batch1, alpha, xp):
-        return xp.bmm(batch1.mT.conj(), xp.expand(grad, (batch1.shape[0], *grad.shape))) * alpha
+        return _scaled(xp.bmm(batch1.mT.conj(), xp.expand(grad, (batch1.shape[0], *grad.shape))), alpha)
 
 
 @operator(kernel=kernels.addr, promote="common", inplace=True, elementwise=False)
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
 
-    def forward(self: Array, vec1: Array, vec2: Array, *, beta=1, alpha=1): ...
+    def forward(self: Array, vec1: Array, vec2: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
     def grad_self(grad, beta):
-        return grad * beta
+        return _scaled(grad, beta)
 
     def grad_vec1(grad, vec2, alpha, xp):
-        return xp.mv(grad, vec2.conj()) * alpha
+        return _scaled(xp.mv(grad, vec2.conj()), alpha)
 
     def grad_vec2(grad, vec1, alpha, xp):
-        return xp.mv(grad.mT, vec1.conj()) * alpha
+        return _scaled(xp.mv(grad.mT, vec1.conj()), alpha)
 
 
-@public(method=True, alias=("ger",))
+@public(method=True, alias=("ger",), numpy_names=True)
 def outer(input, vec2, *, out=None):
     """The products of each element of one vector with each of another."""
-    if not isinstance(input, Tensor) or not isinstance(vec2, Tensor):
-        raise not_tensors("outer", input=input, vec2=vec2)
+    check_tensors("outer", input=input, vec2=vec2)
     if input._array.ndim != 1 or vec2._array.ndim != 1:
         which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D")
     return tensors.mul(input.reshape((-1, 1)), vec2, out=out)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def inner(input, other, *, out=None):
     """The sums of products over the last dimension of both."""
+    check_tensors("inner", input=input, other=other)
     a, b = input._array, other._array
     if a.ndim == 0 or b.ndim == 0:
         return tensors.mul(input, other, out=out)
@@ -197,7 +208,7 @@ def inner(input, other, *, out=None):
     return tensors.tensordot(input, other, ((-1,), (-1,)), out=out)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def matmul(input, other, *, out=None):
     """The product of two tensors: of vectors a number, of matrices a matrix.
 
@@ -210,55 +221,85 @@ def matmul(input, other, *, out=None):
     try:
         left, right = input._array.ndim, other._array.ndim
     except AttributeError:
-        raise not_tensors("matmul", input=input, other=other) from None
+        check_tensors("matmul", input=input, other=other)
+        raise
+    if out is not None:
+        words = STRICT if right > 1 else DOT if left == 1 else MV
+        return stored("matmul", matmul(input, other), out, words)
     if left == 2:
         if right == 2:
-            return mm(input, other, out=out)
+            return mm(input, other)
         if right == 1:
-            return mv(input, other, out=out)
+            return mv(input, other)
     if left == 1:
         if right == 1:
-            return dot(input, other, out=out)
+            return dot(input, other)
         if right == 2:
-            return _stored(mm(input.unsqueeze(0), other).squeeze(0), out)
+            return mm(input.unsqueeze(0), other).squeeze_(0)
     if left == 0 or right == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D")
-    return _stored(_batched(input, other, left, right), out)
+    return _batched(input, other, left, right)
 
 
-def not_tensors(function, **arguments):
-    """The error for the first of the `arguments` of `function` that is no tensor."""
-    position, name, value = next(
-        (position, name, value)
-        for position, (name, value) in enumerate(arguments.items(), 1)
-        if not isinstance(value, Tensor)
-    )
-    kind = type(value).__name__
-    return TypeError(f"{function}(): argument '{name}' (position {position}) must be Tensor, not {kind}")
-
-
-def _stored(result, out):
-    return result if out is None else tensors.copy_out(result, out)
+def check_tensors(function, **arguments):
+    """Raise unless all arguments, given in their order, are tensors."""
+    for position, (name, value) in enumerate(arguments.items(), start=1):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}"
+            )
 
 
 def _batched(input, other, left, right):
-    """A product in which at least one factor is a stack of matrices."""
+    """A product in which at least one factor is a stack of matrices.
+
+    The other may then be multiplied with all of them as with one tall matrix.
+    """
     a, b = input._array.shape, other._array.shape
-    if right <= 2 < left:
-        rows = input.reshape((-1, a[-1]))
-        product = mm(rows, other) if right == 2 else mv(rows, other)
-        return tensors.unsafe_view(product, (*a[:-1], *b[1:]))
+    if right < left and right <= 2 and (other.requires_grad or _evenly_strided(input)):
+        return _folded(input, other)
+    if left < right and left <= 2:
+        if input.requires_grad or (left == 1 and _evenly_strided(other.mT)):
+            return _folded_transposed(input, other)
+    elif left == right == 3:
+        if b[0] == 1 != a[0] and other.requires_grad:
+            return _folded(input, tensors.squeeze(other, 0))
+        if a[0] == 1 != b[0] and input.requires_grad:
+            return _folded_transposed(tensors.squeeze(input, 0), other)
     if left == 1:
-        columns = other.mT.reshape((-1, b[-2]))
-        return tensors.unsafe_view(mv(columns, input), (*b[:-2], b[-1]))
-    if left == 2:
-        stacked = other.mT.reshape((-1, b[-2]))
-        product = mm(stacked, input.t())
-        return tensors.unsafe_view(product, (*b[:-2], b[-1], a[0])).mT.contiguous()
+        input, a = input.unsqueeze(0), (1, *a)
+    if right == 1:
+        other, b = other.unsqueeze(-1), (*b, 1)
     batch = broadcast_shapes(a[:-2], b[:-2])
-    first = tensors.expand(input, (*batch, *a[-2:])).reshape((-1, *a[-2:]))
-    second = tensors.expand(other, (*batch, *b[-2:])).reshape((-1, *b[-2:]))
-    return tensors.unsafe_view(bmm(first, second), (*batch, a[-2], b[-1]))
+    count = math.prod(batch)
+    first = tensors.expand(input, (*batch, *a[-2:])).reshape((count, *a[-2:]))
+    second = tensors.expand(other, (*batch, *b[-2:])).reshape((count, *b[-2:]))
+    product = bmm(first, second)
+    if right == 1:
+        product = tensors.squeeze(product, -1)
+    sizes = (*(() if left == 1 else a[-2:-1]), *(() if right == 1 else b[-1:]))
+    return tensors.unsafe_view(product, (*batch, *sizes))
+
+
+def _evenly_strided(stack):
+    """Whether the rows of all matrices of a stack lie evenly spaced, as those of one tall matrix."""
+    shape, steps = stack._array.shape, element_strides(stack._array)
+    return all(steps[dim] == steps[dim + 1] * shape[dim + 1] for dim in range(len(shape) - 2))
+
+
+def _folded(stack, other):
+    """`stack @ other`, where `other` is one matrix or vector, as the product of one tall matrix."""
+    shape = stack._array.shape
+    rows = stack.reshape((math.prod(shape[:-1]), shape[-1]))
+    product = mm(rows, other) if other._array.ndim == 2 else mv(rows, other)
+    return tensors.unsafe_view(product, (*shape[:-1], *other._array.shape[1:]))
+
+
+def _folded_transposed(input, stack):
+    """`input @ stack`, where `input` is one matrix or vector, as the transpose of a product of one tall matrix."""
+    if input._array.ndim == 1:
+        return _folded(stack.mT, input)
+    return _folded(stack.mT, input.t()).mT.contiguous()
 
 
 @public(namespace=None, method=("__matmul__",))
@@ -285,9 +326,8 @@ def linear(input, weight, bias=None):
         if ndim == 2:
             transposed = weight.t()
             return mm(input, transposed) if bias is None else addmm(bias, input, transposed)
-        if bias is not None and bias._array.ndim == 1 and ndim > 0:
+        if bias is not None and bias._array.ndim == 1 and ndim > 0 and input._array.flags.c_contiguous:
             shape = input._array.shape
-            rows = input.reshape((-1, shape[-1]))
+            rows = input.reshape((math.prod(shape[:-1]), shape[-1]))
             return addmm(bias, rows, weight.t()).view((*shape[:-1], weight._array.shape[0]))
-        return matmul(input, weight.t()) if bias is None else matmul(input, weight.t()) + bias
     return matmul(input, weight.t()) if bias is None else matmul(input, weight.t()) + bias
