@@ -18,6 +18,7 @@ import torch
 from . import samples as source
 from .candidate import candidate
 from .comparison import (
+    Exact,
     dtype_name,
     errors_differ,
     graphs_differ,
@@ -122,33 +123,59 @@ def value(op: Any, sample: Sample) -> str | None:
     if difference and known and "elements differ" in difference:
         if op.name in source.SELECTING and source.has_ties(sample):
             actual.result, expected.result = (source.selected(op, sample, made.result) for made in (actual, expected))
-        difference = results_differ(actual.result, expected.result, _exact(op, sample))
+        difference = results_differ(actual.result, expected.result, _exactly(op, sample, lambda made: made.result))
     if difference or not known:
         return difference
     changed = results_differ(actual.tensors, expected.tensors)
+    if changed and "elements differ" in changed:
+        changed = results_differ(actual.tensors, expected.tensors, _exactly(op, sample, lambda made: made.tensors))
     return changed and f"the arguments afterwards: {changed}"
 
 
-def _exact(op: Any, sample: Sample) -> Any:
-    """PyTorch's result in double precision, or None where that is impossible."""
-    result = call(
-        torch, source.function(op, torch), Sample(_widen(sample.args), _widen(sample.kwargs)), requires_grad=False
-    )
-    return result.result
+def _exactly(op: Any, sample: Sample, read: Callable[[Call], Any], *, requires_grad: bool = False) -> Exact:
+    """What `read` finds in PyTorch's call in double precision, also with half precision arguments changed in their
+    last digit.
+    """
+    run = source.function(op, torch)
+    found = [
+        read(call(torch, run, Sample(widen(sample.args), widen(sample.kwargs)), requires_grad=requires_grad))
+        for widen in (_Widened(), *map(_Widened, range(_NEARBY)))
+    ]
+    return Exact(found[0], found[1:])
 
 
-def _widen(item: Any) -> Any:
-    if isinstance(item, torch.Tensor):
-        if item.is_complex():
-            return item.to(torch.complex128)
-        return item.double() if item.is_floating_point() else item
-    if isinstance(item, torch.dtype) and item.is_floating_point:
-        return torch.float64
-    if isinstance(item, tuple | list) and not isinstance(item, torch.Size):
-        return type(item)(_widen(part) for part in item)
-    if isinstance(item, dict):
-        return {name: _widen(part) for name, part in item.items()}
-    return item
+# How often arguments are changed in their last digit.
+_NEARBY = 4
+
+
+class _Widened:
+    """Turns arguments into double precision: as they are or, given a seed, with every element of a half precision
+    tensor changed by one unit in its last digit, up or down at random.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.generator = None if seed is None else torch.Generator().manual_seed(seed)
+
+    def __call__(self, item: Any) -> Any:
+        if isinstance(item, torch.Tensor):
+            return self._tensor(item)
+        if isinstance(item, torch.dtype) and item.is_floating_point:
+            return torch.float64
+        if isinstance(item, tuple | list) and not isinstance(item, torch.Size):
+            return type(item)(self(part) for part in item)
+        if isinstance(item, dict):
+            return {name: self(part) for name, part in item.items()}
+        return item
+
+    def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_complex():
+            return tensor.to(torch.complex128)
+        if not tensor.is_floating_point():
+            return tensor
+        if self.generator is None or tensor.dtype not in (torch.float16, torch.bfloat16):
+            return tensor.double()
+        signs = torch.randint(2, tensor.shape, generator=self.generator) * 2 - 1
+        return tensor.double() * (1 + torch.finfo(tensor.dtype).eps * signs)
 
 
 # Views
@@ -290,10 +317,6 @@ def _gradients(op: Any, sample: Sample, order: int) -> str | None:
     over, difference = _outcome_differs(actual, expected)
     if over:
         return difference
-    exact = None
-    if any(dtype_name(tensor.dtype) in ("float32", "bfloat16", "float16") for tensor in tensors_in(expected.result)):
-        widened = Sample(_widen(sample.args), _widen(sample.kwargs))
-        exact = _differentiate(op, torch, call(torch, source.function(op, torch), widened, requires_grad=True), order)
     first = _differentiate(op, candidate, actual, order)
     second = _differentiate(op, torch, expected, order)
     for grads in (first, second):
@@ -303,7 +326,10 @@ def _gradients(op: Any, sample: Sample, order: int) -> str | None:
                     return None
                 return errors_differ(first if isinstance(first, Exception) else None, second, words=0)
             return f"backward raised {type(grads).__name__}: {_first_line(grads)}"
-    difference = results_differ(first, second, exact)
+    difference = results_differ(first, second)
+    if difference and "elements differ" in difference:
+        exact = _exactly(op, sample, lambda made: _differentiate(op, torch, made, order), requires_grad=True)
+        difference = results_differ(first, second, exact)
     return difference and f"gradients: {difference}"
 
 
