@@ -9,6 +9,7 @@ import numpy
 from numpy import ndarray
 
 from adjoint.kernels.broadcast import broadcast_shapes
+from adjoint.kernels.floating import silent
 from adjoint.kernels.precision import type_name, widen
 from adjoint.kernels.scatter import add_rows, out_of_bounds, wrap_positions
 
@@ -16,9 +17,11 @@ __all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter
 
 Indices = Sequence[ndarray | None]
 
-_FEW = 16
+_FEW = 256
+"""Up to so many elements adding one by one is faster than finding whole rows."""
 
 
+@silent
 def index(x: ndarray, indices: Indices) -> ndarray:
     """The elements of `x` that `indices` (as in `index_put`) point at together.
 
@@ -26,9 +29,13 @@ def index(x: ndarray, indices: Indices) -> ndarray:
         IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
     """
     only = indices[0] if len(indices) == 1 else None
-    if only is not None and x.ndim and (only.dtype.kind == "i" or (only.dtype.kind == "b" and only.shape == x.shape)):
+    if only is not None and x.ndim:
+        kind = only.dtype.char
         try:
-            return x[only]
+            if kind == "l" and x.flags.c_contiguous:
+                return x.take(only, 0)
+            if kind in "lihb" or (kind == "?" and only.shape == x.shape):
+                return x[only]
         except IndexError:
             pass  # raise below, in PyTorch's words
     expanded = expand_indices(x.shape, indices)
@@ -46,6 +53,7 @@ def _in_order(result: ndarray, x: ndarray) -> ndarray:
     return numpy.ascontiguousarray(result) if steps == sorted(steps, reverse=True) else result
 
 
+@silent
 def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> ndarray:
     """Zeros of `shape` to which `grad` is added where the indices, known to fit, point."""
     result = numpy.zeros(shape, grad.dtype)
@@ -53,11 +61,11 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
     if only is not None and only.dtype.kind == "b":
         result[only] = grad  # a mask points at no element twice
         return result
+    if only is not None and only.dtype.char == "l" and 0 < grad.size <= _FEW and grad.dtype.char in "fd":
+        numpy.add.at(result, only, grad)
+        return result
     expanded = expand_indices(shape, indices)
-    if 0 < grad.size <= _FEW and len(expanded) == 1 and grad.dtype.char in "fd":
-        for position, row in zip(expanded[0].reshape(-1).tolist(), grad.reshape(-1, *shape[1:]), strict=True):  # type: ignore[union-attr]
-            result[position] += row
-    elif grad.size:
+    if grad.size:
         _accumulate(result, expanded, numpy.broadcast_to(grad, _indexed_shape(shape, expanded)))
     return result
 
@@ -131,7 +139,7 @@ def _put_rows(x: ndarray, index: ndarray, values: ndarray, accumulate: bool) -> 
         return True
     if x.dtype.char not in "fdFDl" or not x.flags.c_contiguous:
         return False
-    if values.size <= 64:
+    if values.size <= _FEW:
         numpy.add.at(x, index, values)
     else:
         width = math.prod(shape[1:])

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
 
+from ..dtypes import bfloat16
 from . import storage
 from .precision import type_name
 from .storage import restrided
 
 Array = numpy.ndarray[Any, Any]
+
+_NO_BUFFER = bfloat16.numpy.char
+"""The dtype whose arrays do not hand out their memory."""
 
 
 def expand(self: Array, sizes: tuple[int, ...]) -> Array:
@@ -18,45 +23,55 @@ def expand(self: Array, sizes: tuple[int, ...]) -> Array:
 
     The result may not be written to where elements share memory.
     """
-    if self.ndim == 0 and sizes and min(sizes) > 0:
-        result = restrided(self, tuple(sizes), (0,) * len(sizes))
-        result.flags.writeable = False
-        return result
-    lead = len(sizes) - self.ndim
-    if lead > 0 and sizes[lead:] == self.shape and 1 not in sizes and min(sizes) > 0:
-        result = restrided(self, sizes, (0,) * lead + self.strides)
-        result.flags.writeable = False
-        return result
+    try:
+        shape, steps, shared, direct = _expansion(self.shape, self.strides, self.itemsize, self.dtype.char, sizes)
+    except RuntimeError as error:
+        raise RuntimeError(str(error).format(_kind(self))) from None
+    result = numpy.ndarray(shape, self.dtype, self, 0, steps) if direct else restrided(self, shape, steps)
+    if shared:
+        result.setflags(False)
+    return result
+
+
+@functools.lru_cache(2048)
+def _expansion(
+    own: tuple[int, ...], strides: tuple[int, ...], itemsize: int, char: str, sizes: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], bool, bool]:
+    """Shape and strides of the expanded array, whether elements of it share memory, and whether NumPy can make it directly."""
+    lead = len(sizes) - len(own)
     if lead < 0:
         raise RuntimeError(
-            f"expand({_kind(self)}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be greater or equal "
-            f"to the number of dimensions in the tensor ({self.ndim})"
+            f"expand({{}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be greater or equal "
+            f"to the number of dimensions in the tensor ({len(own)})"
         )
-    shape, steps, shared = list(sizes), [0] * len(sizes), False
+    shape, steps, shared = list(sizes), [0] * lead + list(strides), False
     for dim in range(len(sizes) - 1, -1, -1):
         size = sizes[dim]
         if dim >= lead:
-            own, step = self.shape[dim - lead], self.strides[dim - lead]
+            length = own[dim - lead]
+            if size == -1:
+                shape[dim] = length
+            elif size != length:
+                if length != 1:
+                    raise RuntimeError(
+                        f"The expanded size of the tensor ({size}) must match the existing size ({length}) at non-singleton "
+                        f"dimension {dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(own)}"
+                    )
+                steps[dim], shared = 0, True
+        elif size == -1:
+            raise RuntimeError(
+                f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}"
+            )
+        elif size == 1:
+            steps[dim] = shape[dim + 1] * steps[dim + 1] if dim + 1 < len(sizes) else itemsize
         else:
-            own, step = 1, shape[dim + 1] * steps[dim + 1] if dim + 1 < len(sizes) else self.itemsize
-        if size == -1:
-            if dim < lead:
-                raise RuntimeError(
-                    f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}"
-                )
-            size = shape[dim] = own
-        if own != size:
-            if own != 1:
-                raise RuntimeError(
-                    f"The expanded size of the tensor ({size}) must match the existing size ({own}) at non-singleton dimension "
-                    f"{dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(self.shape)}"
-                )
-            step, shared = 0, True
-        steps[dim] = step
-    result = restrided(self, tuple(shape), tuple(steps))
-    if shared:
-        result.flags.writeable = False
-    return result
+            shared = True
+    direct = (
+        0 not in own
+        and char != _NO_BUFFER
+        and strides == tuple(itemsize * step for step in storage.row_major_steps(own))
+    )
+    return tuple(shape), tuple(steps), shared, direct
 
 
 def _kind(array: Array) -> str:
@@ -112,12 +127,29 @@ def _overlaps(size: Any, stride: Any) -> bool:
     return False
 
 
-def reshape_strides(self: Array, shape: tuple[int, ...]) -> Array | None:
-    """`self` with another shape on the same memory, None where only a copy can have it."""
-    try:
-        return self.reshape(shape, copy=False)
-    except ValueError:
-        return None
+def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides with which the same elements have another shape, None where no strides can do that.
+
+    Runs of dimensions that lie in memory as one are matched, from the last on, with the dimensions of `size` that they hold.
+    A dimension of size 1 ends up as far apart as the one after it reaches.
+    """
+    result = [0] * len(size)
+    target = len(size) - 1
+    run, step = 1, strides[-1] if strides else 1
+    for dim in range(len(shape) - 1, -1, -1):
+        run *= shape[dim]
+        if dim and (shape[dim - 1] == 1 or strides[dim - 1] == run * step):
+            continue
+        held = 1
+        while target >= 0 and (held < run or size[target] == 1):
+            result[target] = held * step
+            held *= size[target]
+            target -= 1
+        if held != run:
+            return None
+        if dim:
+            run, step = 1, strides[dim - 1]
+    return tuple(result) if target < 0 else None
 
 
 def infer_size(shape: Any, count: int) -> tuple[int, ...]:
@@ -147,21 +179,25 @@ def infer_size(shape: Any, count: int) -> tuple[int, ...]:
 
 def view(self: Array, size: tuple[int, ...]) -> Array:
     """`self` with another shape on the same memory; RuntimeError where its strides do not allow it."""
-    try:
-        result = self.reshape(size)
-    except ValueError:
-        infer_size(size, self.size)
-        raise
-    base = result.base
-    if base is self or (base is not None and base is self.base):
-        return result
-    if self.size == 0:
-        infer_size(size, self.size)
-        return self.view().reshape(size)
-    raise RuntimeError(
-        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-        "contiguous subspaces). Use .reshape(...) instead."
-    )
+    if self.flags.c_contiguous:
+        for length in size:
+            if length < -1:  # which NumPy takes for -1
+                infer_size(size, self.size)
+        try:
+            return self.reshape(size)
+        except ValueError:
+            infer_size(size, self.size)
+            raise
+    size = infer_size(size, self.size)
+    strides = view_strides(self.shape, self.strides, size)
+    if strides is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    result = restrided(self, size, strides)
+    result.flags.writeable = self.flags.writeable
+    return result
 
 
 def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
@@ -177,15 +213,25 @@ def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
 def unsqueeze(self: Array, dim: int) -> Array:
     """A dimension of size 1 inserted at `dim`."""
     shape = self.shape
+    if dim == 0 and self.flags.c_contiguous:
+        return self.reshape((1, *shape))
     limit = len(shape) + 1
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    dim = dim + limit if dim < 0 else dim
+    if dim < 0:
+        dim += limit
     if self.flags.c_contiguous:
         return self.reshape((*shape[:dim], 1, *shape[dim:]))
     strides = self.strides
     step = shape[dim] * strides[dim] if dim < len(shape) else self.itemsize
     return restrided(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
+
+
+def squeeze_dim(self: Array, dim: int) -> Array:
+    """Dimension `dim` dropped if its size is 1."""
+    shape = self.shape
+    dim = _wrap(dim, len(shape))
+    return self.squeeze(dim) if shape and shape[dim] == 1 else self.view()
 
 
 def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
@@ -221,15 +267,18 @@ def t(self: Array) -> Array:
 
 def permute(self: Array, dims: tuple[int, ...]) -> Array:
     """The dimensions in another order."""
+    try:
+        return self.transpose(dims)
+    except ValueError:
+        pass  # raise below, in PyTorch's words
     if len(dims) != self.ndim:
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
             f"dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(dims)}"
         )
-    wrapped = [_wrap(dim, self.ndim) for dim in dims]
-    if len(set(wrapped)) != len(wrapped):
-        raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return self.transpose(wrapped)
+    for dim in dims:
+        _wrap(dim, self.ndim)
+    raise RuntimeError("permute(): duplicate dims are not allowed.")
 
 
 def inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
@@ -289,14 +338,17 @@ def slice_backward(grad: Array, shape: tuple[int, ...], dim: int, start: Any, en
 
 def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
     """A view of the diagonal of two dimensions, last."""
-    first, second = _wrap(dim1, self.ndim), _wrap(dim2, self.ndim)
-    if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    if self.dtype.kind == "O" or not -self.shape[first] <= offset <= self.shape[second]:
+    if dim1 == 0 and dim2 == 1 and self.ndim > 1:
+        first, second = 0, 1
+    else:
+        first, second = _wrap(dim1, self.ndim), _wrap(dim2, self.ndim)
+        if first == second:
+            raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    if offset:
         offset = max(-self.shape[first], min(offset, self.shape[second]))
     result = self.diagonal(offset, first, second)
-    if not result.flags.writeable and self.flags.writeable:
-        result.flags.writeable = True
+    if self.flags.writeable:
+        result.setflags(True)
     return result
 
 

@@ -83,18 +83,22 @@ def _stub(*args: Any, **keywords: Any) -> Any:
     return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # in the function's own namespace
 
 
-def lazy_function(op: Operator, variant: str, name: str) -> Callable[..., Any]:
+def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) -> Callable[..., Any]:
     """A function that generates its own code when first called."""
     namespace = dict(
         _BASE, OP=op, kernel=op.quick or op.kernel, simple=op.simple, changing=op.changing, RETURNS=op.returns
     )
+    if otherwise is not None:
+        namespace["otherwise"] = otherwise
     function = FunctionType(_stub.__code__, namespace, name)
     function.__doc__ = op.doc
     function.__qualname__ = name
     function.__module__ = op.declaration.__module__
 
     def build() -> FunctionType:
-        source, defaults = generate.function_source(op, variant)
+        source, defaults = (
+            (generate.sizes_source(op), {}) if otherwise is not None else generate.function_source(op, variant)
+        )
         namespace.update(defaults)
         namespace["NodeClass"] = op.node_class if op.differentiable else None
         generate.compile_source(source, f"<adjoint {name}>", namespace)
@@ -139,7 +143,9 @@ def operator(
     """
 
     def declare(declaration: type) -> Any:
-        op = Operator(declaration, {**options, "method": bool(method)})
+        # Who can only be called by functions of ours written by hand need not look at the frame of these.
+        caller = 2 if namespace is None and not method and dunder is None and not options.get("inplace") else 1
+        op = Operator(declaration, {**options, "method": bool(method), "caller": caller})
         op.make_node_class = _node_class_maker(op)
         function = lazy_function(op, "function", op.name)
         function.operator = op  # type: ignore[attr-defined]
@@ -224,8 +230,12 @@ def public(
     on_arrays: Callable[..., Any] | None = None,
     name: str | None = None,
     numpy_names: bool = False,
+    fast: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
+
+    `fast` is the operator whose straight-line code a method that takes sizes one by one begins with; the function is for
+    all other calls.
 
     With `numpy_names` it also takes NumPy's names for its parameters: the function all, the method those of dimensions.
     """
@@ -236,9 +246,12 @@ def public(
         for public_name in names if namespace is not None else ():
             PUBLIC[namespace][public_name] = taking_numpy_names(function) if numpy_names else function  # type: ignore[index]
         for method_name in names if method is True else method or ():
-            setattr(
-                Tensor, method_name, taking_numpy_names(function) if numpy_names and takes_dim(function) else function
-            )
+            installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
+            if fast is not None:
+                installed = lazy_function(fast.operator, "sizes", method_name, function)  # type: ignore[attr-defined]
+                installed.__doc__ = function.__doc__
+                installed.__wrapped__ = function  # whose signature tools show
+            setattr(Tensor, method_name, installed)
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:

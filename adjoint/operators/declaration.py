@@ -47,8 +47,9 @@ class Operator:
 
     `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
     (to the result type), "float" (the same, then integers to the default dtype). `changing`: an array function of the
-    same parameters that writes over the first, for the in-place variant. `repeats`: it writes the same to all
-    elements, so that these may be one place in memory. `elementwise` (the default where there is
+    same parameters that writes over the first, for the in-place variant. `resizes`: in place, the first
+    takes on the shape of a result of another. `repeats`: it writes the same to all elements, so that these may be one
+    place in memory. `elementwise` (the default where there is
     promotion): the order of the result's elements in memory follows the operands' (`kernels.layout`), in the order of these
     names if it is a tuple. `simple`, if given, stands for the kernel on the fast path
     while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and float64, so
@@ -65,8 +66,10 @@ class Operator:
         self.view: bool = options.get("view", False)
         self.inplace: bool = options.get("inplace", False)
         self.method: bool = options.get("method", True)
+        self.caller: int = options.get("caller", 1)  # how many frames above the function its caller's is
         self.changing: Callable[..., Any] | None = options.get("changing")
         self.repeats: bool = options.get("repeats", False)
+        self.resizes: bool = options.get("resizes", False)
         self.out: bool = options.get("out", not self.view)
         self.same_out: bool | str | None = options.get("same_out")
         self.out_refusal: str | None = options.get("out_refusal")

@@ -15,6 +15,7 @@ from .. import dtypes
 from ..dtypes import Rank, promote
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.layout import laid_out
+from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.node import Node, start
@@ -422,6 +423,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
     result = None if changing is not None else inplace_result(op, arrays, tensors)
+    array = target._array
     if not op.repeats:
         check_overlap(target)
     check_partial_overlap(target, arrays[1:])
@@ -461,7 +463,11 @@ def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> 
     check_castable(dtypes.from_numpy(result.dtype), target.dtype)
     shape = target._array.shape
     if result.shape != shape:
-        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}")
+        if not op.resizes:
+            raise RuntimeError(
+                f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}"
+            )
+        target._array = resized(target._array, result.shape)
     return result
 
 

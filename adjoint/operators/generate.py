@@ -80,8 +80,6 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         return f"def {op.name}({parameters}):\n    return {door(op, variant)}\n", defaults
     lines = [f"def {op.name}({parameters}):", *scalar_lines(op)]
     conditions = ["not GATE.special"]
-    if op.view:
-        conditions.append("(input._extra is None or not input._extra.inference)" if op.tensors[0] == "self" else "True")
     if variant == "function":
         conditions += ["out is None"] if op.out else []
         conditions += [f"{name} is MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]
@@ -89,6 +87,8 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         public = public_name(name)
         plain = f"type({public}) is Tensor or type({public}) in PLAIN"
         conditions.append(f"({public} is None or {plain})" if op.kinds[name] == OPTIONAL_ARRAY else f"({plain})")
+    if op.view and op.tensors[0] == "self":
+        conditions.append("(input._extra is None or not input._extra.inference)")
     lines.append(f"    if {' and '.join(conditions)}:")
     for name in op.tensors:
         none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
@@ -100,9 +100,26 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if guard:
         lines.append(f"        if {guard}:")
         indent = "            "
-    lines += [indent + line for line in (inplace_body(op) if variant == "inplace" else body(op, door(op, variant)))]
+    inner = inplace_body(op) if variant == "inplace" else body(op, door(op, variant), op.caller)
+    lines += [indent + line for line in inner]
     lines.append(f"    return {door(op, variant)}")
     return "\n".join(lines) + "\n", defaults
+
+
+def sizes_source(op: Operator) -> str:
+    """The source of a method that takes the last parameter's integers one by one; `otherwise` takes all other calls."""
+    sizes = op.names[-1]
+    way_out = f"otherwise(input, *{sizes}, **names)"
+    condition = f"{sizes} and type({sizes}[0]) is int and not names and not GATE.special"
+    condition += " and (input._extra is None or not input._extra.inference)"
+    lines = [
+        f"def {op.name}(input, /, *{sizes}, **names):",
+        f"    if {condition} and (type(input) is Tensor or type(input) in PLAIN):",
+        "        self_array = input._array",
+        *("        " + line for line in body(op, way_out, caller=1)),
+        f"    return {way_out}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def operator_signature(op: Operator, defaults: dict[str, Any]) -> str:
@@ -230,8 +247,8 @@ def dtype_guard(op: Operator) -> str:
     return " and ".join(guards)
 
 
-def body(op: Operator, way_out: str) -> list[str]:
-    """Compute, wrap, record."""
+def body(op: Operator, way_out: str, caller: int) -> list[str]:
+    """Compute, wrap, record; the user's frame is most often `caller` frames above."""
     lines = ["try:", *("    " + line for line in kernel_lines(op)), "except Exception:", f"    return {way_out}"]
     if op.view:
         lines += [
@@ -245,7 +262,7 @@ def body(op: Operator, way_out: str) -> list[str]:
             "    counter = shared_counter(input)",
         ]
     if op.many:
-        return lines + many_body(op)
+        return lines + many_body(op, caller)
     outputs = op.outputs or ("result",)
     arrays = [f"{name}_array" for name in outputs] if op.outputs else ["array"]
     if op.outputs:
@@ -267,7 +284,7 @@ def body(op: Operator, way_out: str) -> list[str]:
         f"[{', '.join(f'{array}.shape' for array in arrays)}]",
         f"[{', '.join(f'{array}.dtype' for array in arrays)}]",
     ]
-    record = node_lines(op, edges, *(shape if op.outputs else ("array.shape", "array.dtype")))
+    record = node_lines(op, caller, edges, *(shape if op.outputs else ("array.shape", "array.dtype")))
     for number, name in enumerate(outputs):
         record.append(f"{name}._edge = " + ("None" if name in op.nondifferentiable_outputs else f"(node, {number})"))
     otherwise = [f"{name}._edge = None" for name in outputs]
@@ -296,10 +313,10 @@ def layout_lines(op: Operator) -> list[str]:
     return [f"if {' or '.join(views)}:", f"    array = laid_out(array, ({arrays}))"]
 
 
-def many_body(op: Operator) -> list[str]:
+def many_body(op: Operator, caller: int) -> list[str]:
     """Wrap and record as many outputs as the kernel gives."""
     edge_lines, needed, edges = edge_parts(op)
-    record = node_lines(op, edges, "[item.shape for item in array]", "[item.dtype for item in array]")
+    record = node_lines(op, caller, edges, "[item.shape for item in array]", "[item.dtype for item in array]")
     lines = [*edge_lines, "node = None", f"if {needed}:", *("    " + line for line in record)]
     if op.view:
         lines.append("creation = MULTI_OUTPUT if GATE.grad or STATE.grad_enabled else NO_GRAD")
@@ -348,11 +365,15 @@ def edge_parts(op: Operator) -> tuple[list[str], str, str]:
     return lines, f"{needed} and (GATE.grad or STATE.grad_enabled)", f"({', '.join(edges)},)"
 
 
-def node_lines(op: Operator, edges: str, shape: str, dtype: str) -> list[str]:
+def node_lines(op: Operator, caller: int, edges: str, shape: str, dtype: str) -> list[str]:
     """Make the node."""
     lines = ["node = new(NodeClass)", f"node.edges = {edges}", "node.hooks = None", "node.sequence = next_sequence()"]
     lines += [f"node.shape = {shape}", f"node.dtype = {dtype}"]
-    lines += ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
+    lines += [
+        f"frame = getframe({caller})",
+        "if frame.f_globals is not GATE.user:",
+        "    frame = nearest_user_frame(frame)",
+    ]
     return [*lines, "node.code = frame.f_code", "node.lasti = frame.f_lasti", *save_lines(op)]
 
 

@@ -21,7 +21,7 @@ from ..tape.node import Node, next_sequence
 from ..tape.origin import nearest_user_frame
 from ..tape.saved import bump, shared_counter, stale_error
 from ..tape.views import NO_GRAD
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap, wrap_dim
 from .build import operator, public, tensors
 from .declaration import OPERATORS
 from .out import check_memory
@@ -55,6 +55,13 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         )
         return self
 
+    @classmethod
+    def of_one(cls, tensor: Tensor) -> Indices:
+        """The array of the one tensor that is all of a key."""
+        self = cls((tensor._array,))
+        self.tensors = ((tensor, 0 if tensor._counter is None else tensor._counter[0]),)
+        return self
+
     def shown(self) -> tuple[Any, ...]:
         """The indices as `_saved_indices` shows them: up to the last that is not None."""
         count = max((position for position, array in enumerate(self, 1) if array is not None), default=0)
@@ -73,25 +80,23 @@ def unchanged(indices: Any) -> Any:
     return indices
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, kernel=kernels.index)
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
     shown = _SHOWN
 
-    def forward(self: Array, indices):
-        return kernels.index(self, indices)
+    def forward(self: Array, indices): ...
 
     def grad_self(grad, self_shape, indices, xp):
         return xp.index_backward(grad, self_shape, unchanged(indices))
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, kernel=kernels.index_backward)
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
 
-    def forward(self: Array, shape, indices):
-        return kernels.index_backward(self, shape, indices)
+    def forward(self: Array, shape, indices): ...
 
     def grad_self(grad, indices, xp):
         return xp.index(grad, indices)
@@ -117,10 +122,17 @@ class index_put_arrays:
     def grad_self(grad, indices, accumulate, xp):
         if accumulate:
             return grad
-        return xp.index_put_arrays(grad, unchanged(indices), xp.zero_of(grad), False)
+        return xp.index_put_arrays(grad, as_masks(unchanged(indices)), xp.zero_of(grad), False)
 
     def grad_values(grad, indices, xp):
         return xp.index(grad, unchanged(indices))
+
+
+def as_masks(indices: Any) -> Any:
+    """The indices, masks of bytes made boolean, as one value may only be written through those."""
+    if all(part is None or part.dtype.char != "B" for part in indices):
+        return indices
+    return tuple(part.astype(bool) if part is not None and part.dtype.char == "B" else part for part in indices)
 
 
 @public(namespace=None, on_arrays=lambda grad: numpy.zeros((), grad.dtype))
@@ -166,8 +178,10 @@ def getitem(input, key):
             if result is not None:
                 return result
         elif kind is Tensor and key._array.ndim and key._array.dtype.char in "li?":
-            return index(input, Indices.of((key,)))
-    result, indices = apply_basic(input, key_parts(key), isinstance(key, tuple))
+            return index(input, Indices.of_one(key))
+        elif key is None:
+            return unsqueeze(input, 0)
+    result, indices = apply_basic(input, key_items(key), isinstance(key, tuple))
     if all(item is None for item in indices):
         return alias(result) if result is input else result
     return index(result, Indices.of(indices))
@@ -209,7 +223,7 @@ def basic_view(input: Tensor, key: tuple[Any, ...], whole: bool) -> Tensor | Non
                 array = view_kernels.unsqueeze(before, dim)
             elif part is Ellipsis:
                 dim += before.ndim - dim - sum(later is not None for later in key[position + 1 :])
-                if dim < 0 or Ellipsis in key[position + 1 :]:
+                if dim < 0 or any(later is Ellipsis for later in key[position + 1 :]):
                     return None
                 continue
             else:
@@ -274,10 +288,10 @@ def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: A
     return node  # type: ignore[no-any-return]
 
 
-def key_parts(key: Any) -> tuple[Any, ...]:
-    """A key as a tuple of parts: integers, slices, None, `...`, booleans and tensors."""
+def key_items(key: Any) -> tuple[Any, ...]:
+    """A key as a tuple, one item for each part."""
     if isinstance(key, tuple):
-        return tuple(as_part(item) for item in key)
+        return key
     if isinstance(key, str):
         raise TypeError("new(): invalid data type 'str'")
     if (
@@ -292,12 +306,12 @@ def key_parts(key: Any) -> tuple[Any, ...]:
             UserWarning,
             stacklevel=3,
         )
-        return tuple(as_part(item) for item in key)
-    return (as_part(key),)
+        return tuple(key)
+    return (key,)
 
 
 def as_part(part: Any) -> Any:
-    """One part of a key; lists and arrays become tensors, integer tensors without dimensions integers."""
+    """One item of a key as an integer, slice, None, `...`, boolean or tensor; lists and arrays become tensors, integer tensors without dimensions integers."""
     if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
         return part
     if isinstance(part, (list, tuple, range, numpy.ndarray)):
@@ -330,13 +344,19 @@ def consumed(part: Any) -> int:
     return 1
 
 
-def apply_basic(input: Tensor, parts: tuple[Any, ...], whole: bool = True) -> tuple[Tensor, list[Any]]:
-    """The views that the basic parts make, and the tensors of indices that remain, by dimension.
+def counted(item: Any, part: Any) -> int:
+    """How many dimensions an item is taken to stand for before it is looked at: one, if it is a list or an array."""
+    return 1 if isinstance(part, Tensor) and not isinstance(item, Tensor) else consumed(part)
+
+
+def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tuple[Tensor, list[Any]]:
+    """The views that the basic items of a key make, and the tensors of indices that remain, by dimension.
 
     `whole`: slices of everything make no view of their own.
     """
     ndim = input._array.ndim
-    total = sum(consumed(part) for part in parts)
+    parts = tuple(map(as_part, items))
+    total = sum(map(counted, items, parts))
     if total > ndim:
         if ndim == 0 and len(parts) == 1 and type(parts[0]) is int:
             check_integer(input, 0, parts[0])
@@ -390,7 +410,7 @@ def check_integer(input: Tensor, dim: int, position: int) -> None:
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
             "0-dim tensor to a number"
         )
-    size = array.shape[dim]
+    size = array.shape[wrap_dim(dim, array.ndim)]
     if not -size <= position < size:
         raise IndexError(f"index {position} is out of bounds for dimension {dim} with size {size}")
 
@@ -409,11 +429,9 @@ def setitem(input, key, value):
         and assign(input, key, value)
     ):
         return
-    if key is False or (
-        isinstance(key, Tensor) and key._array.ndim == 0 and key._array.dtype.kind == "b" and not key._array
-    ):
+    if key is False:
         return
-    result, indices = apply_basic(input, (None,) if key is True else key_parts(key))
+    result, indices = apply_basic(input, (None,) if key is True else key_items(key))
     if not isinstance(value, Tensor):
         value = value_tensor(value, input)
     if any(item is not None for item in indices):

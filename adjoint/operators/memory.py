@@ -18,23 +18,21 @@ from .parts import select
 # --- complex numbers ------------------------------------------------------------------------------------------
 
 
-@operator(view=True, method=False)
+@operator(view=True, method=False, kernel=kernels.view_as_real)
 class view_as_real:
     """A complex tensor as a real one, with a last dimension of real and imaginary part."""
 
-    def forward(self: Array):
-        return kernels.view_as_real(self)
+    def forward(self: Array): ...
 
     def grad_self(grad, xp):
         return xp.view_as_complex(xp.contiguous(grad))
 
 
-@operator(view=True, method=False)
+@operator(view=True, method=False, kernel=kernels.view_as_complex)
 class view_as_complex:
     """A real tensor whose last dimension has size 2 as a complex one."""
 
-    def forward(self: Array):
-        return kernels.view_as_complex(self)
+    def forward(self: Array): ...
 
     def grad_self(grad, xp):
         return xp.view_as_real(grad)
@@ -100,14 +98,20 @@ def detach_(input):
 # --- any strides ----------------------------------------------------------------------------------------------
 
 
-@operator(view=True, namespace=None, method=("as_strided",), inplace=True, inplace_node="AsStridedBackward1")
+@operator(
+    view=True,
+    namespace=None,
+    method=("as_strided",),
+    inplace=True,
+    inplace_node="AsStridedBackward1",
+    kernel=kernels.as_strided,
+)
 class as_strided:
     """A view with the given size, strides and storage offset, counted in elements of the storage."""
 
     shown = {"self_geometry": None}
 
-    def forward(self: Array, size: Ints, stride: Ints, storage_offset: Int = None):
-        return kernels.as_strided(self, size, stride, storage_offset)
+    def forward(self: Array, size: Ints, stride: Ints, storage_offset: Int = None): ...
 
     def grad_self(grad, self_geometry, size, stride, storage_offset, xp):
         return xp.as_strided_backward(grad, self_geometry, tuple(size), tuple(stride), storage_offset)
@@ -116,23 +120,21 @@ class as_strided:
 public(name="as_strided", numpy_names=True)(as_strided)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, kernel=kernels.as_strided_backward)
 class as_strided_backward:
     """The gradient of the input of `as_strided`."""
 
-    def forward(self: Array, geometry, size, stride, storage_offset):
-        return kernels.as_strided_backward(self, geometry, size, stride, storage_offset)
+    def forward(self: Array, geometry, size, stride, storage_offset): ...
 
     def grad_self(grad, geometry, size, stride, storage_offset, xp):
         return xp.as_strided_gather(grad, geometry, size, stride, storage_offset)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, kernel=kernels.as_strided_gather)
 class as_strided_gather:
     """The transpose of `as_strided_backward`."""
 
-    def forward(self: Array, geometry, size, stride, storage_offset):
-        return kernels.as_strided_gather(self, geometry, size, stride, storage_offset)
+    def forward(self: Array, geometry, size, stride, storage_offset): ...
 
     def grad_self(grad, geometry, size, stride, storage_offset, xp):
         return xp.as_strided_backward(grad, geometry, size, stride, storage_offset)

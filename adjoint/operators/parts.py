@@ -21,29 +21,27 @@ END = (1 << 63) - 1
 # --- one part -------------------------------------------------------------------------------------------------
 
 
-@operator(view=True)
+@operator(view=True, kernel=kernels.select)
 class select:
     """The slice at `index` of dimension `dim`, which disappears."""
 
-    def forward(self: Array, dim: Int, index: Int):
-        return kernels.select(self, dim, index)
+    def forward(self: Array, dim: Int, index: Int): ...
 
     def grad_self(grad, self_shape, dim, index, xp):
         return xp.select_backward(grad, self_shape, dim, index)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, kernel=kernels.select_backward)
 class select_backward:
     """Zeros of `shape` with `input` at `index` of dimension `dim`."""
 
-    def forward(self: Array, shape, dim, index):
-        return kernels.select_backward(self, shape, dim, index)
+    def forward(self: Array, shape, dim, index): ...
 
     def grad_self(grad, dim, index, xp):
         return xp.select(grad, dim, index)
 
 
-@operator(view=True, namespace=None, method=False)
+@operator(view=True, namespace=None, method=False, kernel=kernels.slice_dim)
 class slice:
     """Every `step`th slice of dimension `dim` from `start` to before `end`."""
 
@@ -52,19 +50,17 @@ class slice:
         "end": lambda node: END if node.saved_end is None else node.saved_end,
     }
 
-    def forward(self: Array, dim=0, start=None, end=None, step=1):
-        return kernels.slice_dim(self, dim, start, end, step)
+    def forward(self: Array, dim=0, start=None, end=None, step=1): ...
 
     def grad_self(grad, self_shape, dim, start, end, step, xp):
         return xp.slice_backward(grad, self_shape, dim, start, end, step)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, kernel=kernels.slice_backward)
 class slice_backward:
     """Zeros of `shape` with `input` in the given slices of dimension `dim`."""
 
-    def forward(self: Array, shape, dim, start, end, step):
-        return kernels.slice_backward(self, shape, dim, start, end, step)
+    def forward(self: Array, shape, dim, start, end, step): ...
 
     def grad_self(grad, dim, start, end, step, xp):
         return xp.slice(grad, dim, start, end, step)
@@ -98,45 +94,41 @@ def _checked_narrow(input, dim, start, length, name):
     return start
 
 
-@operator(view=True)
+@operator(view=True, kernel=kernels.diagonal)
 class diagonal:
     """The diagonal of dimensions `dim1` and `dim2`, as the last dimension."""
 
-    def forward(self: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1):
-        return kernels.diagonal(self, offset, dim1, dim2)
+    def forward(self: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1): ...
 
     def grad_self(grad, self_shape, offset, dim1, dim2, xp):
         return xp.diagonal_backward(grad, self_shape, offset, dim1, dim2)
 
 
-@operator(namespace=None, method=False, node="DiagonalBackwardBackward0")
+@operator(namespace=None, method=False, node="DiagonalBackwardBackward0", kernel=kernels.diagonal_backward)
 class diagonal_backward:
     """Zeros of `shape` with `input` on a diagonal."""
 
-    def forward(self: Array, shape, offset, dim1, dim2):
-        return kernels.diagonal_backward(self, shape, offset, dim1, dim2)
+    def forward(self: Array, shape, offset, dim1, dim2): ...
 
     def grad_self(grad, offset, dim1, dim2, xp):
         return xp.diagonal(grad, offset, dim1, dim2)
 
 
-@operator(view=True, namespace=None)
+@operator(view=True, namespace=None, kernel=kernels.unfold)
 class unfold:
     """Windows of `size` along `dimension`, every `step` apart, as a new last dimension."""
 
-    def forward(self: Array, dimension: Int, size: Int, step: Int):
-        return kernels.unfold(self, dimension, size, step)
+    def forward(self: Array, dimension: Int, size: Int, step: Int): ...
 
     def grad_self(grad, self_shape, dimension, size, step, xp):
         return xp.unfold_backward(grad, self_shape, dimension, size, step)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, kernel=kernels.unfold_backward)
 class unfold_backward:
     """Zeros of `shape` to which the windows are added where they came from."""
 
-    def forward(self: Array, shape, dimension, size, step):
-        return kernels.unfold_backward(self, shape, dimension, size, step)
+    def forward(self: Array, shape, dimension, size, step): ...
 
     def grad_self(grad, dimension, size, step, xp):
         return xp.unfold(grad, dimension, size, step)
@@ -145,12 +137,11 @@ class unfold_backward:
 # --- several parts --------------------------------------------------------------------------------------------
 
 
-@operator(view=True)
+@operator(view=True, kernel=kernels.unbind)
 class unbind:
     """The slices of dimension `dim`, one view each."""
 
-    def forward(self: Array, dim: Int = 0):
-        return kernels.unbind(self, dim)
+    def forward(self: Array, dim: Int = 0): ...
 
     def grad_self(grads, dim, xp):
         return xp.stack(_with_zeros(grads, xp), dim)
@@ -164,12 +155,11 @@ def _with_zeros(grads, xp):
     return [zeros if grad is None else grad for grad in grads]
 
 
-@operator(view=True, namespace=None, method=False, node="SplitBackward0")
+@operator(view=True, namespace=None, method=False, node="SplitBackward0", kernel=kernels.split)
 class split_size:
     """Views of `split_size` slices of dimension `dim` each, the last perhaps smaller."""
 
-    def forward(self: Array, split_size, dim=0):
-        return kernels.split(self, split_size, dim)
+    def forward(self: Array, split_size, dim=0): ...
 
     def grad_self(grads, self_shape, split_size, dim, xp):
         return _joined(grads, self_shape, kernels.part_sizes(self_shape[dim], split_size), dim, xp)
@@ -224,12 +214,11 @@ def split_method(input, /, split_size, dim=0):
     return split_with_sizes(input, tuple(split_size) if isinstance(split_size, list) else split_size, dim)
 
 
-@operator(out=False)
+@operator(out=False, kernel=kernels.split)
 class unsafe_split:
     """`split` in parts of one size, on the same memory, but not known as views."""
 
-    def forward(self: Array, split_size: Int, dim: Int = 0):
-        return kernels.split(self, split_size, dim)
+    def forward(self: Array, split_size: Int, dim: Int = 0): ...
 
     def grad_self(grads, self_shape, split_size, dim, xp):
         return _joined(grads, self_shape, kernels.part_sizes(self_shape[dim], split_size), dim, xp)

@@ -11,7 +11,7 @@ from ..kernels import view as kernels
 from ..tape.saved import detached, shared_counter
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public
-from .dispatch import invalid_arguments
+from .dispatch import MISSING, invalid_arguments
 
 
 def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str = "size") -> tuple[int, ...]:
@@ -59,19 +59,17 @@ def checked_sizes(sizes: Any, function: str, name: str, position: int) -> tuple[
 class view_shape:
     """`input` with another shape on the same memory."""
 
-    def forward(self: Array, size):
-        return kernels.view(self, size)
+    def forward(self: Array, size): ...
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
 
 
-@operator(view=True, namespace=None, method=False, node="ReshapeAliasBackward0")
+@operator(view=True, namespace=None, method=False, node="ReshapeAliasBackward0", kernel=kernels.view)
 class reshape_alias:
     """`input`, which is not contiguous, with another shape on the same memory: what `reshape` makes where it can."""
 
-    def forward(self: Array, size):
-        return kernels.view(self, size)
+    def forward(self: Array, size): ...
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
@@ -88,7 +86,7 @@ class unsafe_view:
         return grad.reshape(self_shape)
 
 
-@public(namespace=None, method=("view",))
+@public(namespace=None, method=("view",), fast=view_shape)
 def view(input, /, *size, dtype=None, **names):
     """The tensor with another shape, or its bytes as another dtype, on the same memory.
 
@@ -97,8 +95,6 @@ def view(input, /, *size, dtype=None, **names):
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    if size and type(size[0]) is int:
-        return view_shape(input, size)
     if len(size) == 1 and isinstance(size[0], dtypes.dtype):
         dtype = size[0]
     if isinstance(dtype, dtypes.dtype):
@@ -116,10 +112,20 @@ def view_dtype(input, dtype):
     return result
 
 
+def _other(name, other, x2):
+    """The tensor whose shape is wanted, by either name."""
+    other = x2 if other is MISSING else other
+    if isinstance(other, Tensor):
+        return other
+    if other is MISSING:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "other"')
+    raise TypeError(f"{name}(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+
+
 @public(namespace=None, method=("view_as",))
-def view_as(input, /, other):
+def view_as(input, /, other=MISSING, *, x2=MISSING):
     """The tensor viewed with the shape of `other`."""
-    return view_shape(input, other._array.shape)
+    return view_shape(input, _other("view_as", other, x2)._array.shape)
 
 
 def _reshaped_array(array, size):
@@ -157,15 +163,18 @@ def reshaped(input, shape):
 
 
 @public(namespace=None, method=("reshape_as",))
-def reshape_as(input, /, other):
+def reshape_as(input, /, other=MISSING, *, x2=MISSING):
     """The tensor reshaped to the shape of `other`."""
-    return reshaped(input, other._array.shape)
+    return reshaped(input, _other("reshape_as", other, x2)._array.shape)
 
 
 @public(method=True, numpy_names=True)
 def flatten(input, start_dim=0, end_dim=-1):
     """The dimensions from `start_dim` to `end_dim` made into one."""
-    shape = input._array.shape
+    array = input._array
+    shape = array.shape
+    if start_dim == 0 and end_dim == -1 and len(shape) > 1 and array.size and array.flags.c_contiguous:
+        return view_shape(input, (array.size,))
     ndim = len(shape)
     for position, (name, dim) in enumerate((("start_dim", start_dim), ("end_dim", end_dim)), start=1):
         if type(dim) is not int:
@@ -211,8 +220,7 @@ def ravel(input):
 class unsqueeze:
     """A dimension of size 1 inserted at `dim`."""
 
-    def forward(self: Array, dim: Int):
-        return kernels.unsqueeze(self, dim)
+    def forward(self: Array, dim: Int): ...
 
     def grad_self(grad, dim, xp):
         return xp.squeeze_dim(grad, dim)
@@ -229,23 +237,37 @@ class squeeze_all:
         return grad.reshape(self_shape)
 
 
-@operator(view=True, inplace=True, namespace=None, method=(), node="SqueezeBackward1", inplace_node="SqueezeBackward4")
+@operator(
+    view=True,
+    inplace=True,
+    namespace=None,
+    method=(),
+    node="SqueezeBackward1",
+    inplace_node="SqueezeBackward4",
+    kernel=kernels.squeeze_dim,
+)
 class squeeze_dim:
     """Dimension `dim` dropped if its size is 1."""
 
-    def forward(self: Array, dim: Int):
-        return kernels.squeeze(self, (dim,))
+    def forward(self: Array, dim: Int): ...
 
     def grad_self(grad, self_shape, dim):
         return grad.reshape(self_shape)
 
 
-@operator(view=True, inplace=True, namespace=None, method=(), node="SqueezeBackward2", inplace_node="SqueezeBackward5")
+@operator(
+    view=True,
+    inplace=True,
+    namespace=None,
+    method=(),
+    node="SqueezeBackward2",
+    inplace_node="SqueezeBackward5",
+    kernel=kernels.squeeze,
+)
 class squeeze_dims:
     """Those of the dimensions `dim` dropped whose size is 1."""
 
-    def forward(self: Array, dim: Ints):
-        return kernels.squeeze(self, dim)
+    def forward(self: Array, dim: Ints): ...
 
     def grad_self(grad, self_shape, dim):
         return grad.reshape(self_shape)
@@ -281,25 +303,22 @@ def _several(dim):
 class expand:
     """Dimensions of size 1 repeated to the given sizes without copying."""
 
-    def forward(self: Array, size):
-        return kernels.expand(self, size)
+    def forward(self: Array, size): ...
 
     def grad_self(grad, self_shape, xp):
         return xp.sum_to_size(grad, self_shape)
 
 
-@public(namespace=None, method=("expand",))
+@public(namespace=None, method=("expand",), fast=expand)
 def expand_method(input, /, *size, implicit=False, **names):
     """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
-    if len(size) > 1 and type(size[0]) is int:
-        return expand(input, size)
     return expand(input, sizes_of(size, names, "expand"))
 
 
 @public(namespace=None, method=("expand_as",))
-def expand_as(input, /, other):
+def expand_as(input, /, other=MISSING, *, x2=MISSING):
     """The tensor expanded to the shape of `other`."""
-    return expand(input, other._array.shape)
+    return expand(input, _other("expand_as", other, x2)._array.shape)
 
 
 @public(numpy_names=True)
@@ -317,12 +336,11 @@ def broadcast_to_method(input, /, *size, **names):
 # --- another order --------------------------------------------------------------------------------------------
 
 
-@operator(view=True, inplace=True, inplace_node="TransposeBackward1", alias=("swapdims",))
+@operator(view=True, inplace=True, inplace_node="TransposeBackward1", alias=("swapdims",), kernel=kernels.swapaxes)
 class transpose:
     """Dimensions `dim0` and `dim1` exchanged."""
 
-    def forward(self: Array, dim0: Int, dim1: Int):
-        return kernels.swapaxes(self, dim0, dim1)
+    def forward(self: Array, dim0: Int, dim1: Int): ...
 
     def grad_self(grad, dim0, dim1, xp):
         return xp.transpose(grad, dim0, dim1)
@@ -340,23 +358,21 @@ def swapaxes_(input, axis0, axis1):
     return transpose.inplace(input, axis0, axis1)
 
 
-@operator(view=True, inplace=True, inplace_node="TBackward1")
+@operator(view=True, inplace=True, inplace_node="TBackward1", kernel=kernels.t)
 class t:
     """The transpose of a matrix; a vector as it is."""
 
-    def forward(self: Array):
-        return kernels.t(self)
+    def forward(self: Array): ...
 
     def grad_self(grad):
         return grad.T
 
 
-@operator(view=True, namespace=None, method=False)
+@operator(view=True, namespace=None, method=False, kernel=kernels.permute)
 class permute:
     """The dimensions in another order."""
 
-    def forward(self: Array, dims):
-        return kernels.permute(self, dims)
+    def forward(self: Array, dims): ...
 
     def grad_self(grad, dims, xp):
         return xp.permute(grad, kernels.inverse_permutation(dims))
@@ -373,7 +389,7 @@ def permute_function(input, dims):
     return permute(input, checked_sizes(dims, "permute", "dims", 2))
 
 
-@public(namespace=None, method=("permute",))
+@public(namespace=None, method=("permute",), fast=permute)
 def permute_method(input, /, *dims, **names):
     """The dimensions in another order, one by one or as a sequence."""
     return permute(input, sizes_of(dims, names, "permute", "dims"))
@@ -419,13 +435,15 @@ class alias:
 
 def _reversed_dims(input):
     ndim = input._array.ndim
+    if ndim == 2:
+        return permute(input, (1, 0))
     if ndim == 0:
         warnings.warn(
             "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.",
             UserWarning,
             stacklevel=2,
         )
-    elif ndim != 2:
+    else:
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
