@@ -17,6 +17,8 @@ __all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter
 
 Indices = Sequence[ndarray | None]
 
+_FULL = slice(None)
+
 _FEW = 256
 """Up to so many elements adding one by one is faster than finding whole rows."""
 
@@ -38,13 +40,29 @@ def index(x: ndarray, indices: Indices) -> ndarray:
                 return x[only]
         except IndexError:
             pass  # raise below, in PyTorch's words
+    elif len(indices) <= x.ndim and _all_positions(indices):
+        try:
+            if len(indices) == 2 and indices[0] is None and indices[1] is not None and x.flags.c_contiguous:
+                return x.take(indices[1], 1)
+            result = x[tuple([_FULL if index is None else index for index in indices])]
+        except IndexError:
+            pass
+        else:
+            return result if result.flags.c_contiguous else _in_order(result, x)
     expanded = expand_indices(x.shape, indices)
     shape = _indexed_shape(x.shape, expanded)
     if math.prod(shape) == 0:
         return numpy.empty(shape, x.dtype)
     _check_bounds(x.shape, expanded)
-    result = x[tuple(slice(None) if index is None else index for index in expanded)]
+    result = x[tuple(_FULL if index is None else index for index in expanded)]
     return result if result.flags.c_contiguous else _in_order(result, x)
+
+
+def _all_positions(indices: Indices) -> bool:
+    for index in indices:  # noqa: SIM110  (a generator would take longer than the indexing)
+        if index is not None and index.dtype.char != "l":
+            return False
+    return True
 
 
 def _in_order(result: ndarray, x: ndarray) -> ndarray:

@@ -49,9 +49,9 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
     @classmethod
     def of(cls, parts: Any) -> Indices:
         """The arrays of tensors; None stays None."""
-        self = cls(None if part is None else part._array for part in parts)
+        self = cls([None if part is None else part._array for part in parts])
         self.tensors = tuple(
-            (part, 0 if part._counter is None else part._counter[0]) for part in parts if part is not None
+            [(part, 0 if part._counter is None else part._counter[0]) for part in parts if part is not None]
         )
         return self
 
@@ -174,6 +174,8 @@ def getitem(input, key):
     if (type(input) is Tensor or type(input) in PLAIN_TYPES) and not _GATE.special:
         kind = type(key)
         if kind is int or kind is _slice or kind is tuple:
+            if kind is tuple and key and type(key[-1]) is Tensor and (indices := whole_indices(key)) is not None:
+                return index(input, Indices.of(indices))
             result = basic_view(input, key, True) if kind is tuple else basic_view(input, (key,), False)
             if result is not None:
                 return result
@@ -185,6 +187,21 @@ def getitem(input, key):
     if all(item is None for item in indices):
         return alias(result) if result is input else result
     return index(result, Indices.of(indices))
+
+
+def whole_indices(key: tuple[Any, ...]) -> list[Tensor | None] | None:
+    """The parts of a key of nothing but tensors of indices and slices of everything (as None); None for other keys."""
+    indices: list[Tensor | None] = []
+    for part in key:
+        if type(part) is Tensor:
+            if part._array.dtype.char != "l" or not part._array.ndim:
+                return None
+            indices.append(part)
+        elif type(part) is _slice and part.start is part.stop is part.step is None:
+            indices.append(None)
+        else:
+            return None
+    return indices
 
 
 def basic_view(input: Tensor, key: tuple[Any, ...], whole: bool) -> Tensor | None:
