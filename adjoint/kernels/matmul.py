@@ -176,9 +176,7 @@ def addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: A
         raise RuntimeError(f"batch{1 if batch1.ndim != 3 else 2} must be a 3D tensor")
     count, rows, inner = batch1.shape
     if batch2.shape[0] != count:
-        raise RuntimeError(
-            f"batch1 and batch2 must have same number of batches, got {count} and {batch2.shape[0]}"
-        )
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {count} and {batch2.shape[0]}")
     if batch2.shape[1] != inner:
         raise RuntimeError(
             f"Incompatible matrix sizes for bmm ({rows}x{inner} and {batch2.shape[1]}x{batch2.shape[2]})"
@@ -197,9 +195,7 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
     if self.dtype.kind in "iu":
         for name, factor in (("beta", beta), ("alpha", alpha)):
             if isinstance(factor, float):
-                raise RuntimeError(
-                    f"For integral input tensors, argument {name} must not be a floating point number."
-                )
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     return _combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha)
 
 

@@ -319,8 +319,10 @@ def reflected_matmul(input, other):
 
 
 @public(namespace="functional")
-def linear(input, weight, bias=None):
+def linear(input, weight, bias=None, *, out=None):
     """`input @ weight.T + bias`: shapes (*, in), (out, in), (out,) give (*, out)."""
+    if out is not None:
+        return stored("linear", linear(input, weight, bias), out, STRICT)
     ndim = input._array.ndim
     if weight._array.ndim == 2:
         if ndim == 2:
