@@ -7,6 +7,7 @@ NumPy, gradient and graph attributes, copying and pickling.
 from __future__ import annotations
 
 import copy
+import enum
 import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -38,6 +39,12 @@ PLAIN_TYPES: set[type] = set()
 
 
 T = TypeVar("T", bound="Tensor")
+
+
+class DLDeviceType(enum.IntEnum):
+    """The kinds of devices that the DLPack protocol knows and tensors may be on."""
+
+    kDLCPU = 1
 
 
 class Extra:
@@ -271,8 +278,8 @@ class Tensor(TensorMethods):
         return storages.to_python(self._array)
 
     def numpy(self, *, force: bool = False) -> ndarray[Any, Any]:
-        """The array itself, sharing memory. With `force`, also of a tensor that requires grad."""
-        if self.requires_grad and not force:
+        """The array itself, sharing memory. Of a tensor that requires grad only with `force` or under `no_grad`."""
+        if self.requires_grad and not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._array
 
@@ -292,8 +299,9 @@ class Tensor(TensorMethods):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         return self._array.__dlpack__(**keywords)
 
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()
+    def __dlpack_device__(self) -> tuple[enum.IntEnum, int]:
+        kind, number = self._array.__dlpack_device__()
+        return DLDeviceType(kind), number
 
     def __len__(self) -> int:
         if self._array.ndim == 0:
@@ -361,7 +369,7 @@ class Tensor(TensorMethods):
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded."""
-        return (self._edge if self._base is None else current_edge(self)) is not None
+        return self._edge is not None or (self._base is not None and self._base._edge is not None)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -389,19 +397,19 @@ class Tensor(TensorMethods):
     @property
     def grad_fn(self) -> Any:
         """The node that made this tensor, None for a leaf."""
-        edge = self._edge if self._base is None else current_edge(self)
+        edge = self._edge if self._base is None else history(self)
         return edge[0] if type(edge) is tuple else None
 
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` this tensor is."""
-        edge = self._edge if self._base is None else current_edge(self)
+        edge = self._edge
         return edge[1] if type(edge) is tuple else 0
 
     @property
     def is_leaf(self) -> bool:
         """Whether this tensor was not made by a recorded operation."""
-        return type(self._edge if self._base is None else current_edge(self)) is not tuple
+        return type(self._edge if self._base is None else history(self)) is not tuple
 
     @property
     def grad(self) -> Tensor | None:
@@ -619,6 +627,18 @@ def current_edge(view: Tensor) -> Any:
     return view._edge
 
 
-def regenerate(view: Tensor) -> None:
+def is_grad_enabled() -> bool:
+    """Whether operators record: `adjoint.tape.modes.is_grad_enabled`, put here when that is imported."""
+    return True
+
+
+def history(view: Tensor) -> Any:
+    """The edge of a view for those who ask for it; RuntimeError where it has become ambiguous."""
+    if view._view_version != (0 if view._counter is None else view._counter[0]):
+        regenerate(view, told=True)
+    return view._edge
+
+
+def regenerate(view: Tensor, *, told: bool = False) -> None:
     """Give a stale view a new edge into its base's history; `adjoint.tape.views` installs the real thing."""
     raise RuntimeError("adjoint.operators is not imported")

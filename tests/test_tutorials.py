@@ -609,3 +609,19 @@ def test_saving_to_and_loading_from_memory():
         torch.save(torch.arange(3), file)
         file.seek(0)
         assert torch.load(file).tolist() == [0, 1, 2]
+
+
+def test_saved_tensors_can_be_packed_as_arrays():
+    """Packing runs without recording, where `numpy()` is allowed; numbers in an expression are not packed."""
+    packed = []
+
+    def pack(tensor):
+        packed.append((tensor.requires_grad, tensor.grad_fn is None))
+        return tensor.numpy()
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(pack, torch.from_numpy):
+        y = (x * 2).exp().max(0).values
+    y.backward()
+    assert close(x.grad, [0.0, 2 * numpy.exp(4.0)])
+    assert packed == [(True, False), (False, True)]

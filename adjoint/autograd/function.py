@@ -33,8 +33,9 @@ class SavedVariable:
         self.tensor: Any = tensor if output_nr is None else detached(tensor, self.counter)
         hooks = modes.STATE.saved_tensor_hooks
         if hooks:
-            edge = None if output_nr is not None else edge_of(tensor)
-            self.tensor = pack(tensor, hooks[-1], edge, LEAF if isinstance(edge, Tensor) else edge)
+            edge = edge_of(tensor)
+            shown_edge = LEAF if isinstance(edge, Tensor) else edge
+            self.tensor = pack(tensor, hooks[-1], None if output_nr is not None else edge, shown_edge)
 
     def unpack(self, node: Node) -> Tensor:
         """The tensor as backward sees it."""

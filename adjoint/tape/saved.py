@@ -117,7 +117,7 @@ def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
         return
     version = 0 if tensor._counter is None else tensor._counter[0]
     hooks = modes.STATE.saved_tensor_hooks
-    if hooks:
+    if hooks and not (tensor._extra is not None and tensor._extra.number is not None):
         edge = edge_of(tensor)
         setattr(node, f"saved_{item}", pack(tensor, hooks[-1], edge, LEAF if isinstance(edge, Tensor) else edge))
     else:
@@ -134,7 +134,8 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
     if hooks:
         outputs = node.operator.outputs
         number = outputs.index(item) if outputs else 0
-        setattr(node, f"saved_{item}", pack(result, hooks[-1], None, (node, number)))
+        shown_edge = None if item in node.operator.nondifferentiable_outputs else (node, number)
+        setattr(node, f"saved_{item}", pack(result, hooks[-1], None, shown_edge))
     else:
         setattr(node, f"saved_{item}", result._array)
 
@@ -145,7 +146,8 @@ class _NoVersions:
     def __getitem__(self, index: Any) -> Any:
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
-            "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd."
+            "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+            "`torch.no_grad()` instead of `torch.inference_mode()`."
         )
 
 
