@@ -89,6 +89,7 @@ class Operator:
         self._read_signature()
         self._read_formulas()
         elementwise = options.get("elementwise", self.promote is not None and self.sequence is None)
+        self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
         operands = tuple(self.tensors) if elementwise is True else elementwise or ()
         self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"

@@ -18,6 +18,7 @@ from ..kernels.layout import laid_out
 from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.edges import edge_of
+from ..tape.levels import innermost
 from ..tape.node import Node, start
 from ..tape.saved import bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
@@ -32,6 +33,8 @@ NUMBERS = frozenset((int, float, bool, complex))
 def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` to `args`, given in the order of the declaration."""
     args = bind(op, args, names)
+    if modes.STATE.levels and (level := innermost(args)) is not None:
+        return level.call(op, args, out)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
@@ -408,6 +411,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     target: Tensor = args[0]
     name = f"{op.called}_"
     args = bind(op, args)
+    if modes.STATE.levels and (level := innermost(args)) is not None:
+        return level.call_inplace(op, args)
     views.check_inplace(target, name)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
@@ -475,6 +480,8 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Make the first argument another view of its memory, as `t_` does."""
     target: Tensor = args[0]
     args = bind(op, args)
+    if modes.STATE.levels and (level := innermost(args)) is not None:
+        return level.call_inplace_view(op, args)
     views.check_inplace(target, f"{op.called}_")
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)

@@ -15,6 +15,17 @@ from .build import operator, public
 from .declaration import OPERATORS
 from .parts import select
 
+@operator(view=True, namespace=None, method=False, node="Identity")
+class forward_primal:
+    """The tensor as a view, which does not carry a tangent of forward mode."""
+
+    def forward(self: Array):
+        return self.view()
+
+    def grad_self(grad):
+        return grad
+
+
 # --- complex numbers ------------------------------------------------------------------------------------------
 
 

@@ -229,6 +229,8 @@ def _as_output(node: Node, item: str, array: Any) -> Tensor:
     outputs = node.operator.outputs
     if item not in node.operator.nondifferentiable_outputs:
         result._edge = (node, outputs.index(item) if outputs else 0)
+    if node.hooks is not None and item in node.hooks.tangents:
+        result._own_extra().tangents = node.hooks.tangents[item]
     return result
 
 
