@@ -140,7 +140,10 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
         parts.append(f"size={tuple(array.shape)}")
     if not _is_evident(dtype, array.size == 0):
         parts.append(f"dtype={dtype!r}")
-    grad_fn = tensor.grad_fn
+    try:
+        grad_fn = tensor.grad_fn
+    except RuntimeError:  # a view whose base has been changed behind its back
+        return [*parts, "grad_fn=<Invalid>"]
     if grad_fn is not None:
         parts.append(f"grad_fn=<{grad_fn.name().rpartition('::')[2]}>")
     elif tensor.requires_grad:

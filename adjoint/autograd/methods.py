@@ -65,7 +65,7 @@ def retain_grad(self: Tensor) -> None:
 
 def retains_grad(self: Tensor) -> bool:
     """Whether `.grad` of this tensor, which is not a leaf, is filled during backward."""
-    edge = edge_of(self)
+    edge = self._edge
     if type(edge) is not tuple or edge[0].hooks is None:
         return False
     reference = edge[0].hooks.retained.get(edge[1])

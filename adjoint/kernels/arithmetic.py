@@ -11,7 +11,7 @@ from .. import dtypes
 from .constants import HALF, ONE, ZERO, typed
 from .masking import common_dtype
 from .pointwise import refuse
-from .precision import HALVES, type_name, widen
+from .precision import HALVES, compute_dtype, type_name, widen
 from .scalar import scalar_array
 
 Array = numpy.ndarray[Any, Any]
@@ -33,6 +33,21 @@ def in_float32(function: Kernel) -> Kernel:
     kernel.__name__ = kernel.__qualname__ = function.__name__
     kernel.__doc__ = function.__doc__
     kernel.quick = function  # type: ignore[attr-defined]
+    return kernel
+
+
+def by_number(ufunc: Any) -> Kernel:
+    """`ufunc` of an array and a number, which counts no more than numbers do in promotion; half types in float32."""
+
+    def kernel(self: Array, other: Any) -> Array:
+        if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
+            return ufunc(self, other)  # type: ignore[no-any-return]
+        dtype = common_dtype(self, other)
+        if dtype.kind in "iub" and ufunc is numpy.true_divide:
+            dtype = dtypes.get_default_dtype().numpy
+        computed = compute_dtype(dtype)
+        return numpy.asarray(ufunc(self.astype(computed), computed.type(other))).astype(dtype, copy=False)
+
     return kernel
 
 

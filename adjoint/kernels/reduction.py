@@ -191,6 +191,8 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
         RuntimeError: if `x` is complex.
     """
     _refuse_complex_nansum(x, dim)
+    if dtype is not None and dtype.kind == "c" and x.dtype.kind not in "iub":
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(dtype)}'")
     return sum(_nan_to_zero(x), dim, keepdim, dtype)
 
 

@@ -196,7 +196,8 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
             "contiguous subspaces). Use .reshape(...) instead."
         )
     result = restrided(self, size, strides)
-    result.flags.writeable = self.flags.writeable
+    if not self.flags.writeable:
+        result.setflags(False)
     return result
 
 
@@ -436,16 +437,18 @@ def split(self: Array, sizes: int | list[int], dim: int) -> list[Array]:
 
 
 def narrow(self: Array, dim: int, start: int, length: int) -> Array:
-    """`length` slices of dimension `dim`, from `start` on."""
+    """`length` slices of dimension `dim`, from `start` on, checked as `narrow_copy` does."""
     if self.ndim == 0:
-        raise RuntimeError("narrow_copy(): The input tensor cannot be 0-dimensional")
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if dim >= self.ndim:
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
     dim = _wrap(dim, self.ndim)
     size = self.shape[dim]
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
     first = start + size if start < 0 else start
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    if not 0 <= first <= size - length:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    if length < 0 or first > size - length:
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
     return self[_at(self.ndim, dim, slice(first, first + length))]
 
 

@@ -71,9 +71,19 @@ class add:
         return grad if alpha == 1 else grad * conjugate(alpha)
 
 
-@operator(kernel=numpy.add, namespace=None, method=False, node="AddBackward1")
+@operator(kernel=kernels.by_number(numpy.add), namespace=None, method=False, node="AddBackward1")
 class add_number:
     """`input + other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
+
+    def forward(self: Array, other): ...
+
+    def grad_self(grad):
+        return grad
+
+
+@operator(kernel=kernels.by_number(numpy.subtract), namespace=None, method=False, node="SubBackward1")
+class sub_number:
+    """`input - other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
 
     def forward(self: Array, other): ...
 
@@ -201,7 +211,7 @@ class mul:
         return grad * self.conj()
 
 
-@operator(kernel=numpy.multiply, namespace=None, method=False, node="MulBackward1")
+@operator(kernel=kernels.by_number(numpy.multiply), namespace=None, method=False, node="MulBackward1")
 class mul_number:
     """`input * other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
 
@@ -211,7 +221,7 @@ class mul_number:
         return xp.mul_number(grad, conjugate(other))
 
 
-@operator(kernel=numpy.true_divide, namespace=None, method=False, node="DivBackward1")
+@operator(kernel=kernels.by_number(numpy.true_divide), namespace=None, method=False, node="DivBackward1")
 class div_number:
     """`input / other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
 

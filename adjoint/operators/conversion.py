@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
-from ..device import device
+from ..device import channels_last, channels_last_3d, contiguous_format, device, preserve_format
 from ..kernels import copying
 from ..tensor import Tensor, can_require_grad
 from .build import operator, public
@@ -53,12 +53,24 @@ class to_dtype:
         return xp.to_dtype(grad if kind.is_complex else xp.real(grad), kind)
 
 
+def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
+    """Whether a change to `memory_format` leaves `input` alone: every tensor that is not channels-last counts as contiguous."""
+    if memory_format is preserve_format:
+        return True
+    if memory_format is contiguous_format:
+        return input.is_contiguous() or not (
+            (input._array.ndim == 4 and input.is_contiguous(channels_last))
+            or (input._array.ndim == 5 and input.is_contiguous(channels_last_3d))
+        )
+    return input.is_contiguous(memory_format)
+
+
 def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_format: Any = None) -> Tensor:
     """`input` as `dtype`: the tensor itself where nothing changes, unless a `copy` is asked for."""
     if (
         (dtype is None or dtype is input.dtype)
         and not copy
-        and (memory_format is None or input.is_contiguous(memory_format))
+        and (memory_format is None or _is_laid_out(input, memory_format))
     ):
         return input
     dtype = input.dtype if dtype is None else dtype

@@ -23,7 +23,7 @@ from ..tape.node import Node, start
 from ..tape.saved import bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .out import check_castable, check_overlap, check_partial_overlap, write_out
+from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
@@ -65,10 +65,15 @@ MULTI_OUTPUT_VIEW = views.MULTI_OUTPUT
 
 
 def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
-    """The arguments with the dtype of `out` for `dtype`, unless that is given."""
+    """The arguments with the dtype of `out` for `dtype`; if that is given, `out` must have it."""
     position = op.names.index("dtype")
-    if args[position] is not None:
+    given = args[position]
+    if given is not None:
+        wanted = given.numpy if isinstance(given, dtypes.dtype) else given
+        check_dtype(op.called, wanted, out, op.same_out or STRICT)
         return args
+    if callable(op.out_decides):
+        op.out_decides(args[0], out)
     dtype = out.dtype if op.types.get("dtype") else out._array.dtype
     return (*args[:position], dtype, *args[position + 1 :])
 
@@ -486,7 +491,8 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
     result = compute(op, arrays)
-    if any(edge is not None for edge in edges) and modes.is_grad_enabled():
+    recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+    if recording:
         node: Any = object.__new__(op.inplace_node_class)
         start(node, tuple(edges), 1)
         save_inputs(op, node, args, tensors, edges)
@@ -494,6 +500,6 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
         views.point_at(target, (node, 0))
     target._array = result
     bump(target, f"{op.called}_", depth=2)
-    if target._base is not None:
+    if recording and target._base is not None:
         target._view_version = target._counter[0]  # type: ignore[index]
     return target

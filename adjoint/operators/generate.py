@@ -302,15 +302,20 @@ def body(op: Operator, way_out: str, caller: int) -> list[str]:
 
 
 def layout_lines(op: Operator) -> list[str]:
-    """Mind the order in memory where an operand may have one of its own: mostly, that is a view."""
-    views = [
-        f"{public_name(name)}._base is not None"
-        if op.kinds[name] == ARRAY
-        else f"({public_name(name)} is not None and {public_name(name)}._base is not None)"
-        for name in op.operands
-    ]
-    arrays = ", ".join(f"{name}_array" for name in op.operands)
-    return [f"if {' or '.join(views)}:", f"    array = laid_out(array, ({arrays}))"]
+    """Mind the order in memory where an operand has one of its own; of two operands only views may, to save a look at both."""
+    arrays = [f"{name}_array" for name in op.operands]
+    optional = any(op.kinds[name] == OPTIONAL_ARRAY for name in op.operands)
+    if len(arrays) > 2 or optional:
+        others = [
+            f"{array}.flags.c_contiguous"
+            if op.kinds[name] == ARRAY
+            else f"({array} is None or {array}.flags.c_contiguous)"
+            for name, array in zip(op.operands, arrays, strict=True)
+        ]
+        condition = f"not ({' and '.join(others)})"
+    else:
+        condition = " or ".join(f"{public_name(name)}._base is not None" for name in op.operands)
+    return [f"if {condition}:", f"    array = laid_out(array, ({', '.join(arrays)}))"]
 
 
 def many_body(op: Operator, caller: int) -> list[str]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
+
 from ..kernels import linalg as kernels
+from ..kernels import products
+from ..kernels.broadcast import broadcast_shapes
 from ..tensor import wrap_dim
 from .build import operator, public, tensors
+from .out import STRICT
 from .return_types import return_type
 
 
@@ -157,7 +163,7 @@ def slogdet_function(input):
     return linalg_slogdet(input)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def logdet(input):
     """The logarithm of the determinant; NaN where it is negative."""
     sign, log = linalg_slogdet(input)
@@ -498,24 +504,48 @@ def vecdot(x, y, *, dim=-1, out=None):
     return tensors.sum(x.conj() * y, dim, out=out)
 
 
-@public(namespace="linalg")
-def cross(input, other, *, dim=-1, out=None):
+@operator(namespace=None, method=(), same_out=STRICT, kernel=products.cross)
+class linalg_cross:
     """The cross product of vectors of three elements along `dim`."""
-    a, b = tensors.broadcast_tensors(input, other)
-    if input._array.shape[dim] != 3 or other._array.shape[dim] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[dim]} and "
-            f"{other._array.shape[dim]}"
-        )
-    result = a.roll(-1, dim) * b.roll(1, dim) - a.roll(1, dim) * b.roll(-1, dim)
-    return result if out is None else out.copy_(result)
+
+    def forward(self: Array, other: Array, dim: Int = -1): ...
+
+    def grad_self(grad, other, dim, xp):
+        return xp.linalg_cross(other.conj(), grad, dim)
+
+    def grad_other(grad, self, dim, xp):
+        return xp.linalg_cross(grad, self.conj(), dim)
 
 
-@public(name="cross", method=("cross",))
+@public(namespace="linalg", numpy_names=True)
+def cross(input, other, *, dim=-1, out=None):
+    """The cross product of vectors of three elements along `dim`.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    return linalg_cross(input, other, dim, out=out)
+
+
+_DEFAULT_DIM = """Using torch.cross without specifying the dim arg is deprecated.
+Please either pass the dim explicitly or simply use torch.linalg.cross.
+The default value of dim will change to agree with that of linalg.cross in a future release."""
+
+
+@functools.cache
+def _warn_of_default_dim():
+    warnings.warn(_DEFAULT_DIM, UserWarning, stacklevel=4)
+
+
+@public(name="cross", method=("cross",), numpy_names=True)
 def cross_function(input, other, dim=None, *, out=None):
     """The cross product of vectors along `dim`, by default the first dimension of size 3."""
     if dim is None:
-        dim = next((d for d, size in enumerate(input._array.shape) if size == 3), None)
-        if dim is None:
-            raise RuntimeError("no dimension of size 3 in input")
-    return cross(input, other, dim=dim, out=out)
+        _warn_of_default_dim()
+        if input._array.ndim == other._array.ndim:
+            sizes = broadcast_shapes(input._array.shape, other._array.shape)
+            dim = next((d for d, size in enumerate(sizes) if size == 3), None)
+            if dim is None:
+                raise RuntimeError("no dimension of size 3 in input")
+    return linalg_cross(input, other, -1 if dim is None else dim, out=out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..kernels import loss as kernels
 from ..kernels import nll_loss as nll_kernels
 from .build import operator, public, tensors
@@ -14,11 +16,11 @@ def _size(shape):
     return count
 
 
-_REDUCTION = {"reduction": lambda node: ("none", "mean", "sum").index(node.saved_reduction)}
+REDUCTION = {"reduction": lambda node: ("none", "mean", "sum").index(node.saved_reduction)}
 """A reduction as nodes show it."""
 
 
-def _scaled(grad, reduction, count):
+def scaled(grad, reduction, count):
     """The gradient of each loss: the output's, or its share in a mean."""
     return grad / count if reduction == "mean" else grad
 
@@ -27,26 +29,27 @@ def _scaled(grad, reduction, count):
 class mse_loss:
     """The squared difference."""
 
-    shown = _REDUCTION
+    shown = REDUCTION
 
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction):
         difference = self - target
-        return difference * (_scaled(grad, reduction, _size(difference.shape)) * 2)
+        return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
 
     def grad_target(grad, self, target, reduction):
         difference = target - self
-        return difference * (_scaled(grad, reduction, _size(difference.shape)) * 2)
+        return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
 
 
 @public(namespace=None)
 def l1_loss(input, target, reduction="mean"):
     """The absolute difference."""
-    return _reduced((input - target).abs(), reduction)
+    return reduced((input - target).abs(), reduction)
 
 
-def _reduced(loss, reduction):
+def reduced(loss, reduction):
+    """The losses themselves, their mean or their sum."""
     if reduction == "mean":
         return loss.mean()
     return loss.sum() if reduction == "sum" else loss
@@ -63,7 +66,7 @@ def _reduced(loss, reduction):
 class smooth_l1_loss:
     """The squared difference near 0, the absolute one elsewhere."""
 
-    shown = _REDUCTION
+    shown = REDUCTION
 
     def forward(self: Array, target: Array, reduction="mean", beta=1.0): ...
 
@@ -75,7 +78,7 @@ class smooth_l1_loss:
 
 
 def _smooth(grad, difference, reduction, beta, xp):
-    share = _scaled(grad, reduction, _size(difference.shape))
+    share = scaled(grad, reduction, _size(difference.shape))
     if beta == 0:
         return xp.sgn(difference) * share
     return xp.clamp(difference / beta, -1.0, 1.0) * share
@@ -85,17 +88,17 @@ def _smooth(grad, difference, reduction, beta, xp):
 class huber_loss:
     """The squared difference near 0, the absolute one elsewhere, scaled by `delta`."""
 
-    shown = _REDUCTION
+    shown = REDUCTION
 
     def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
 
     def grad_self(grad, self, target, reduction, delta, xp):
         difference = self - target
-        return xp.clamp(difference, -delta, delta) * _scaled(grad, reduction, _size(difference.shape))
+        return xp.clamp(difference, -delta, delta) * scaled(grad, reduction, _size(difference.shape))
 
     def grad_target(grad, self, target, reduction, delta, xp):
         difference = target - self
-        return xp.clamp(difference, -delta, delta) * _scaled(grad, reduction, _size(difference.shape))
+        return xp.clamp(difference, -delta, delta) * scaled(grad, reduction, _size(difference.shape))
 
 
 def _check_nll(self, target, weight, ignore_index, reduction):
@@ -121,7 +124,7 @@ def _nll(self, target, weight, ignore_index, reduction):
 class nll_loss_of:
     """The negative log-likelihood of classes."""
 
-    shown = _REDUCTION
+    shown = REDUCTION
 
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
@@ -141,7 +144,7 @@ class nll_loss_of:
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 
-    shown = _REDUCTION
+    shown = REDUCTION
 
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
@@ -153,7 +156,7 @@ def _nll_backward_operator(dims):
     class declaration:
         """The gradient of the log-probabilities."""
 
-        shown = _REDUCTION
+        shown = REDUCTION
 
         def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction):
             return nll_kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
@@ -267,17 +270,17 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
 class binary_cross_entropy:
     """The cross entropy of probabilities."""
 
-    shown = _REDUCTION
+    shown = REDUCTION
 
     def forward(self: Array, target: Array, weight: Array | None = None, reduction="mean"): ...
 
     def grad_self(grad, self, target, weight, reduction, xp):
         slope = (self - target) / xp.clamp(self * (1 - self), 1e-12, None)
-        return _weigh(slope * _scaled(grad, reduction, _size(self.shape)), weight)
+        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
 
     def grad_target(grad, self, target, weight, reduction, xp):
         slope = xp.clamp(xp.log1p(-self), -100, None) - xp.clamp(xp.log(self), -100, None)
-        return _weigh(slope * _scaled(grad, reduction, _size(self.shape)), weight)
+        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
 
 
 def _weigh(value, weight):
@@ -296,21 +299,21 @@ def _weigh(value, weight):
 class bce_with_logits:
     """The cross entropy of the sigmoid of logits."""
 
-    shown = _REDUCTION
+    shown = REDUCTION
 
     def forward(
         self: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction="mean"
     ): ...
 
     def grad_self(grad, self, target, weight, pos_weight, reduction, xp):
-        share = _scaled(grad, reduction, _size(self.shape))
+        share = scaled(grad, reduction, _size(self.shape))
         if pos_weight is None:
             return _weigh((xp.sigmoid(self) - target) * share, weight)
         positive = pos_weight * target
         return _weigh(((positive + 1 - target) * xp.sigmoid(self) - positive) * share, weight)
 
     def grad_target(grad, self, target, weight, pos_weight, reduction, xp):
-        share = _scaled(grad, reduction, _size(self.shape))
+        share = scaled(grad, reduction, _size(self.shape))
         if pos_weight is None:
             return _weigh(-self * share, weight)
         return _weigh((xp.logsigmoid(-self) - pos_weight * xp.logsigmoid(self)) * share, weight)
@@ -323,11 +326,25 @@ def kl_div(input, target, reduction="mean", log_target=False):
         loss = target.exp() * (target - input)
     else:
         loss = tensors.xlogy(target, target) - target * input
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
-@public(namespace="functional")
-def one_hot(tensor, num_classes=-1):
+@public(namespace=None)
+def poisson_nll_loss(input, target, log_input, full, eps, reduction):
+    """The negative log-likelihood of counts `target`."""
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * tensors.log(tensors.add_number(input, eps))
+    if full:
+        stirling = target * tensors.log(target) - target
+        stirling = stirling + tensors.mul_number(tensors.log(tensors.mul_number(target, 2 * math.pi)), 0.5)
+        loss += stirling.masked_fill(target <= 1, 0)
+    return reduced(loss, reduction)
+
+
+@public(namespace="functional", numpy_names=True)
+def one_hot(input, num_classes=-1):
     """Zeros with a 1 at each element's class, in a new last dimension.
 
     >>> import adjoint as torch
@@ -335,13 +352,13 @@ def one_hot(tensor, num_classes=-1):
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    array = tensor._array
+    array = input._array
     if array.dtype.kind != "i" or array.dtype.itemsize != 8:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if array.size == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return tensors.zeros((*array.shape, num_classes), dtype=tensor.dtype)
+        return tensors.zeros((*array.shape, num_classes), dtype=input.dtype)
     if array.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
@@ -350,5 +367,5 @@ def one_hot(tensor, num_classes=-1):
         raise RuntimeError("num_classes should be positive")
     elif num_classes <= array.max():
         raise RuntimeError("Class values must be smaller than num_classes.")
-    result = tensors.zeros((*array.shape, num_classes), dtype=tensor.dtype)
-    return result.scatter_(-1, tensor.unsqueeze(-1), 1)
+    result = tensors.empty((*array.shape, num_classes), dtype=input.dtype).zero_()
+    return result.scatter_(-1, input.unsqueeze(-1), 1)

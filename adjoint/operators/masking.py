@@ -94,7 +94,14 @@ def where_method(input, condition, other):
     return where(condition, input, other)
 
 
-@operator(elementwise=True, kernel=kernels.heaviside, node="NotImplemented", inplace=True)
+def _one_real_type(result, given, inputs):
+    """`heaviside` computes only in the dtype of its operands."""
+    if inputs[0].dtype is not given:
+        kind = "complex tensors" if given.is_complex else "tensors with different dtypes"
+        raise RuntimeError(f"heaviside is not yet implemented for {kind}.")
+
+
+@operator(elementwise=True, kernel=kernels.heaviside, node="NotImplemented", inplace=True, same_out=_one_real_type)
 class heaviside:
     """0 where `input` is negative, 1 where it is positive, `values` where it is 0."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import dtypes
 from ..kernels import normalization as kernels
 from ..tape.saved import bump
 from ..tensor import Tensor
@@ -169,28 +170,52 @@ class native_layer_norm:
         return xp.layer_norm_gradients(grads[0], input, normalized_shape, weight, result1, result2, eps, needs)
 
 
-@public(namespace="torch")
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
-    """The last dimensions, of `normalized_shape`, normalized together (Ba et al., 2016)."""
+def _checked_shape(input, normalized_shape, **factors):
+    """`normalized_shape` as a tuple, which `input` ends in and the `factors` have."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
             "normalized_shape = []"
         )
-    if input._array.shape[input._array.ndim - len(shape) :] != shape or input._array.ndim < len(shape):
-        shown = ", ".join(map(str, shape))
-        raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [*, {shown}], but got input of "
-            f"size{list(input._array.shape)}"
-        )
-    for name, value in (("weight", weight), ("bias", bias)):
+    for name, value in factors.items():
         if value is not None and value._array.shape != shape:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{list(value._array.shape)} and normalized_shape = {list(shape)}"
             )
+    if input._array.shape[input._array.ndim - len(shape) :] != shape or input._array.ndim < len(shape):
+        shown = "".join(f", {size}" for size in shape)
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{shown}], but got input of "
+            f"size{list(input._array.shape)}"
+        )
+    return shape
+
+
+@public(namespace="torch")
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    """The last dimensions, of `normalized_shape`, normalized together (Ba et al., 2016)."""
+    shape = _checked_shape(input, normalized_shape, weight=weight, bias=bias)
     return native_layer_norm(input, shape, weight, bias, eps)[0]
+
+
+@public(namespace="torch")
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """The last dimensions, of `normalized_shape`, divided by their root mean square (Zhang and Sennrich, 2019).
+
+    `eps`, the machine epsilon of the dtype computed in if None, is added to the mean square.
+    """
+    shape = _checked_shape(input, normalized_shape, weight=weight)
+    dtype = input.dtype
+    if not dtype.is_floating_point and not dtype.is_complex:
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{dtype.scalar_type}'")
+    computed = input.float() if dtype.itemsize == 2 else input
+    eps = dtypes.finfo(computed.dtype).eps if eps is None else eps
+    dims = tuple(range(-len(shape), 0))
+    mean = tensors.mean(tensors.pow(computed, 2), dims, True)
+    result = computed * tensors.add_number(mean, eps).rsqrt()
+    return (result if weight is None else result * weight).to(dtype)
 
 
 # --- over groups of channels ----------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ import numpy
 from .. import dtypes
 from ..kernels import storage
 from ..kernels.scalar import C_NAMES
-from ..tape import modes
+from ..tape import modes, views
+from ..tape.edges import edge_of
+from ..tape.node import Node, start
 from ..tape.saved import bump
 from ..tensor import Tensor
 from .declaration import Operator
@@ -40,18 +42,25 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
         raise TypeError(f"{op.called}() expected a tuple of {len(results)} elements but got {len(targets)}")
     flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
     inputs = [tensor for tensor in flat if isinstance(tensor, Tensor)]
-    if op.differentiable and op.node_name != "NotImplemented":
-        refuse_gradient(op.called, inputs + targets)
+    underived = op.out_underived or op.node_name == "NotImplemented"
+    if op.differentiable:
+        refuse_gradient(op.called, targets if underived else inputs + targets)
     wording = FOUND if op.same_out is True else op.same_out
     for result, target in zip(results, targets, strict=True):
         if op.out_refusal and not dtypes.can_cast(dtypes.from_numpy(result.dtype), target.dtype):
             raise TypeError(op.out_refusal.format(given=target.dtype.scalar_type))
-        check_dtype(op.called, result, target, wording)
+        if callable(wording):
+            wording(result, target.dtype, inputs)
+            check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+        else:
+            check_dtype(op.called, result.dtype, target, wording)
     for target in targets:
         check_memory(target, inputs, op.out_apart)
     for result, target in zip(results, targets, strict=True):
         store(result, target)
         bump(target, op.name, depth=3)
+        if underived and modes.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
+            views.rebase_history(target, Underived(op.called, inputs, target), 3)
     return (
         op.returns.out(*targets)
         if several and op.outputs and op.returns is not tuple
@@ -59,6 +68,26 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
         if several
         else out
     )
+
+
+class Underived(Node):
+    """The operation of some functions with `out=`: recorded, but without a derivative."""
+
+    __slots__ = ("called",)
+
+    def __init__(self, called: str, inputs: list[Tensor], target: Tensor) -> None:
+        start(self, tuple(edge_of(tensor) for tensor in inputs), 3)
+        self.called = called
+        self.shape, self.dtype = target._array.shape, target._array.dtype
+
+    def backward(self, grad: Any, keep: bool) -> Any:
+        """There is none."""
+        raise RuntimeError(f"derivative for aten::{self.called} is not implemented")
+
+    backward_recorded = backward
+
+
+Underived.__name__, Underived.__module__ = "NotImplemented", "builtins"  # as PyTorch shows it
 
 
 def stored(name: str, result: Tensor, out: Tensor | None, same: str | None = None, *, recorded: bool = False) -> Tensor:
@@ -73,7 +102,7 @@ def stored(name: str, result: Tensor, out: Tensor | None, same: str | None = Non
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not recorded:
         refuse_gradient(name, [result, out])
-    check_dtype(name, result._array, out, same)
+    check_dtype(name, result._array.dtype, out, same)
     check_memory(out, [], apart=False)
     if recorded and result.requires_grad:
         resize(out, result._array.shape)
@@ -92,9 +121,9 @@ def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
         )
 
 
-def check_dtype(name: str, result: Any, target: Tensor, same: str | None) -> None:
-    """Raise unless `target` has the dtype of `result` or, where `same` is None, one that it may be cast to."""
-    wanted, given = dtypes.from_numpy(result.dtype), target.dtype
+def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None:
+    """Raise unless `target` has the dtype (NumPy's) of the result or, where `same` is None, one that it may be cast to."""
+    wanted, given = dtypes.from_numpy(dtype), target.dtype
     if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
         words = {
             "wanted": wanted.scalar_type,
@@ -124,7 +153,9 @@ def check_memory(target: Tensor, inputs: list[Tensor], apart: bool) -> None:
     for tensor in inputs:
         other = tensor._array
         same = other is array or (storage.address(other) == storage.address(array) and other.strides == array.strides)
-        if (apart or not same) and array.size and other.size and storage.dense_and_overlapping(array, other):
+        if (apart and other is array) or (
+            (apart or not same) and array.size and other.size and storage.dense_and_overlapping(array, other)
+        ):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                 "location. Please clone() the tensor before performing the operation."

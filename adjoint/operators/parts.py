@@ -13,6 +13,7 @@ from ..kernels import view as kernels
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors
 from .dispatch import invalid_arguments
+from .out import STRICT
 
 END = (1 << 63) - 1
 """What PyTorch shows for the end of a slice that has none."""
@@ -316,7 +317,7 @@ dsplit = _split_function("dsplit", lambda ndim: 2, 3)
 # --- parts of copies ------------------------------------------------------------------------------------------
 
 
-@operator()
+@operator(same_out="Expected self.dtype() == output.dtype() to be true, but got false.")
 class narrow_copy:
     """A copy of `length` slices of dimension `dim`, from `start` on."""
 
@@ -328,7 +329,7 @@ class narrow_copy:
         return xp.slice_backward(grad, self_shape, dim, start, start + length, 1)
 
 
-@operator()
+@operator(out=False)
 class select_scatter:
     """A copy with `src` at `index` of dimension `dim`."""
 
@@ -344,7 +345,7 @@ class select_scatter:
         return xp.select(grad, dim, index)
 
 
-@operator()
+@operator(same_out=STRICT, out_underived=True)
 class slice_scatter:
     """A copy with `src` in every `step`th slice of dimension `dim` from `start` to before `end`."""
 
@@ -359,7 +360,7 @@ class slice_scatter:
         return xp.slice(grad, dim, start, end, step)
 
 
-@operator()
+@operator(out=False)
 class diagonal_scatter:
     """A copy with `src` on a diagonal."""
 

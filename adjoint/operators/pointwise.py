@@ -332,6 +332,7 @@ class conjugate:
     node="ConjPhysicalBackward0",
     inplace=True,
     same_out=True,
+    out_underived=True,
     inplace_node="ConjPhysicalBackward1",
 )
 class conj_physical:

@@ -13,12 +13,14 @@ from .. import dtypes
 from ..device import strided
 from ..kernels import copying
 from ..kernels import random as kernels
+from ..kernels.broadcast import broadcast_shapes
 from ..random import Generator, default_generator
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
-from .build import operator, public
+from .build import operator, public, tensors
 from .conversion import checked_dtype
 from .creation import checked_shape, empty_array_like, finished, leaf, result_dtype, shape_of
+from .out import refuse_gradient, resize
 
 
 def stream_of(generator: Any) -> kernels.Stream:
@@ -223,11 +225,13 @@ def normal_function(
     """
     if (size is not None or dtype is not None) and (isinstance(mean, Tensor) or isinstance(std, Tensor)):
         raise _wrong_normal(mean, std, **({"dtype": dtype} if size is None else {"size": size}))
+    if out is not None and (isinstance(mean, Tensor) or isinstance(std, Tensor)):
+        return _normal_into(out, mean, std, generator)
     if isinstance(mean, Tensor):
         draw = normal_of_both if isinstance(std, Tensor) else normal_of_mean
-        return draw(mean, std, generator=generator, out=out)
+        return draw(mean, std, generator=generator)
     if isinstance(std, Tensor):
-        return normal_of_std(mean, std, generator=generator, out=out)
+        return normal_of_std(mean, std, generator=generator)
     if size is None:
         raise _wrong_normal(mean, std)
     kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
@@ -237,6 +241,21 @@ def normal_function(
     else:
         array = drawn_into(out, shape, kernels.normal_, stream, mean, std)
     return finished("normal", array, out, requires_grad, device, pin_memory, layout)
+
+
+def _normal_into(out, mean, std, generator):
+    """Draw in the order of `out` in memory; one standard deviation for all means does not make it take on their shape."""
+    parameters = [value for value in (mean, std) if isinstance(value, Tensor)]
+    refuse_gradient("normal", [*parameters, out])
+    if not (out.dtype.is_floating_point or out.dtype.is_complex):
+        raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{out.dtype.scalar_type}'")
+    if isinstance(std, Tensor):
+        kernels.check_deviations(std._array)
+        resize(out, broadcast_shapes(*(value._array.shape for value in parameters)))
+        out.normal_(0.0, 1.0, generator=generator).mul_(std)
+    else:
+        out.normal_(0.0, std, generator=generator)
+    return tensors.add(mean, out, out=out)
 
 
 def _wrong_normal(*arguments, **names):

@@ -361,7 +361,10 @@ def combinations(input=None, r=2, with_replacement=False, *, x=None):
 # --- complex numbers ------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.complex_from_parts, method=False, name="complex")
+_COMPLEX = "Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'"
+
+
+@operator(kernel=kernels.complex_from_parts, method=False, name="complex", same_out=_COMPLEX)
 class complex_:
     """Complex numbers of the given real and imaginary parts."""
 
@@ -374,7 +377,7 @@ class complex_:
         return xp.real(grad * -1j)
 
 
-@operator(kernel=kernels.polar, method=False)
+@operator(kernel=kernels.polar, method=False, same_out=_COMPLEX)
 class polar:
     """Complex numbers of the given absolute values and angles in radians."""
 

@@ -169,7 +169,15 @@ def mean(input=MISSING, dim=MISSING, keepdim=False, *, dtype=None, out=None, **n
     return mean_dim(input, dim, keepdim, dtype=dtype, out=out)
 
 
-@operator(out_decides=True)
+def _only_of_floats(input, out):
+    """Without `dtype`, the sum of floating-point numbers is one."""
+    if input.dtype.is_floating_point and not out.dtype.is_floating_point:
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{out.dtype.scalar_type}'")
+
+
+@operator(
+    out_decides=_only_of_floats, same_out="{name}: provided dtype must match dtype of result. Got {given} and {wanted}."
+)
 class nansum:
     """The sum over `dim`, NaNs counted as 0."""
 
@@ -188,7 +196,8 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.scalar_type}"
         )
     count = sum_dim(input == input, dim, keepdim)
-    return stored("nansum", nansum(input, dim, keepdim, dtype=dtype) / count, out)
+    total = nansum(input, dim, keepdim, dtype=dtype, out=out)
+    return total / count if out is None else total.div_(count)
 
 
 # --- product --------------------------------------------------------------------------------------------------
@@ -456,7 +465,13 @@ def _variance_gradient(grad, self, dim, correction, keepdim, xp):
     return (factor * xp.kept(grad, shape, dim, keepdim)) * deviation
 
 
-@operator(namespace=None, method=(), node="VarBackward0", called="var", overloaded=True)
+def _no_complex_moment(result, given, inputs):
+    """Moments of real numbers, if there are several, are not computed into a complex tensor."""
+    if given.is_complex and not inputs[0].dtype.is_complex and result.size > 1:
+        raise NotImplementedError(f"\"std_cpu\" not implemented for '{given.scalar_type}'")
+
+
+@operator(namespace=None, method=(), node="VarBackward0", called="var", overloaded=True, same_out=_no_complex_moment)
 class var_correction:
     """The variance with a correction to the degrees of freedom."""
 
@@ -467,7 +482,7 @@ class var_correction:
         return _variance_gradient(grad, self, dim, correction, keepdim, xp)
 
 
-@operator(namespace=None, method=(), node="StdBackward0", called="std", overloaded=True)
+@operator(namespace=None, method=(), node="StdBackward0", called="std", overloaded=True, same_out=_no_complex_moment)
 class std_correction:
     """The standard deviation with a correction to the degrees of freedom."""
 
@@ -597,5 +612,12 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     tensor(5.)
     """
     if isinstance(p, str) and p != "fro":
-        return tensors.linalg_matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+        result = tensors.linalg_matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+        return stored(
+            "linalg_matrix_norm",
+            result,
+            out,
+            "linalg.matrix_norm expected out tensor dtype {wanted} but got: {given}",
+            recorded=True,
+        )
     return linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)

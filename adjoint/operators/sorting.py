@@ -375,7 +375,11 @@ def _rank(ordered, levels, interpolation, ignore_nan):
         rank = levels * (nan.logical_not().sum(-1, True) - 1)
         rank.masked_fill_(rank < 0, 0)
     else:
-        rank = (levels * last).masked_fill(nan.any(-1, True), last)
+        undefined = nan.any(-1, True)
+        rank = tensors.mul_number(levels, last)
+        if undefined._array.ndim > 1:
+            rank = tensors.expand(rank, (*undefined._array.shape[:-1], rank._array.shape[-1]))
+        rank = rank.masked_fill(undefined, last)
     rounded = {"lower": rank.floor_, "higher": rank.ceil_, "nearest": rank.round_}.get(interpolation)
     return rank if rounded is None else rounded()
 

@@ -454,7 +454,11 @@ def _reversed_dims(input):
     return permute(input, tuple(range(ndim - 1, -1, -1)))
 
 
-def _matrix_transpose(input, name="mT"):
+def _matrix_transpose(input, name="mT", instead="This function is the identity in these cases."):
+    if input._array.ndim == 0:
+        owner = "" if name.endswith(")") else "Tensor."
+        warnings.warn(f"{owner}{name} is deprecated on 0-D tensors. {instead}", UserWarning, stacklevel=3)
+        return input
     if input._array.ndim < 2:
         raise RuntimeError(
             f"tensor.{name} is only supported on matrices or batches of matrices. Got {input._array.ndim}-D tensor."
@@ -463,13 +467,13 @@ def _matrix_transpose(input, name="mT"):
 
 
 def _matrix_adjoint(input):
-    return _conjugated(_matrix_transpose(input, "mH"))
+    return _conjugated(_matrix_transpose(input, "mH", "Consider using x.conj()."))
 
 
 @public(method=True, numpy_names=True)
 def adjoint(input):
     """The conjugate of the matrix transpose."""
-    return _conjugated(_matrix_transpose(input, "adjoint()"))
+    return _conjugated(_matrix_transpose(input, "adjoint()", "Consider using x.conj()."))
 
 
 def _conjugated(tensor):

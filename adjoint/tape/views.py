@@ -32,42 +32,50 @@ real_view: Any = None
 """Set by `adjoint.operators.memory`: `view_as_real`."""
 
 
-def regenerate(view: Tensor) -> None:
-    """Give `view`, whose memory has changed since its edge was made, an edge into its base's present history."""
+def regenerate(view: Tensor, *, told: bool = False) -> None:
+    """Give `view`, whose memory has changed since its edge was made, an edge into its base's present history.
+
+    Where the way it was made hides what the change means for it, that is an error, but not where nothing is recorded (and
+    nobody asks to be `told`).
+    """
     base = view._base
-    version = view._counter[0]  # type: ignore[index]
     base_edge = edge_of(base)  # type: ignore[arg-type]
     if base_edge is not None:
-        check_regeneration(view)
-        node = make_as_strided_node(base, view, base_edge)
-        view._edge = (node, 0)
-    view._view_version = version
+        if view._creation is not None:
+            if told or modes.is_grad_enabled():
+                raise invalid_view(view)
+            return
+        old, view._edge = view._edge, (make_as_strided_node(base, view, base_edge), 0)
+        move_retained(old, view._edge)
+    view._view_version = view._counter[0]  # type: ignore[index]
 
 
 tensor_module.regenerate = regenerate
+tensor_module.is_grad_enabled = modes.is_grad_enabled
 
 
-def check_regeneration(view: Tensor) -> None:
-    """Raise if the base of `view` has been changed in place, and how the view was made hides what that means for it."""
-    if view._creation in (None, CUSTOM) or (type(view._edge) is not tuple and view._edge is not LEAF):
-        return
-    base = view._base
-    if base._edge is LEAF or not modes.is_grad_enabled():  # type: ignore[union-attr]
-        return
+def invalid_view(view: Tensor) -> RuntimeError:
+    """The error for a view whose base has been changed in place, made in a way that hides what that means for it."""
+    what = "its base or another view of its base has been modified inplace"
     if view._creation == MULTI_OUTPUT:
-        raise RuntimeError(
-            f"{_made_by(view)} is a view and its base or another view of its base has been modified inplace. {_MULTI_OUTPUT}"
-        )
-    mode = "inference mode" if view._creation == INFERENCE else "no_grad mode"
-    raise RuntimeError(
-        f"A view was created in {mode} and its base or another view of its base has been modified inplace with grad mode "
-        f"enabled. {_ambiguous(view)}"
-    )
+        tracked = type(view._edge) is tuple
+        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
+        return RuntimeError(f"{made} {what}{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}")
+    if view._creation == CUSTOM:
+        return RuntimeError(f"{_made_by(view)} is a view and {what}. {_CUSTOM}")
+    if view._creation == INFERENCE:
+        return RuntimeError(f"A view was created in inference mode and {what} in normal mode. {_ambiguous(view)}")
+    return RuntimeError(f"A view was created in no_grad mode and {what} with grad mode enabled. {_ambiguous(view)}")
 
 
 _MULTI_OUTPUT = (
     "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
     "modified inplace. You should replace the inplace operation by an out-of-place one."
+)
+_CUSTOM = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
+    "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This "
+    "behavior is forbidden. You can fix this by cloning the output of the custom Function."
 )
 
 
@@ -93,10 +101,10 @@ def check_inplace(tensor: Tensor, name: str) -> None:
     """Raise if autograd does not allow `tensor` to be changed in place."""
     if not modes.is_grad_enabled():
         return
-    edge = tensor._edge if tensor._base is None else current_edge(tensor)
     base = tensor._base
-    if base is not None and (edge is not None or base._edge is not None):
+    if base is not None and (tensor._edge is not None or base._edge is not None):
         check_view_creation(tensor, True)
+    edge = tensor._edge if base is None else current_edge(tensor)
     if edge is LEAF:
         if tensor._base is not None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
@@ -117,12 +125,7 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
             f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}"
         )
     if creation == CUSTOM:
-        raise RuntimeError(
-            f"{_made_by(view)} is a view and is being modified inplace. This view was created inside a custom Function (or "
-            "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom "
-            "backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You "
-            "can fix this by cloning the output of the custom Function."
-        )
+        raise RuntimeError(f"{_made_by(view)} is a view and is being modified inplace. {_CUSTOM}")
     mode = "inference mode" if creation == INFERENCE else "no_grad mode"
     raise RuntimeError(
         f"A view was created in {mode} and is being modified inplace with grad mode enabled. {_ambiguous(view)}"
@@ -222,6 +225,11 @@ def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:
     if type(old) is tuple and tensor._extra is not None:
         tensor._extra.hooks = None
     tensor._edge = edge
+    move_retained(old, edge)
+
+
+def move_retained(old: Any, edge: tuple[Node, int]) -> None:
+    """Let the `retain_grad` of a tensor whose edge was `old` follow it to its new one."""
     if type(old) is tuple and old[0].hooks is not None:
         reference = old[0].hooks.retained.pop(old[1], None)
         if reference is not None:

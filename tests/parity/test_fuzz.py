@@ -188,7 +188,11 @@ class Run:
         return None
 
     def tensors(self) -> list[str]:
-        return [name for name, value in self.names.items() if hasattr(value, "grad_fn") and len(name) <= 3]
+        return [
+            name
+            for name, value in self.names.items()
+            if isinstance(value, self.names["torch"].Tensor) and len(name) <= 3
+        ]
 
 
 def ask(run: Run, question: str) -> Any:
@@ -247,6 +251,6 @@ def compare_all(actual: Run, expected: Run, text: str) -> None:
             assert one == two, f"{text}\n{question} is {one}, expected {two}"
         for part in (name, f"{name}.grad"):
             two = ask(expected, part)
-            if hasattr(two, "grad_fn"):
+            if isinstance(two, torch.Tensor):
                 difference = arrays_differ(to_array(ask(actual, part)), to_array(two))
                 assert difference is None, f"{text}\n{part}: {difference}"

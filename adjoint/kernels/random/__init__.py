@@ -14,7 +14,7 @@ from .continuous import cauchy_, exponential_, log_normal_
 from .discrete import bernoulli, bernoulli_, dropout_mask, geometric_, multinomial, poisson
 from .integers import randint, random_, randperm
 from .mt19937 import DEFAULT_SEED, STATE_BYTES, Stream
-from .normal import normal, normal_, randn
+from .normal import check_deviations, normal, normal_, randn
 from .uniform import rand, uniform_
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "bernoulli",
     "bernoulli_",
     "cauchy_",
+    "check_deviations",
     "dropout_mask",
     "exponential_",
     "geometric_",

@@ -67,6 +67,14 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     return out
 
 
+def check_deviations(std: ndarray) -> None:
+    """Raise unless all elements can be standard deviations."""
+    if std.dtype.kind == "c":
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    if std.size and not (std >= 0).all():
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+
+
 def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarray:
     """Normally distributed numbers whose means and standard deviations are given, at least one of them by an array.
 
@@ -77,10 +85,7 @@ def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarr
         NotImplementedError: if the result's type is neither floating-point nor complex.
     """
     if isinstance(std, ndarray):
-        if std.dtype.kind == "c":
-            raise RuntimeError("normal expects standard deviation to be non-complex")
-        if std.size and not (std >= 0).all():
-            raise RuntimeError("normal expects all elements of std >= 0.0")
+        check_deviations(std)
     means = mean if isinstance(mean, ndarray) else None
     stds = std if isinstance(std, ndarray) else None
     template: Any = means if means is not None else stds

@@ -29,7 +29,7 @@ from .activation import (
 )
 from .attention import scaled_dot_product_attention
 from .declared import operators
-from .distance import bilinear, cosine_similarity, normalize, pairwise_distance, pdist
+from .distance import normalize
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .loss import (
     binary_cross_entropy,
@@ -53,8 +53,8 @@ from .loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from .normalization import batch_norm, embedding, instance_norm, local_response_norm, rms_norm
-from .padding import channel_shuffle, pad, pixel_shuffle, pixel_unshuffle
+from .normalization import batch_norm, embedding, instance_norm, local_response_norm
+from .padding import pad
 from .pooling import (
     adaptive_max_pool1d,
     adaptive_max_pool2d,
@@ -71,13 +71,16 @@ adaptive_avg_pool3d = operators.adaptive_avg_pool3d
 avg_pool1d = operators.avg_pool1d
 avg_pool2d = operators.avg_pool2d
 avg_pool3d = operators.avg_pool3d
+bilinear = operators.bilinear
 celu_ = operators.celu_
+channel_shuffle = operators.channel_shuffle
 conv1d = operators.conv1d
 conv2d = operators.conv2d
 conv3d = operators.conv3d
 conv_transpose1d = operators.conv_transpose1d
 conv_transpose2d = operators.conv_transpose2d
 conv_transpose3d = operators.conv_transpose3d
+cosine_similarity = operators.cosine_similarity
 elu_ = operators.elu_
 gelu = operators.gelu
 group_norm = operators.group_norm
@@ -91,8 +94,13 @@ max_pool1d_with_indices = operators.max_pool1d_with_indices
 max_pool2d_with_indices = operators.max_pool2d_with_indices
 max_pool3d_with_indices = operators.max_pool3d_with_indices
 one_hot = operators.one_hot
+pairwise_distance = operators.pairwise_distance
+pdist = operators.pdist
+pixel_shuffle = operators.pixel_shuffle
+pixel_unshuffle = operators.pixel_unshuffle
 prelu = operators.prelu
 relu_ = operators.relu_
+rms_norm = operators.rms_norm
 rrelu_ = operators.rrelu_
 selu_ = operators.selu_
 softplus = operators.softplus

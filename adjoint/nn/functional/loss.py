@@ -9,7 +9,6 @@ from collections.abc import Callable
 import adjoint as torch
 
 from .declared import operators
-from .distance import pairwise_distance
 
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
@@ -50,7 +49,8 @@ def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tenso
         "Please ensure they have the same size.",
         stacklevel=3,
     )
-    return torch.broadcast_tensors(input, target)
+    input, target = torch.broadcast_tensors(input, target)
+    return input, target
 
 
 def _weighted(
@@ -270,14 +270,8 @@ def poisson_nll_loss(
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    if log_input:
-        loss = torch.exp(input) - target * input
-    else:
-        loss = input - target * torch.log(input + eps)
-    if full:
-        stirling = target * torch.log(target) - target + 0.5 * torch.log(2 * math.pi * target)
-        loss = loss + stirling.masked_fill(target <= 1, 0)
-    return _reduced(loss, reduction)
+    _check_reduction(reduction)
+    return operators.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
 def gaussian_nll_loss(
@@ -316,7 +310,7 @@ def gaussian_nll_loss(
         var.clamp_(min=eps)
     loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
     if full:
-        loss = loss + 0.5 * math.log(2 * math.pi)
+        loss += 0.5 * math.log(2 * math.pi)
     return _reduced(loss, reduction)
 
 
@@ -343,13 +337,7 @@ def cosine_embedding_loss(
             f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes "
             f"{list(input1.shape)} and {list(input2.shape)}."
         )
-    # 1e-12 is the constant PyTorch adds to the squared norms of this loss.
-    squares = ((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)
-    cosine = (input1 * input2).sum(-1) / squares.sqrt()
-    zeros = torch.zeros_like(cosine)
-    positive = torch.where(target == 1, 1 - cosine, zeros)
-    negative = torch.where(target == -1, (cosine - margin).clamp_min(0), zeros)
-    return _reduced(positive + negative, reduction)
+    return operators.cosine_embedding_loss(input1, input2, target, margin, reduction)
 
 
 def margin_ranking_loss(
@@ -373,7 +361,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return operators.margin_ranking_loss(input1, input2, target, margin, reduction)
 
 
 def hinge_embedding_loss(
@@ -387,10 +375,7 @@ def hinge_embedding_loss(
     """`input` where `target` is 1, `max(0, margin - input)` where it is -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    zeros = torch.zeros_like(input)
-    negative = torch.where(target == 1, zeros, (margin - input).clamp_min(0))
-    positive = torch.where(target == -1, zeros, input)
-    return _reduced(negative + positive, reduction)
+    return operators.hinge_embedding_loss(input, target, margin, reduction)
 
 
 def triplet_margin_loss(
@@ -415,11 +400,8 @@ def triplet_margin_loss(
         RuntimeError: if the numbers of dimensions differ.
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
-
-    def distance(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
-        return pairwise_distance(x1, x2, p, eps)
-
-    return _triplet_loss(anchor, positive, negative, distance, margin, swap, reduction)
+    _check_triplet(anchor, positive, negative, margin, reduction)
+    return operators.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -433,19 +415,18 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """`triplet_margin_loss` with any distance; `pairwise_distance` if None."""
-    distance = pairwise_distance if distance_function is None else distance_function
-    return _triplet_loss(anchor, positive, negative, distance, margin, swap, reduction)
+    _check_triplet(anchor, positive, negative, margin, reduction)
+    distance = operators.pairwise_distance if distance_function is None else distance_function
+    to_positive = distance(anchor, positive)
+    to_negative = distance(anchor, negative)
+    if swap:
+        to_negative = torch.minimum(to_negative, distance(positive, negative))
+    return _reduced(torch.clamp_min(margin + to_positive - to_negative, 0), reduction)
 
 
-def _triplet_loss(
-    anchor: torch.Tensor,
-    positive: torch.Tensor,
-    negative: torch.Tensor,
-    distance: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    margin: float,
-    swap: bool,
-    reduction: str,
-) -> torch.Tensor:
+def _check_triplet(
+    anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor, margin: float, reduction: str
+) -> None:
     _check_reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -454,11 +435,6 @@ def _triplet_loss(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
             f"but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
         )
-    to_positive = distance(anchor, positive)
-    to_negative = distance(anchor, negative)
-    if swap:
-        to_negative = torch.minimum(to_negative, distance(positive, negative))
-    return _reduced(torch.clamp_min(margin + to_positive - to_negative, 0), reduction)
 
 
 def soft_margin_loss(
@@ -470,7 +446,8 @@ def soft_margin_loss(
 ) -> torch.Tensor:
     """`log(1 + exp(-target * input))` for targets 1 and -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    return _reduced(torch.log1p(torch.exp(-target * input)), reduction)
+    _check_reduction(reduction)
+    return operators.soft_margin_loss(input, target, reduction)
 
 
 def multi_margin_loss(
@@ -497,27 +474,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    rows = input.reshape(1, -1) if input.dim() < 2 else input
-    batch, classes = rows.shape
-    indices = target.reshape(-1)
-    if indices.numel() != batch:
-        raise RuntimeError(
-            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
-            f"(batch size). Expected target size [{batch}], but got {list(target.shape)}. "
-            f"Input has shape {list(input.shape)}."
-        )
-    if weight is not None and weight.numel() != classes:
-        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    if bool(((indices < 0) | (indices >= classes)).any()):
-        raise RuntimeError("target out of range")
-    column = indices.unsqueeze(1)
-    hinge = (margin - rows.gather(1, column) + rows).clamp_min(0)
-    hinge = hinge if p == 1 else hinge * hinge
-    if weight is not None:
-        hinge = hinge * weight[indices].unsqueeze(1)
-    own = torch.zeros_like(rows, dtype=torch.bool).scatter(1, column, True)
-    loss = hinge.masked_fill(own, 0).sum(1) / classes
-    return _reduced(loss if input.dim() == 2 else loss.reshape(target.shape), reduction)
+    return operators.multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
 def multilabel_margin_loss(
@@ -536,17 +493,7 @@ def multilabel_margin_loss(
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    if input.shape != target.shape:
-        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-    rows, labels = torch.atleast_2d(input), torch.atleast_2d(target)
-    listed = (labels < 0).cumsum(1) == 0
-    index = labels.clamp_min(0)
-    # A class counts as a label if any listed entry of its row names it.
-    is_label = torch.zeros_like(rows).scatter_add(1, index, listed.to(rows.dtype)) > 0
-    hinge = (1 - (rows.gather(1, index).unsqueeze(2) - rows.unsqueeze(1))).clamp_min(0)
-    counted = listed.unsqueeze(2) & is_label.logical_not().unsqueeze(1)
-    loss = hinge.masked_fill(counted.logical_not(), 0).sum((1, 2)) / rows.shape[1]
-    return _reduced(loss if input.dim() == 2 else loss[0], reduction)
+    return operators.multilabel_margin_loss(input, target, reduction)
 
 
 def multilabel_soft_margin_loss(
@@ -563,4 +510,4 @@ def multilabel_soft_margin_loss(
     loss = -(target * operators.logsigmoid(input) + (1 - target) * operators.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    return _reduced(loss.mean(-1), reduction)
+    return _reduced(loss.sum(-1) / input.size(-1), reduction)

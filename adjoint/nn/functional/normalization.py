@@ -90,38 +90,6 @@ def instance_norm(
     return result.reshape(input.shape)
 
 
-def rms_norm(
-    input: torch.Tensor,
-    normalized_shape: Sequence[int],
-    weight: torch.Tensor | None = None,
-    eps: float | None = None,
-) -> torch.Tensor:
-    """Divide by the root mean square over the last dimensions (Zhang and Sennrich, 2019).
-
-    Args:
-        eps: added to the mean square; the machine epsilon of the dtype if None.
-    """
-    normalized_shape = list(normalized_shape)
-    if list(input.shape[input.dim() - len(normalized_shape) :]) != normalized_shape:
-        shown = ", ".join(["*", *map(str, normalized_shape)]).replace("*, ", "*")
-        raise RuntimeError(
-            f"Given normalized_shape={normalized_shape}, expected input with shape [{shown}], "
-            f"but got input of size{list(input.shape)}"
-        )
-    if weight is not None and list(weight.shape) != normalized_shape:
-        raise RuntimeError(
-            "Expected weight to be of same shape as normalized_shape, but got weight of shape "
-            f"{list(weight.shape)} and normalized_shape = {normalized_shape}"
-        )
-    dims = [-1 - i for i in range(len(normalized_shape))]
-    computed = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
-    added = torch.finfo(computed.dtype).eps if eps is None else eps
-    result = computed * torch.rsqrt(computed.pow(2).mean(dims, keepdim=True).add(added))
-    if weight is not None:
-        result = result * weight
-    return result.to(input.dtype)
-
-
 def local_response_norm(
     input: torch.Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> torch.Tensor:
@@ -136,9 +104,15 @@ def local_response_norm(
         )
     if input.numel() == 0:
         return input
-    batch, channels = input.shape[:2]
-    squares = operators.pad(input.mul(input).reshape(batch, 1, channels, -1), (0, 0, size // 2, (size - 1) // 2))
-    means = operators.avg_pool2d(squares, (size, 1), 1).reshape(input.shape)
+    squares = input.mul(input)
+    before, after = size // 2, (size - 1) // 2
+    if input.dim() == 3:
+        padded = operators.pad(squares.unsqueeze(1), (0, 0, before, after))
+        means = operators.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
+    else:
+        batch, channels, rows = input.shape[:3]
+        padded = operators.pad(squares.view(batch, 1, channels, rows, -1), (0, 0, 0, 0, before, after))
+        means = operators.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.shape)
     return input / means.mul(alpha).add(k).pow(beta)
 
 
