@@ -203,7 +203,9 @@ def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callabl
     def forward(self: Any) -> Any: ...
 
     forward.__annotations__ = {"self": ARRAY}
-    return _family(forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options})
+    return _family(
+        forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options}
+    )
 
 
 def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
@@ -213,7 +215,9 @@ def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Calla
 
     forward.__annotations__ = {"self": ARRAY, "other": ARRAY}
     options.setdefault("elementwise", True)
-    return _family(forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options})
+    return _family(
+        forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options}
+    )
 
 
 def _family(forward: Callable[..., Any], kernel: Any, **options: Any) -> Callable[[type], Any]:

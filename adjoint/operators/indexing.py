@@ -80,7 +80,7 @@ def unchanged(indices: Any) -> Any:
     return indices
 
 
-@operator(namespace=None, method=False, kernel=kernels.index)
+@operator(namespace=None, method=False, kernel=kernels.index, tangent="linear")
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
@@ -92,7 +92,7 @@ class index:
         return xp.index_backward(grad, self_shape, unchanged(indices))
 
 
-@operator(namespace=None, method=False, kernel=kernels.index_backward)
+@operator(namespace=None, method=False, kernel=kernels.index_backward, tangent="linear")
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
 

@@ -504,7 +504,7 @@ def vecdot(x, y, *, dim=-1, out=None):
     return tensors.sum(x.conj() * y, dim, out=out)
 
 
-@operator(namespace=None, method=(), same_out=STRICT, kernel=products.cross)
+@operator(namespace=None, method=(), same_out=STRICT, kernel=products.cross, tangent="multilinear")
 class linalg_cross:
     """The cross product of vectors of three elements along `dim`."""
 

@@ -28,7 +28,7 @@ def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs
         return linear(op, args, given)
     if op.tangent == "multilinear":
         return multilinear(op, args, given)
-    if op.tangent == "elementwise" and not any(is_complex(value) for value in (*args, *outputs)):
+    if op.tangent == "elementwise" and op.joint is None and not any(is_complex(value) for value in (*args, *outputs)):
         return (elementwise(op, args, given, outputs[0]),)
     return TRANSPOSE
 
@@ -46,7 +46,9 @@ def linear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[
             continue
         value, tangent = args[position], given[name]
         if op.kinds[name] == ARRAYS:
-            replaced[position] = [t if t is not None else x.new_zeros(x.shape) for x, t in zip(value, tangent, strict=True)]
+            replaced[position] = [
+                t if t is not None else x.new_zeros(x.shape) for x, t in zip(value, tangent, strict=True)
+            ]
         elif isinstance(value, Tensor):
             replaced[position] = tangent if tangent is not None else value.new_zeros(value.shape)
     result = applied(op, tuple(replaced))
