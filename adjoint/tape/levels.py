@@ -72,6 +72,9 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
             for item in value:
                 if isinstance(item, Tensor):
                     yield item
+        elif hasattr(value, "tensors"):  # the indices of an index
+            for item, _ in value.tensors:
+                yield item
 
 
 def innermost(values: Iterable[Any]) -> Level | None:

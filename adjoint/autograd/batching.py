@@ -1,0 +1,402 @@
+"""Batching: `vmap`, and the tensors that stand for one example of a batch while a function runs once for all of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..operators import batching, dispatch
+from ..operators.build import tensors as operators
+from ..operators.declaration import Operator
+from ..tape import modes
+from ..tape.levels import Level, below
+from ..tensor import LEAF, Tensor, new, wrap_dim
+from .tree import Structure, flatten, prefix_leaves, unflatten
+
+__all__ = ["BatchLevel", "BatchedTensor", "vmap"]
+
+
+class BatchedTensor(Tensor):
+    """One example of a batch, as the function sees it: shape and dtype are those of the example.
+
+    `value`: the tensor with all examples; `bdim`: the dimension along which they lie; `level`: the `vmap` they belong to.
+    """
+
+    __slots__ = ("bdim", "level", "value")
+
+    def __new__(cls, value: Tensor, bdim: int, level: BatchLevel) -> BatchedTensor:
+        self = new(cls)
+        self.value, self.bdim, self.level = value, bdim, level
+        array = value._array
+        lead = (slice(None),) * bdim
+        # One example's elements, for shape, dtype and strides; where there are none, memory that nobody reads.
+        self._array = array[(*lead, 0, ...)] if level.size else array[(*lead, ...)].sum(axis=bdim)
+        self._edge = None if value._edge is None else value._edge if type(value._edge) is tuple else LEAF
+        self._grad = self._base = self._counter = self._extra = None
+        return self
+
+    def __init__(self, *args: Any) -> None:
+        pass
+
+    def __repr__(self, **options: Any) -> str:
+        inner = "\n".join("    " + line for line in repr(self.value).splitlines())
+        return f"BatchedTensor(lvl={self.level.number}, bdim={self.bdim}, value=\n{inner}\n)"
+
+    def item(self) -> Any:
+        """Raise: examples differ."""
+        raise RuntimeError(
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
+            "please try to rewrite what you're doing with other operations."
+        )
+
+    def __bool__(self) -> bool:
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
+            "yet: the examples may go different ways; `where` chooses for each of them."
+        )
+
+    def _no_memory(self, *args: Any, **keywords: Any) -> Any:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    numpy = tolist = data_ptr = untyped_storage = storage = __array__ = __dlpack__ = _no_memory  # type: ignore[assignment]
+    __int__ = __float__ = __complex__ = __index__ = item  # type: ignore[assignment]
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Raise: what is differentiated is said by the transforms."""
+        raise RuntimeError(
+            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
+            "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+            "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+            "transformed instead."
+        )
+
+    def detach(self) -> Tensor:
+        """The same examples, without history."""
+        return BatchedTensor(self.value.detach(), self.bdim, self.level)
+
+
+class BatchLevel(Level):
+    """One `vmap`: it concerns the tensors that have a dimension of its examples."""
+
+    def __init__(self, size: int, randomness: str = "error") -> None:
+        self.size = size
+        self.randomness = randomness
+        self.number = 1 + len(modes.STATE.levels)
+
+    def concerns(self, tensor: Tensor) -> bool:
+        """Whether `tensor` has examples of this level."""
+        return type(tensor) is BatchedTensor and tensor.level is self
+
+    # --- examples -----------------------------------------------------------------------------------------------
+
+    has = concerns
+
+    def front(self, tensor: Any) -> Any:
+        """A tensor with the dimension of examples first; one without examples as it is."""
+        if not (type(tensor) is BatchedTensor and tensor.level is self):
+            return tensor
+        return tensor.value if tensor.bdim == 0 else tensor.value.movedim(tensor.bdim, 0)
+
+    def full(self, tensor: Tensor) -> Tensor:
+        """The same, one without examples repeated for each."""
+        if self.concerns(tensor):
+            return self.front(tensor)  # type: ignore[no-any-return]
+        return tensor.unsqueeze(0).expand((self.size, *tensor.shape))  # type: ignore[no-any-return]
+
+    def example(self, value: Any, index: int) -> Any:
+        """What one example sees of an argument; zeros if there are none."""
+        if isinstance(value, Tensor):
+            if not self.concerns(value):
+                return value
+            if not self.size:
+                return value.value.new_zeros(value.shape)
+            return value.value.select(value.bdim, index)
+        if type(value) is list or type(value) is tuple:
+            return type(value)(self.example(item, index) for item in value)
+        if hasattr(value, "tensors"):  # the indices of an index
+            given = iter(value.tensors)
+            return type(value).of(
+                [None if array is None else self.example(next(given)[0], index) for array in value]
+            )
+        return value
+
+    def random(self, name: str) -> str:
+        """Whether examples share random numbers: `"same"` or `"different"`.
+
+        Raises:
+            RuntimeError: if neither has been said.
+        """
+        if self.randomness == "error":
+            raise RuntimeError(
+                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+                "randomness flags on vmap or perform the randomness operation out of vmap"
+            )
+        return self.randomness
+
+    def wrapped(self, results: Any) -> Any:
+        """Results that have the dimension of examples first, as examples."""
+        if isinstance(results, tuple):
+            return tuple(self.wrapped(result) for result in results)
+        return BatchedTensor(results, 0, self)
+
+    # --- operators ----------------------------------------------------------------------------------------------
+
+    def call(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
+        """Apply `operator` to all examples."""
+        if out is not None:
+            raise RuntimeError(
+                f"Batching rule not implemented for aten::{operator.called}.out; the fallback path doesn't work on out= or view "
+                "ops."
+            )
+        with below(self):
+            results = batching.batched(operator, args, self)
+        if isinstance(results, (tuple, list)):
+            wrapped = [self.wrapped(result) for result in results]
+            return operator.returns(*wrapped) if operator.outputs and operator.returns is not tuple else tuple(wrapped)
+        return self.wrapped(results)
+
+    def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+        """The same in place."""
+        target = args[0]
+        if not self.concerns(target):
+            other = next(value for value in args[1:] if isinstance(value, Tensor) and self.concerns(value))
+            raise RuntimeError(
+                f"vmap: aten::{operator.called}_(self, *extra_args) is not possible because there exists a Tensor `other` in "
+                f"extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
+                f"being vmapped over at level {other.level.number}. Please try to use out-of-place operators instead of "
+                f"{operator.called}_. If said operator is being called inside the PyTorch framework, please file a bug report "
+                "instead."
+            )
+        with below(self):
+            results = batching.batched(operator, args, self)
+            place = target.value if target.bdim == 0 else target.value.movedim(target.bdim, 0)
+            if operator.name == "zero":
+                place.zero_()
+            else:
+                place.copy_(results)
+        return target  # type: ignore[no-any-return]
+
+    def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+        """The same where the tensor becomes another view."""
+        target = args[0]
+        with below(self):
+            viewed = batching.batched(operator, args, self)
+        fresh = BatchedTensor(viewed, 0, self)
+        target.value, target.bdim, target._array = fresh.value, 0, fresh._array
+        return target  # type: ignore[no-any-return]
+
+    def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Apply a custom `Function`: by its `vmap`, or, if it says that `forward` can be batched, as it is."""
+        if getattr(function, "generate_vmap_rule", False):
+            return self._generated(function, args)
+        if function.vmap is None:
+            raise RuntimeError(
+                f"You tried to vmap over {function.__name__}, but it does not have vmap support. Please override and implement the "
+                "vmap staticmethod or set generate_vmap_rule=True."
+            )
+        in_dims = tuple(arg.bdim if isinstance(arg, Tensor) and self.concerns(arg) else None for arg in args)
+        values = [arg.value if dim is not None else arg for arg, dim in zip(args, in_dims, strict=True)]
+        info = VmapInfo(self.size, self.randomness)
+        with below(self):
+            outputs, out_dims = function.vmap(info, in_dims, *values)
+        if not isinstance(outputs, tuple):
+            return outputs if out_dims is None else BatchedTensor(outputs, wrap_dim(out_dims, outputs.dim()), self)
+        dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
+        return tuple(
+            output if dim is None else BatchedTensor(output, wrap_dim(dim, output.dim()), self)
+            for output, dim in zip(outputs, dims, strict=True)
+        )
+
+    def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """The `Function` for each example in turn."""
+        with below(self):
+            results = [
+                function.apply(*(self.example(arg, index) for arg in args)) for index in range(max(self.size, 1))
+            ]
+            if isinstance(results[0], tuple):
+                stacked: Any = tuple(operators.stack(list(column))[: self.size] for column in zip(*results, strict=True))
+            else:
+                stacked = operators.stack(results)[: self.size]
+        return self.wrapped(stacked)
+
+
+class VmapInfo:
+    """What a custom `Function`'s `vmap` is told: the number of examples, and how they share random numbers."""
+
+    def __init__(self, batch_size: int, randomness: str) -> None:
+        self.batch_size = batch_size
+        self.randomness = randomness
+
+
+# --- vmap -------------------------------------------------------------------------------------------------------
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """`func`, of one example, as a function of a batch of examples, computed for all of them at once.
+
+    Args:
+        func: takes and returns tensors, in tuples, lists and dicts as it likes.
+        in_dims: the dimension of examples in each input (None: all examples share it): one number for all, or a structure like
+            that of the inputs.
+        out_dims: where that dimension goes in the outputs.
+        randomness: whether random numbers are the `"same"` for all examples, `"different"`, or an `"error"`.
+        chunk_size: how many examples to compute at once; None: all.
+
+    Raises:
+        ValueError: if the inputs have no, or unequal, numbers of examples.
+
+    >>> import adjoint as torch
+    >>> torch.vmap(torch.dot)(torch.ones(3, 5), torch.ones(3, 5))
+    tensor([5., 5., 5.])
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def mapped(*args: Any, **keywords: Any) -> Any:
+        leaves, structure, dims, size = _examples(func, in_dims, args)
+        if chunk_size is None or size <= chunk_size:
+            return _run(func, leaves, structure, dims, size, out_dims, randomness, keywords)
+        results = []
+        for start in range(0, size, chunk_size):
+            count = min(chunk_size, size - start)
+            part = [
+                leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)
+            ]
+            results.append(_run(func, part, structure, dims, count, out_dims, randomness, keywords))
+        return _joined(results, out_dims, func)
+
+    return mapped
+
+
+def _name(func: Any) -> str:
+    return getattr(func, "__name__", repr(func))
+
+
+def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], Structure, list[Any], int]:
+    """The inputs one after another, their structure, the dimension of examples in each, and the number of examples."""
+    name = _name(func)
+    if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple "
+            f"matching the structure of inputs, got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function "
+            "with no inputs. The latter is unsupported."
+        )
+    leaves, structure = flatten(args)
+    dims = prefix_leaves(in_dims, structure)
+    if dims is None:
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. in_dims has "
+            f"structure {flatten(in_dims)[1]} but inputs has structure {structure}."
+        )
+    sizes = []
+    for index, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
+        if dim is None:
+            continue
+        if not isinstance(dim, int):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be either an "
+                "integer dimension or None."
+            )
+        if not isinstance(leaf, Tensor):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of type "
+                f"{type(leaf)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if not -leaf.dim() <= dim < leaf.dim():
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that input is a Tensor of "
+                f"dimensionality {leaf.dim()} so expected in_dim to satisfy -{leaf.dim()} <= in_dim < {leaf.dim()}."
+            )
+        dims[index] = wrap_dim(dim, leaf.dim())
+        sizes.append(leaf.shape[dim])
+    if not sizes:
+        raise ValueError("vmap: Mapped over no dimension: at least one in_dim must not be None")
+    if any(size != sizes[0] for size in sizes):
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
+        )
+    return leaves, structure, dims, sizes[0]
+
+
+def _run(
+    func: Any,
+    leaves: list[Any],
+    structure: Structure,
+    dims: list[Any],
+    size: int,
+    out_dims: Any,
+    randomness: str,
+    keywords: dict[str, Any],
+) -> Any:
+    """Call `func` once for all examples."""
+    level = BatchLevel(size, randomness)
+    level.enter()
+    try:
+        examples = [
+            leaf if dim is None else BatchedTensor(leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)
+        ]
+        result = func(*unflatten(examples, structure), **keywords)
+    finally:
+        level.leave()
+    outputs, shape = flatten(result)
+    places = _out_places(func, out_dims, outputs, shape)
+    return unflatten([_output(level, output, dim, func) for output, dim in zip(outputs, places, strict=True)], shape)
+
+
+def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: Structure) -> list[Any]:
+    dims = prefix_leaves(out_dims, shape)
+    if dims is None:
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
+            f"out_dims has structure {flatten(out_dims)[1]} but outputs has structure {shape}."
+        )
+    return dims
+
+
+def _output(level: BatchLevel, output: Any, dim: int | None, func: Any) -> Any:
+    """One output with the dimension of examples where it is wanted."""
+    if not isinstance(output, Tensor):
+        if dim is None:
+            return output
+        name = _name(func)
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(output)}. Did you mean to set out_dims= to None "
+            "for output?"
+        )
+    if dim is None:
+        if level.concerns(output):
+            raise ValueError(
+                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+            )
+        return output
+    if not level.concerns(output):
+        return level.full(output).movedim(0, dim)
+    value: Any = output
+    return value.value if value.bdim == dim else value.value.movedim(value.bdim, dim)
+
+
+def _joined(results: list[Any], out_dims: Any, func: Any) -> Any:
+    """The results of the chunks, one after another."""
+    columns = [flatten(result) for result in results]
+    shape = columns[0][1]
+    dims = _out_places(func, out_dims, columns[0][0], shape)
+    joined = [
+        parts[0] if dim is None else operators.cat(list(parts), dim)
+        for parts, dim in zip(zip(*(leaves for leaves, _ in columns), strict=True), dims, strict=True)
+    ]
+    return unflatten(joined, shape)
