@@ -11,7 +11,8 @@ from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
 from ..tape import modes
 from ..tape.levels import Level, below
-from ..tensor import LEAF, Tensor, new, wrap_dim
+from ..tape.saved import bump
+from ..tensor import Tensor, new, wrap_dim
 from .tree import Structure, flatten, prefix_leaves, unflatten
 
 __all__ = ["BatchLevel", "BatchedTensor", "vmap"]
@@ -21,6 +22,7 @@ class BatchedTensor(Tensor):
     """One example of a batch, as the function sees it: shape and dtype are those of the example.
 
     `value`: the tensor with all examples; `bdim`: the dimension along which they lie; `level`: the `vmap` they belong to.
+    Its history is that of the transforms within the `vmap`; what is differentiated outside, `value` has recorded.
     """
 
     __slots__ = ("bdim", "level", "value")
@@ -31,9 +33,8 @@ class BatchedTensor(Tensor):
         array = value._array
         lead = (slice(None),) * bdim
         # One example's elements, for shape, dtype and strides; where there are none, memory that nobody reads.
-        self._array = array[(*lead, 0, ...)] if level.size else array[(*lead, ...)].sum(axis=bdim)
-        self._edge = None if value._edge is None else value._edge if type(value._edge) is tuple else LEAF
-        self._grad = self._base = self._counter = self._extra = None
+        self._array: Any = array[(*lead, 0, ...)] if level.size else array[(*lead, ...)].sum(axis=bdim)
+        self._edge = self._grad = self._base = self._counter = self._extra = None
         return self
 
     def __init__(self, *args: Any) -> None:
@@ -74,6 +75,10 @@ class BatchedTensor(Tensor):
     def detach(self) -> Tensor:
         """The same examples, without history."""
         return BatchedTensor(self.value.detach(), self.bdim, self.level)
+
+    def without_history(self) -> BatchedTensor:
+        """The same examples, as a node saves them."""
+        return BatchedTensor(self.value, self.bdim, self.level)
 
 
 class BatchLevel(Level):
@@ -151,10 +156,19 @@ class BatchLevel(Level):
             )
         with below(self):
             results = batching.batched(operator, args, self)
-        if isinstance(results, (tuple, list)):
-            wrapped = [self.wrapped(result) for result in results]
+        several = isinstance(results, (tuple, list))
+        wrapped = [self.wrapped(result) for result in results] if several else [self.wrapped(results)]
+        self._record(operator, args, wrapped, several)
+        if several:
             return operator.returns(*wrapped) if operator.outputs and operator.returns is not tuple else tuple(wrapped)
-        return self.wrapped(results)
+        return wrapped[0]
+
+    def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
+        """The operation on the examples, for the transforms within this level."""
+        edges = dispatch.wanted_edges(operator, args)
+        if modes.is_grad_enabled() and any(edge is not None for edge in edges):
+            named, arrays = dispatch.operands(operator, args)
+            dispatch.record(operator, args, named, arrays, edges, outputs, several)
 
     def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same in place."""
@@ -175,6 +189,10 @@ class BatchLevel(Level):
                 place.zero_()
             else:
                 place.copy_(results)
+        before = target.without_history()
+        before._edge = target._edge
+        self._record(operator, (before, *args[1:]), [target], several=False)
+        bump(target, f"{operator.called}_", 2)
         return target  # type: ignore[no-any-return]
 
     def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:

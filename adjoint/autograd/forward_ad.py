@@ -125,6 +125,15 @@ class DualLevel(Level):
         self.attach(primal, None)
         return UnpackedDualTensor(primal, tangent)
 
+    def without_tangent(self, tensor: Tensor) -> Tensor:
+        """`tensor` as a view that has no tangent."""
+        if self.tangent_of(tensor) is None:
+            return tensor
+        with below(self):
+            primal: Tensor = operators.alias(tensor)
+        self.attach(primal, None)
+        return primal
+
     # --- operators ----------------------------------------------------------------------------------------------
 
     def call(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
@@ -238,6 +247,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
     A new trick for calculating Jacobian vector products, 2017).
     """
     from .backward import grad
+    from .transforms import tracked
 
     with enable_grad():
         replaced, inputs, directions = list(args), [], []
@@ -245,11 +255,11 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
             position = operator.names.index(name)
             value = args[position]
             if operator.kinds[name] == ARRAYS:
-                copies = [_attached(item) for item in value]
+                copies = [tracked(item) for item in value]
                 replaced[position] = copies
                 pairs = zip(copies, tangent or (), strict=bool(tangent))
             elif tangent is not None:
-                replaced[position] = _attached(value)
+                replaced[position] = tracked(value)
                 pairs = iter([(replaced[position], tangent)])
             else:
                 continue
@@ -278,13 +288,6 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         )
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
     return tuple(found.get(id(output)) for output in outputs)
-
-
-def _attached(tensor: Tensor) -> Tensor:
-    """`tensor` as an input of its own whose gradient can be asked for, and leads on to that of `tensor`."""
-    if tensor.requires_grad:
-        return operators.alias(tensor)  # type: ignore[no-any-return]
-    return tensor.detach().requires_grad_()
 
 
 def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:

@@ -244,9 +244,8 @@ _OF_ALL = {
 def _of_all(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     front = batch.front(args[0])
     flat = front.reshape((front.shape[0], -1)) if front._array.size else front.reshape((front.shape[0], 0))
-    reduce = OPERATORS[_OF_ALL[op.name]].function
     dim = 1 if op.name == "prod_all" else (1,)
-    return reduce(flat, dim, False, *args[1:]) if op.names[1:] else reduce(flat, dim, False)
+    return applied(OPERATORS[_OF_ALL[op.name]], (flat, dim, False, *args[1:]))
 
 
 @rule("argmax", "argmin")
@@ -489,9 +488,30 @@ def _part_backward(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 def _index(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The examples are one more index, or one more dimension in front."""
     value, indices = args
-    if not any(batch.has(tensor) for tensor, _ in indices.tensors):
-        return batch.front(value)[(slice(None), *_keys(indices))]
-    return None
+    keys = _keys(indices)
+    given = [tensor for tensor, _ in indices.tensors if batch.has(tensor)]
+    if not given:
+        return batch.front(value)[(slice(None), *keys)]
+    if any(tensor._array.dtype.char in "?B" for tensor, _ in indices.tensors):
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
+            "boolean mask."
+        )
+    rank = max(tensor._array.ndim for tensor, _ in indices.tensors)
+    lined_up = []
+    for key in keys:
+        if isinstance(key, Tensor) and batch.has(key):
+            front = batch.front(key)
+            key = front.reshape(front.shape[:1] + (1,) * (rank - key._array.ndim) + front.shape[1:])
+        lined_up.append(key)
+    first = next(place for place, key in enumerate(keys) if isinstance(key, Tensor))
+    inside = _together(indices) and first > 0
+    if not batch.has(value):
+        result = value[tuple(lined_up)]
+        return result.movedim(first, 0) if inside else result
+    numbers = operators.arange(batch.size).reshape((-1,) + (1,) * rank)
+    result = batch.front(value)[(numbers, *lined_up)]
+    return result.movedim(tuple(range(1, rank + 1)), tuple(range(first + 1, first + rank + 1))) if inside and rank else result
 
 
 @rule("index_backward")

@@ -339,7 +339,7 @@ def as_part(part: Any) -> Any:
         part = wrap(array if keep else array.astype(numpy.int64, copy=False))
     if isinstance(part, Tensor):
         kind = part._array.dtype
-        if part._array.ndim == 0 and kind.kind in "biu":
+        if part._array.ndim == 0 and kind.kind in "biu" and not hasattr(part, "without_history"):
             return bool(part._array) if kind.char in "?B" else int(part._array)
         return part
     if isinstance(part, numpy.bool_):
