@@ -6,12 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy
+
 from ..operators import batching, dispatch
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
+from ..operators.tangent import applied
 from ..tape import modes
-from ..tape.levels import Level, below
-from ..tape.saved import bump
+from ..tape import views
+from ..tape.levels import Level, below, tensors_in
 from ..tensor import Tensor, new, wrap_dim
 from .tree import Structure, flatten, prefix_leaves, unflatten
 
@@ -21,24 +24,31 @@ __all__ = ["BatchLevel", "BatchedTensor", "vmap"]
 class BatchedTensor(Tensor):
     """One example of a batch, as the function sees it: shape and dtype are those of the example.
 
-    `value`: the tensor with all examples; `bdim`: the dimension along which they lie; `level`: the `vmap` they belong to.
+    `value`: the tensor with all examples; `bdim`: the dimension along which they lie (None: all examples are this one, which
+    is only differentiated within); `level`: the `vmap` they belong to.
     Its history is that of the transforms within the `vmap`; what is differentiated outside, `value` has recorded.
     """
 
     __slots__ = ("bdim", "level", "value")
 
-    def __new__(cls, value: Tensor, bdim: int, level: BatchLevel) -> BatchedTensor:
+    def __new__(cls, value: Tensor, bdim: int | None, level: BatchLevel) -> BatchedTensor:
         self = new(cls)
         self.value, self.bdim, self.level = value, bdim, level
-        array = value._array
-        lead = (slice(None),) * bdim
-        # One example's elements, for shape, dtype and strides; where there are none, memory that nobody reads.
-        self._array: Any = array[(*lead, 0, ...)] if level.size else array[(*lead, ...)].sum(axis=bdim)
+        self._array = self._example()
         self._edge = self._grad = self._base = self._counter = self._extra = None
         return self
 
     def __init__(self, *args: Any) -> None:
         pass
+
+    def _example(self) -> Any:
+        """One example's elements, for shape, dtype and strides; where there are none, memory that nobody reads."""
+        array, bdim = self.value._array, self.bdim
+        if bdim is None:
+            return array
+        if array.shape[bdim]:
+            return array[(*(slice(None),) * bdim, 0, ...)]
+        return numpy.zeros(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype)
 
     def __repr__(self, **options: Any) -> str:
         inner = "\n".join("    " + line for line in repr(self.value).splitlines())
@@ -76,9 +86,47 @@ class BatchedTensor(Tensor):
         """The same examples, without history."""
         return BatchedTensor(self.value.detach(), self.bdim, self.level)
 
-    def without_history(self) -> BatchedTensor:
-        """The same examples, as a node saves them."""
-        return BatchedTensor(self.value, self.bdim, self.level)
+    def without_history(self, *, copy: bool = False) -> BatchedTensor:
+        """The same examples, as a node saves them; or a copy."""
+        return BatchedTensor(self.value.clone() if copy else self.value, self.bdim, self.level)
+
+    def made_like(self, make: Callable[[Tensor], Tensor]) -> BatchedTensor:
+        """Examples of what `make` makes like a tensor."""
+        with below(self.level):
+            return BatchedTensor(make(self.value), self.bdim, self.level)
+
+    def _made(self, name: str, sizes: tuple[Any, ...], keywords: dict[str, Any]) -> BatchedTensor:
+        size = keywords.pop("size", sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
+        with below(self.level):
+            lead = () if self.bdim is None else (self.value.shape[self.bdim],)
+            made = getattr(self.value, name)((*lead, *size), **keywords)
+        return BatchedTensor(made, None if self.bdim is None else 0, self.level)
+
+    def new_zeros(self, *sizes: Any, **keywords: Any) -> Tensor:
+        """Zeros for each example."""
+        return self._made("new_zeros", sizes, keywords)
+
+    def new_ones(self, *sizes: Any, **keywords: Any) -> Tensor:
+        """Ones for each example."""
+        return self._made("new_ones", sizes, keywords)
+
+    def new_empty(self, *sizes: Any, **keywords: Any) -> Tensor:
+        """An uninitialised tensor for each example."""
+        return self._made("new_empty", sizes, keywords)
+
+    def new_full(self, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
+        """A tensor for each example of which every element is `fill_value`."""
+        return self._made("new_empty", (size,), keywords).fill_(fill_value)  # type: ignore[no-any-return]
+
+    def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:
+        """An uninitialised tensor of the given strides for each example."""
+        with below(self.level):
+            if self.bdim is None:
+                return BatchedTensor(self.value.new_empty_strided(size, stride, **keywords), None, self.level)
+            span = 1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) if 0 not in size else 0
+            lead = self.value.shape[self.bdim]
+            made = self.value.new_empty_strided((lead, *size), (span, *stride), **keywords)
+        return BatchedTensor(made, 0, self.level)
 
 
 class BatchLevel(Level):
@@ -95,25 +143,28 @@ class BatchLevel(Level):
 
     # --- examples -----------------------------------------------------------------------------------------------
 
-    has = concerns
+    def has(self, tensor: Any) -> bool:
+        """Whether `tensor` differs from example to example."""
+        return type(tensor) is BatchedTensor and tensor.level is self and tensor.bdim is not None
 
     def front(self, tensor: Any) -> Any:
         """A tensor with the dimension of examples first; one without examples as it is."""
         if not (type(tensor) is BatchedTensor and tensor.level is self):
             return tensor
-        return tensor.value if tensor.bdim == 0 else tensor.value.movedim(tensor.bdim, 0)
+        return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)
 
     def full(self, tensor: Tensor) -> Tensor:
         """The same, one without examples repeated for each."""
-        if self.concerns(tensor):
+        if self.has(tensor):
             return self.front(tensor)  # type: ignore[no-any-return]
+        tensor = self.front(tensor)
         return tensor.unsqueeze(0).expand((self.size, *tensor.shape))  # type: ignore[no-any-return]
 
     def example(self, value: Any, index: int) -> Any:
         """What one example sees of an argument; zeros if there are none."""
         if isinstance(value, Tensor):
-            if not self.concerns(value):
-                return value
+            if not self.has(value):
+                return self.front(value)
             if not self.size:
                 return value.value.new_zeros(value.shape)
             return value.value.select(value.bdim, index)
@@ -139,11 +190,32 @@ class BatchLevel(Level):
             )
         return self.randomness
 
-    def wrapped(self, results: Any) -> Any:
-        """Results that have the dimension of examples first, as examples."""
-        if isinstance(results, tuple):
-            return tuple(self.wrapped(result) for result in results)
-        return BatchedTensor(results, 0, self)
+    def drawn(self, draw: Callable[[], Tensor]) -> Tensor:
+        """Random numbers for a new tensor."""
+        how = self.random("draw")
+        with below(self):
+            if how == "same":
+                return draw()
+            return BatchedTensor(operators.stack([draw() for _ in range(max(self.size, 1))])[: self.size], 0, self)
+
+    def shared(self, value: Any) -> Any:
+        """An argument, tensors that all examples share taken out of their wrappers."""
+        if type(value) is BatchedTensor and value.level is self and value.bdim is None:
+            return value.value
+        if type(value) is list or type(value) is tuple:
+            return type(value)(self.shared(item) for item in value)
+        return value
+
+    def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[list[Any], int | None, bool]:
+        """The results for all examples, where their dimension of examples is, and whether there are several results."""
+        args = tuple(self.shared(value) for value in args)
+        with below(self):
+            if any(self.has(tensor) for tensor in tensors_in(args)):
+                results, bdim = batching.batched(operator, args, self), 0
+            else:
+                results, bdim = applied(operator, args), None
+        several = isinstance(results, (tuple, list))
+        return list(results) if several else [results], bdim, several
 
     # --- operators ----------------------------------------------------------------------------------------------
 
@@ -154,10 +226,8 @@ class BatchLevel(Level):
                 f"Batching rule not implemented for aten::{operator.called}.out; the fallback path doesn't work on out= or view "
                 "ops."
             )
-        with below(self):
-            results = batching.batched(operator, args, self)
-        several = isinstance(results, (tuple, list))
-        wrapped = [self.wrapped(result) for result in results] if several else [self.wrapped(results)]
+        results, bdim, several = self.applied(operator, args)
+        wrapped: list[Tensor] = [BatchedTensor(result, bdim, self) for result in results]
         self._record(operator, args, wrapped, several)
         if several:
             return operator.returns(*wrapped) if operator.outputs and operator.returns is not tuple else tuple(wrapped)
@@ -166,42 +236,51 @@ class BatchLevel(Level):
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
         """The operation on the examples, for the transforms within this level."""
         edges = dispatch.wanted_edges(operator, args)
-        if modes.is_grad_enabled() and any(edge is not None for edge in edges):
-            named, arrays = dispatch.operands(operator, args)
+        recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
+        if not recording and not operator.view:
+            return
+        named, arrays = dispatch.operands(operator, args)
+        if operator.view:
+            for output in outputs:
+                creation = dispatch.MULTI_OUTPUT_VIEW if several else None
+                dispatch.make_view(output, named[operator.tensors[0]], recording, creation)
+        if recording:
             dispatch.record(operator, args, named, arrays, edges, outputs, several)
 
     def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same in place."""
         target = args[0]
-        if not self.concerns(target):
-            other = next(value for value in args[1:] if isinstance(value, Tensor) and self.concerns(value))
+        other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
+        if not self.has(target) and other is not None:
             raise RuntimeError(
                 f"vmap: aten::{operator.called}_(self, *extra_args) is not possible because there exists a Tensor `other` in "
                 f"extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
-                f"being vmapped over at level {other.level.number}. Please try to use out-of-place operators instead of "
+                f"being vmapped over at level {self.number}. Please try to use out-of-place operators instead of "
                 f"{operator.called}_. If said operator is being called inside the PyTorch framework, please file a bug report "
                 "instead."
             )
-        with below(self):
-            results = batching.batched(operator, args, self)
-            place = target.value if target.bdim == 0 else target.value.movedim(target.bdim, 0)
-            if operator.name == "zero":
-                place.zero_()
-            else:
-                place.copy_(results)
-        before = target.without_history()
-        before._edge = target._edge
-        self._record(operator, (before, *args[1:]), [target], several=False)
-        bump(target, f"{operator.called}_", 2)
+        views.check_inplace(target, f"{operator.called}_")
+        named, _ = dispatch.operands(operator, args)
+
+        def change() -> None:
+            (result,), _, _ = self.applied(operator, args)
+            with below(self):
+                self.front(target).copy_(result)
+
+        dispatch.record_change(operator, args, named, dispatch.wanted_edges(operator, args), change)
         return target  # type: ignore[no-any-return]
 
     def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same where the tensor becomes another view."""
         target = args[0]
-        with below(self):
-            viewed = batching.batched(operator, args, self)
-        fresh = BatchedTensor(viewed, 0, self)
-        target.value, target.bdim, target._array = fresh.value, 0, fresh._array
+        (viewed,), bdim, _ = self.applied(operator, args)
+        edges = dispatch.wanted_edges(operator, args)
+        fresh = BatchedTensor(viewed, bdim, self)
+        if modes.is_grad_enabled() and any(edge is not None for edge in edges):
+            named, arrays = dispatch.operands(operator, args)
+            dispatch.record(operator, args, named, arrays, edges, [fresh], several=False)
+            target._edge = fresh._edge
+        target.value, target.bdim, target._array = fresh.value, fresh.bdim, fresh._array
         return target  # type: ignore[no-any-return]
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
@@ -236,7 +315,9 @@ class BatchLevel(Level):
                 stacked: Any = tuple(operators.stack(list(column))[: self.size] for column in zip(*results, strict=True))
             else:
                 stacked = operators.stack(results)[: self.size]
-        return self.wrapped(stacked)
+        if isinstance(stacked, tuple):
+            return tuple(BatchedTensor(result, 0, self) for result in stacked)
+        return BatchedTensor(stacked, 0, self)
 
 
 class VmapInfo:
@@ -397,12 +478,12 @@ def _output(level: BatchLevel, output: Any, dim: int | None, func: Any) -> Any:
             "for output?"
         )
     if dim is None:
-        if level.concerns(output):
+        if level.has(output):
             raise ValueError(
                 f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
             )
-        return output
-    if not level.concerns(output):
+        return level.front(output)
+    if not level.has(output):
         return level.full(output).movedim(0, dim)
     value: Any = output
     return value.value if value.bdim == dim else value.value.movedim(value.bdim, dim)

@@ -29,15 +29,16 @@ __all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "line
 
 def tracked(tensor: Tensor) -> Tensor:
     """`tensor` as the beginning of a graph of its own, which leads on to that of `tensor` if it has one."""
-    if tensor.requires_grad:
-        return operators.alias(tensor)  # type: ignore[no-any-return]
-    if type(tensor) is BatchedTensor:
-        if not can_require_grad(tensor._array):
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        copy: Tensor = BatchedTensor(tensor.value, tensor.bdim, tensor.level)
-        copy._edge = LEAF
+    if not can_require_grad(tensor._array):
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    batch = next((level for level in reversed(modes.STATE.levels) if isinstance(level, BatchLevel)), None)
+    if batch is None or batch.concerns(tensor):
+        if tensor.requires_grad:
+            return operators.alias(tensor)  # type: ignore[no-any-return]
+        copy = tensor.detach() if batch is None else tensor.without_history()  # type: ignore[attr-defined]
     else:
-        copy = tensor.detach().requires_grad_()
+        copy = BatchedTensor(tensor, None, batch)
+    copy._edge = LEAF
     for level in modes.STATE.levels:
         if isinstance(level, DualLevel) and (tangent := level.tangent_of(tensor)) is not None:
             level.attach(copy, tangent)
@@ -46,7 +47,7 @@ def tracked(tensor: Tensor) -> Tensor:
 
 def is_tracked_outside(outputs: list[Tensor], inputs: list[Tensor]) -> bool:
     """Whether what led to `outputs` is also differentiated by somebody else than the transform that made `inputs`."""
-    if any(isinstance(level, BatchLevel) for level in modes.STATE.levels):
+    if any(type(output) is BatchedTensor and is_recorded(output.value) for output in outputs):
         return True
     own = {id(edge_of(tensor)) for tensor in inputs}
     _, leaves = discover([edge_of(output) for output in outputs])

@@ -14,6 +14,7 @@ from ..tensor import Tensor, wrap_dim
 from .build import tensors as operators
 from .declaration import OPERATORS, VALUE, Operator
 from .dispatch import result_dtype
+from .matmul import matmul
 from .tangent import applied
 
 
@@ -47,6 +48,8 @@ def batched(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
             "examples."
         )
     result = None
+    if op.name in RANDOM and batch.random(op.name) == "same":
+        return drawn_once(op, args, batch)
     if op.name in RULES:
         result = RULES[op.name](op, args, batch)
     elif is_elementwise(op):
@@ -64,6 +67,29 @@ def one_by_one(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     if isinstance(results[0], (tuple, list)):
         columns = zip(*results, strict=True)
         return tuple(_stacked(list(column), batch.size) for column in columns)
+    return _stacked(results, batch.size)
+
+
+RANDOM = frozenset(
+    "bernoulli bernoulli_of_tensor bernoulli_of_each bernoulli_of_one multinomial normal normal_of_mean normal_of_std "
+    "normal_of_both uniform random random_to random_between exponential geometric cauchy log_normal poisson rrelu_with_noise "
+    "native_dropout".split()
+)
+"""Operators that draw random numbers."""
+
+
+def drawn_once(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """The operator for each example, all with the same random numbers."""
+    from ..random import default_generator
+
+    generator = next((value for value in args if hasattr(value, "get_state")), default_generator)
+    state = generator.get_state()
+    results = []
+    for index in range(max(batch.size, 1)):
+        generator.set_state(state)
+        results.append(applied(op, tuple(batch.example(value, index) for value in args)))
+    if isinstance(results[0], (tuple, list)):
+        return tuple(_stacked(list(column), batch.size) for column in zip(*results, strict=True))
     return _stacked(results, batch.size)
 
 
@@ -96,9 +122,12 @@ def elementwise(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     target = None
     if op.promote and any(batch.has(value) and not value._array.ndim for value in tensors.values()):
         target = result_dtype(op, {n: v for n, v in zip(op.names, args, strict=True) if op.kinds[n] != VALUE})
+    of_one_shape = not op.operands and op.name.endswith("_backward")  # these do not broadcast
     lined_up = []
     for value in args:
-        if batch.has(value):
+        if of_one_shape and isinstance(value, Tensor):
+            value = batch.full(value)
+        elif batch.has(value):
             missing = rank - value._array.ndim
             value = batch.front(value)
             if missing:
@@ -195,6 +224,15 @@ def _expand(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return front.expand((front.shape[0], *size))
 
 
+@rule("as_strided")
+def _as_strided(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """The window of each example on its part of the memory."""
+    value, size, stride, storage_offset = args
+    front = batch.front(value)
+    offset = front.storage_offset() if storage_offset is None else storage_offset
+    return front.as_strided((front.shape[0], *size), (front.stride(0), *stride), offset)
+
+
 @rule("repeat")
 def _repeat(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, repeats = args
@@ -272,13 +310,13 @@ def _join(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 @rule("mm", "bmm")
 def _matrix_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     first, second = args
-    return operators.matmul(batch.front(first), batch.front(second))
+    return matmul(batch.front(first), batch.front(second))
 
 
 @rule("mv")
 def _matrix_vector(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     matrix, vector = args
-    return operators.matmul(batch.front(matrix), batch.front(vector).unsqueeze(-1)).squeeze(-1)
+    return matmul(batch.front(matrix), batch.front(vector).unsqueeze(-1)).squeeze(-1)
 
 
 @rule("dot")
@@ -298,7 +336,7 @@ def _sum_and_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     added, first, second, beta, alpha = args
     vector = second._array.ndim == 1
     right = batch.front(second)
-    product = operators.matmul(batch.front(first), right.unsqueeze(-1) if vector else right)
+    product = matmul(batch.front(first), right.unsqueeze(-1) if vector else right)
     if vector:
         product = product.squeeze(-1)
     if alpha != 1:
@@ -382,11 +420,7 @@ def _layer_norm(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 def _dropout(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, p, train = args
     front = batch.front(value)
-    if not train or batch.random("dropout") == "different":
-        return applied(op, (front, p, train))
-    _, mask = applied(op, (operators.ones_like(front[0]).to(front.dtype), p, train))
-    scale = 0.0 if p == 1 else 1 / (1 - p)
-    return front * mask * scale, mask.expand(front.shape)
+    return applied(op, (front, p, train))
 
 
 @rule("embedding")

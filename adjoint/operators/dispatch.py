@@ -359,7 +359,7 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
 
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history."""
-    copy = wrap(tensor._array.copy())
+    copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(tensor._array.copy())
     copy._edge = tensor._edge
     return copy
 
@@ -437,28 +437,38 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if not op.repeats:
         check_overlap(target)
     check_partial_overlap(target, arrays[1:])
-    recording = grad_enabled and any(edge is not None for edge in edges)
-    if recording and not can_require_grad(array):
+    if grad_enabled and any(edge is not None for edge in edges) and not can_require_grad(array):
         raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
+
+    def change() -> None:
+        if changing is not None:
+            compute(op, arrays, changing)
+        else:
+            numpy.copyto(array, result, casting="unsafe")
+
+    record_change(op, args, tensors, edges, change)
+    return target
+
+
+def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
+    """Run `change`, which changes the first of `args` in place, and make its node the tensor's history."""
+    target: Tensor = args[0]
+    recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
     node: Any = None
     if recording:
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
-        start(node, tuple(edges), 1)
+        start(node, tuple(edges), 2)
         save_inputs(op, node, args, tensors, edges, changed=target)
-    if changing is not None:
-        compute(op, arrays, changing)
-    else:
-        numpy.copyto(array, result, casting="unsafe")
-    bump(target, name, depth=2)
+    change()
+    bump(target, f"{op.called}_", depth=3)
     if recording:
-        node.shape, node.dtype = array.shape, array.dtype
+        node.shape, node.dtype = target._array.shape, target._array.dtype
         for item in op.saved_results:
             if needed(op, item, edges):
                 save_result(node, item, target)
             else:
                 setattr(node, f"saved_{item}", None)
-        views.rebase_history(target, node, 2)
-    return target
+        views.rebase_history(target, node, 3)
 
 
 def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> Any:

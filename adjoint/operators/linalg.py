@@ -10,6 +10,7 @@ from ..kernels import products
 from ..kernels.broadcast import broadcast_shapes
 from ..tensor import wrap_dim
 from .build import operator, public, tensors
+from .matmul import matmul as matrix_product
 from .out import STRICT
 from .return_types import return_type
 
@@ -427,7 +428,7 @@ def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
 @public(namespace="linalg")
 def matmul(input, other, *, out=None):
     """The product of two tensors: `adjoint.matmul`."""
-    return tensors.matmul(input, other, out=out)
+    return matrix_product(input, other, out=out)
 
 
 @public(namespace="linalg")
