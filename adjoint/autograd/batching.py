@@ -123,7 +123,9 @@ class BatchedTensor(Tensor):
         with below(self.level):
             if self.bdim is None:
                 return BatchedTensor(self.value.new_empty_strided(size, stride, **keywords), None, self.level)
-            span = 1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) if 0 not in size else 0
+            span = (
+                1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) if 0 not in size else 0
+            )
             lead = self.value.shape[self.bdim]
             made = self.value.new_empty_strided((lead, *size), (span, *stride), **keywords)
         return BatchedTensor(made, 0, self.level)
@@ -172,9 +174,7 @@ class BatchLevel(Level):
             return type(value)(self.example(item, index) for item in value)
         if hasattr(value, "tensors"):  # the indices of an index
             given = iter(value.tensors)
-            return type(value).of(
-                [None if array is None else self.example(next(given)[0], index) for array in value]
-            )
+            return type(value).of([None if array is None else self.example(next(given)[0], index) for array in value])
         return value
 
     def random(self, name: str) -> str:
@@ -312,7 +312,9 @@ class BatchLevel(Level):
                 function.apply(*(self.example(arg, index) for arg in args)) for index in range(max(self.size, 1))
             ]
             if isinstance(results[0], tuple):
-                stacked: Any = tuple(operators.stack(list(column))[: self.size] for column in zip(*results, strict=True))
+                stacked: Any = tuple(
+                    operators.stack(list(column))[: self.size] for column in zip(*results, strict=True)
+                )
             else:
                 stacked = operators.stack(results)[: self.size]
         if isinstance(stacked, tuple):

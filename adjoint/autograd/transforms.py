@@ -140,7 +140,9 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
 
 def _input(leaf: Any) -> Any:
     if not isinstance(leaf, Tensor):
-        raise TypeError(f"grad_and_value(f)(*args): expected the arguments to differentiate to be tensors, got {type(leaf)}")
+        raise TypeError(
+            f"grad_and_value(f)(*args): expected the arguments to differentiate to be tensors, got {type(leaf)}"
+        )
     return tracked(leaf)
 
 
@@ -217,7 +219,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     (tensor([0., 0.]), tensor([1., 2.]))
     """
     if not isinstance(primals, tuple):
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
     points, structure = flatten(primals)
     directions, tangent_structure = flatten(tangents)
     if structure != tangent_structure:
@@ -424,9 +428,7 @@ def jacfwd(
         jacobians = []
         for leaf in leaves:
             parts = leaf.movedim(0, -1).split(counts, -1)
-            blocks = [
-                part.reshape((*leaf.shape[1:], *x.shape)) for part, x in zip(parts, inputs, strict=True)
-            ]
+            blocks = [part.reshape((*leaf.shape[1:], *x.shape)) for part, x in zip(parts, inputs, strict=True)]
             nested = unflatten(blocks, structure)
             jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
         found = unflatten(jacobians, shape)
@@ -444,5 +446,3 @@ def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
             [ 0., 12.]])
     """
     return jacfwd(jacrev(func, argnums), argnums)
-
-

@@ -64,9 +64,7 @@ def _merged(dicts: Any) -> dict[str, Any]:
             )
         for name, value in part.items():
             if name in merged:
-                raise ValueError(
-                    f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous"
-                )
+                raise ValueError(f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous")
             merged[name] = value
     return merged
 

@@ -41,12 +41,8 @@ class Batch(Protocol):
 
 def batched(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The result (or tuple of results) of `op` for all examples, the dimension of examples first."""
-    if op.name in DYNAMIC:
-        raise RuntimeError(
-            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-            f"aten::{DYNAMIC[op.name]}. Please rewrite what you are doing with operators whose results have one shape for all "
-            "examples."
-        )
+    if op.name in DYNAMIC and op.name not in RULES:
+        raise RuntimeError(_dynamic(DYNAMIC[op.name]))
     result = None
     if op.name in RANDOM and batch.random(op.name) == "same":
         return drawn_once(op, args, batch)
@@ -59,11 +55,16 @@ def batched(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return one_by_one(op, args, batch) if result is None else result
 
 
+def _dynamic(name: str) -> str:
+    return (
+        f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please "
+        "rewrite what you are doing with operators whose results have one shape for all examples."
+    )
+
+
 def one_by_one(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The operator for each example in turn: right for all, if slow."""
-    results = [
-        applied(op, tuple(batch.example(value, index) for value in args)) for index in range(max(batch.size, 1))
-    ]
+    results = [applied(op, tuple(batch.example(value, index) for value in args)) for index in range(max(batch.size, 1))]
     if isinstance(results[0], (tuple, list)):
         columns = zip(*results, strict=True)
         return tuple(_stacked(list(column), batch.size) for column in columns)
@@ -124,7 +125,9 @@ def elementwise(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         target = result_dtype(op, {n: v for n, v in zip(op.names, args, strict=True) if op.kinds[n] != VALUE})
     of_one_shape = not op.operands and op.name.endswith("_backward")  # these do not broadcast
     lined_up = []
-    for value in args:
+    for name, value in zip(op.names, args, strict=True):
+        if name == "memory_format":  # of an example's four dimensions, not of these
+            value = None
         if of_one_shape and isinstance(value, Tensor):
             value = batch.full(value)
         elif batch.has(value):
@@ -345,7 +348,7 @@ def _sum_and_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         return product
     offset = batch.front(added)
     if batch.has(added):
-        missing = product._array.ndim - offset._array.ndim
+        missing = {"addmv": 1, "addmm": 2, "baddbmm": 3}[op.name] - added._array.ndim
         offset = offset.reshape(offset.shape[:1] + (1,) * missing + offset.shape[1:])
     return product + (offset if beta == 1 else offset * beta)
 
@@ -358,7 +361,9 @@ def _convolution(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     size = batch.size
     if not size:
         return None
-    if not batch.has(weight):
+    if not batch.has(weight) and not batch.has(image):
+        result = operators.convolution(image, weight, None, *rest, groups).unsqueeze(0)
+    elif not batch.has(weight):
         front = batch.front(image)
         result = operators.convolution(
             front.reshape((-1, *front.shape[2:])), weight, None if batch.has(bias) else bias, *rest, groups
@@ -431,7 +436,9 @@ def _embedding(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return applied(op, (weight, batch.front(indices), padding_idx, *rest))
 
 
-_LOSSES = "mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss".split()
+_LOSSES = (
+    "mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss".split()
+)
 
 
 @rule(*_LOSSES)
@@ -483,10 +490,29 @@ def _weights(labels: Any, weight: Any, ignore_index: int, like: Any) -> Any:
     return weight[operators.select_where(kept, labels, labels.new_zeros(()))] * kept.to(like.dtype)
 
 
+@rule("masked_fill_tensor")
+def _masked_fill(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    value, mask, filling = args
+    where = OPERATORS["select_where"]
+    return elementwise(where, (mask, filling.to(value.dtype), value), batch)
+
+
+@rule("masked_select")
+def _masked_select(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    value, mask = args
+    if batch.has(mask):
+        raise RuntimeError(_dynamic("masked_select"))
+    shape = operators.broadcast_shapes(value.shape, mask.shape)
+    front = _expand(op, (value, tuple(shape)), batch)
+    return front.reshape((front.shape[0], -1))[:, mask.expand(shape).reshape(-1)]
+
+
 # --- gathering --------------------------------------------------------------------------------------------------
 
 
-@rule(*"gather scatter_source scatter_add scatter_combined scatter_number scatter_number_combined scatter_reduce".split())
+@rule(
+    *"gather scatter_source scatter_add scatter_combined scatter_number scatter_number_combined scatter_reduce".split()
+)
 def _along_index(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """All tensors, the indices too, with the dimension of examples."""
     ndim = args[0]._array.ndim
@@ -545,7 +571,11 @@ def _index(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         return result.movedim(first, 0) if inside else result
     numbers = operators.arange(batch.size).reshape((-1,) + (1,) * rank)
     result = batch.front(value)[(numbers, *lined_up)]
-    return result.movedim(tuple(range(1, rank + 1)), tuple(range(first + 1, first + rank + 1))) if inside and rank else result
+    return (
+        result.movedim(tuple(range(1, rank + 1)), tuple(range(first + 1, first + rank + 1)))
+        if inside and rank
+        else result
+    )
 
 
 @rule("index_backward")
@@ -570,5 +600,3 @@ def _together(indices: Any) -> bool:
 def _keys(indices: Any) -> tuple[Any, ...]:
     given = iter(indices.tensors)
     return tuple(slice(None) if array is None else next(given)[0] for array in indices)
-
-

@@ -243,7 +243,7 @@ def clamp(input, min=None, max=None, *, out=None):
     Raises:
         RuntimeError: if neither bound is given.
     """
-    if type(min) is not Tensor and type(max) is not Tensor and out is None:
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor) and out is None:
         return clamp_to_numbers(input, min, max)
     function, min, max = _bounds(input, min, max)
     return function(input, min, max, out=out)
