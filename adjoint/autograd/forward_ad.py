@@ -270,7 +270,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         results = applied(operator, tuple(replaced))
         outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         differentiable = [output for output in outputs if output.requires_grad]
-        vectors = [output.new_zeros(output.shape).requires_grad_() for output in differentiable]
+        vectors = [tracked(output.new_zeros(output.shape)) for output in differentiable]
         products = grad(differentiable, inputs, vectors, create_graph=True, allow_unused=True)
         pairs = [
             (product, direction.to(product.dtype))

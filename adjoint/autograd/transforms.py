@@ -282,7 +282,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         output = func(*unflatten(copies, structure))
         outputs, shape = flatten(output)
         roots = [leaf for leaf in outputs if leaf.requires_grad]
-        vectors = [operators.zeros_like(root).detach().requires_grad_() for root in roots]
+        vectors = [tracked(operators.zeros_like(root).detach()) for root in roots]
         products = gradients(roots, copies, vectors, create_graph=True, materialize_grads=True) if roots else ()
     outside = bool(roots) and is_tracked_outside(roots, copies)
 
