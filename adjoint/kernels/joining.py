@@ -153,7 +153,7 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
     shape = broadcast_shapes(mask.shape, self.shape)
-    result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else self.copy()
+    result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else numpy.array(self, order="C")
     if isinstance(value, numpy.ndarray):
         value = value if value.dtype == self.dtype else widen(value).item()
     filled = value if isinstance(value, numpy.ndarray) else scalar_array(value, from_numpy(self.dtype))
