@@ -17,6 +17,7 @@ from . import (
     gating,
     indexing,
     inspection,
+    integration,
     joining,
     legacy,
     linalg,
@@ -24,6 +25,8 @@ from . import (
     margin_loss,
     masking,
     matmul,
+    matrix_norms,
+    matrix_products,
     memory,
     normalization,
     optimization,
@@ -41,6 +44,7 @@ from . import (
     softmax,
     sorting,
     special,
+    statistics,
     view,
 )
 from .build import PUBLIC
