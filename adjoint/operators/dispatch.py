@@ -6,6 +6,7 @@ several outputs, sequences of tensors, in-place changes. Correctness lives here;
 
 from __future__ import annotations
 
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..tape.saved import bump, mark_inference, save_input, save_result, shared_c
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
+from .signatures import FORMS, expected, type_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
@@ -83,6 +85,8 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
             values[op.names.index(ALIASES[name])] = value
     missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
     if missing:
+        if op.called in FORMS:
+            raise invalid_arguments(op.called, *takewhile(lambda value: value is not MISSING, values))
         plural = "s" if len(missing) == 1 else ""  # sic
         raise TypeError(
             f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
@@ -95,7 +99,7 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
 
 TYPE_WORDS = {
     "Int": "int", "Ints": "tuple of ints", "Dims": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype",
-    "Str": "str",
+    "Str": "str", "Float": "float",
 }  # fmt: skip
 """What parameters may be declared as (`dim: Int`), and what PyTorch calls that."""
 
@@ -115,7 +119,7 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
     if op.overloaded and position == len(op.tensors):
         raise invalid_arguments(op.called, *values[: position + 1])
     where = "" if name in op.keyword_only else f" (position {position + (not op.method)})"
-    raise TypeError(f"{op.called}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type(value).__name__}")
+    raise TypeError(f"{op.called}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type_name(value)}")
 
 
 def is_of_type(value: Any, kind: str) -> bool:
@@ -131,6 +135,8 @@ def is_of_type(value: Any, kind: str) -> bool:
         return isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) or (
             isinstance(value, Tensor) and not value._array.ndim
         )
+    if kind == "Float":
+        return isinstance(value, (int, float, numpy.floating, numpy.integer, numpy.bool_))
     return isinstance(value, dtypes.dtype if kind == "Dtype" else str)
 
 
@@ -142,10 +148,10 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     return call(op, args, None)
 
 
-def invalid_arguments(name: str, *args: Any) -> TypeError:
-    """The error for arguments that no overload of function `name` takes."""
-    got = ", ".join("Tensor" if isinstance(value, Tensor) else type(value).__name__ for value in args)
-    return TypeError(f"{name}() received an invalid combination of arguments - got ({got})")
+def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
+    """The error for arguments that no overload of `function` takes."""
+    got = ", ".join([*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in names.items())])
+    return TypeError(f"{function}() received an invalid combination of arguments - got ({got}){expected(function)}")
 
 
 # --- operands -------------------------------------------------------------------------------------------------
@@ -175,7 +181,7 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
         else:
             shown = "input" if name == "self" else name
             raise TypeError(
-                f"{op.called}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type(value).__name__}"
+                f"{op.called}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type_name(value)}"
             )
     if op.overloaded and not any(isinstance(value, Tensor) for value in tensors.values()):
         raise invalid_arguments(op.called, *args)

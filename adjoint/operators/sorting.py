@@ -5,8 +5,9 @@ from __future__ import annotations
 from .. import dtypes
 from ..kernels import counting, picking, scan, sorting
 from ..tensor import Tensor, wrap_dim
+from .arithmetic import is_number
 from .build import operator, public, tensors
-from .dispatch import MISSING
+from .dispatch import MISSING, invalid_arguments
 from .out import SCALAR_TYPE, STRICT, stored
 from .return_types import return_type
 
@@ -490,6 +491,8 @@ class searchsorted_tensor:
 @public()
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """The indices at which the elements of `input` would be inserted to keep the innermost dimension sorted."""
+    if not isinstance(sorted_sequence, Tensor) or not (isinstance(input, Tensor) or is_number(input)):
+        raise invalid_arguments("searchsorted", sorted_sequence, input)
     values = input if isinstance(input, Tensor) else tensors.scalar_tensor(input, dtype=sorted_sequence.dtype)
     return searchsorted_tensor(
         sorted_sequence, values, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out

@@ -21,7 +21,21 @@ class Difference(NamedTuple):
 
 _CONJUGATE_IS_A_COPY = "a conjugate is computed at once: no bit of the tensor says that it is still to be taken"
 
+_ONE_FUNCTION = "a method and its function are one object: what was given includes the tensor"
+
 KNOWN: dict[str, Difference] = {
+    "mistake torch.tensor()": Difference("Python counts the arguments, in words of its own", "missing 1 required"),
+    "mistake torch.exp(torch.ones(2), torch.ones(2))": Difference(
+        "Python counts the arguments; all have defaults, so that missing ones are told in PyTorch's words",
+        "from 0 to 1",
+    ),
+    "mistake torch.logit(torch.ones(2), 'a')": Difference(_ONE_FUNCTION, "(position 1)"),
+    "mistake torch.meshgrid(torch.ones(2, 2))": Difference("PyTorch prints the tensor as C++ does", "but got"),
+    "mistake torch.ones(2).sum('a')": Difference(_ONE_FUNCTION, "got (Tensor"),
+    "mistake torch.ones(2).sum(foo=1)": Difference(_ONE_FUNCTION, "got (Tensor"),
+    "mistake torch.ones(2).to(5.5)": Difference(
+        "PyTorch takes any floating-point number for the type `float`", "float"
+    ),
     "graph of c.conj()": Difference(_CONJUGATE_IS_A_COPY, "line 16"),
     "graph of c.mH": Difference(_CONJUGATE_IS_A_COPY, "line 16"),
 }
