@@ -554,9 +554,13 @@ def error_samples(op: Any) -> list[ErrorSample]:
         sample = wrong.sample_input
         args = (sample.input, *sample.args)
         tensors = list(tensors_in([*args, *sample.kwargs.values()]))
-        if all(tensor.layout == torch.strided and tensor.dim() <= _NUMPY_DIMS for tensor in tensors):
+        if all(_is_plain(tensor) and tensor.dim() <= _NUMPY_DIMS for tensor in tensors):
             found.append(ErrorSample(args, sample.kwargs))
     return found
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and tensor.device.type == "cpu"
 
 
 def _raises(op: Any, sample: ErrorSample, words: int) -> str | None:
