@@ -343,6 +343,9 @@ class Tensor(TensorMethods):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, Tensor):
             element = element._array
@@ -397,6 +400,11 @@ class Tensor(TensorMethods):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
+
+    @property
+    def name(self) -> None:
+        """Always None: a name, for exporters of graphs, that nothing sets."""
+        return None
 
     @property
     def grad_fn(self) -> Any:

@@ -143,6 +143,8 @@ def is_of_type(value: Any, kind: str) -> bool:
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     """Apply `op` as a Python operator: `NotImplemented` lets the other operand's type have its turn."""
     for value in args[1:2]:
+        if op.name == "eq" and isinstance(value, numpy.ndarray):  # the one operator that takes arrays
+            return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
             return NotImplemented
     return call(op, args, None)
