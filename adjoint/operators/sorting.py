@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import dtypes
 from ..kernels import counting, picking, scan, sorting
+from ..kernels.precision import HALVES, widen
 from ..tensor import Tensor, wrap_dim
 from .arithmetic import is_number
 from .build import operator, public, tensors
@@ -130,6 +131,9 @@ class logcumsumexp:
         # and by sign, so that nothing overflows or cancels.
         if len(self.shape) == 0:
             return grad
+        wide = xp.in_float32(self)
+        if wide is not self:  # exponentials of differences of numbers rounded to half types would be far off
+            grad, self, result = xp.in_float32(grad), wide, xp.logcumsumexp(wide, dim)
         if _is_complex(self):
             weights = _reversed_logcumsumexp(xp.log(grad.conj()) - result, dim, xp)
             return xp.exp(weights + self).conj()
@@ -138,6 +142,12 @@ class logcumsumexp:
         negative = xp.where(grad < 0, xp.log(-grad), least)
         up = xp.exp(_reversed_logcumsumexp(positive - result, dim, xp) + self)
         return up - xp.exp(_reversed_logcumsumexp(negative - result, dim, xp) + self)
+
+
+@public(namespace=None, on_arrays=widen)
+def in_float32(x):
+    """Half types in float32, others as they are."""
+    return x.float() if x._array.dtype in HALVES else x
 
 
 def _is_complex(x):
