@@ -21,6 +21,8 @@ class Difference(NamedTuple):
 
 _CONJUGATE_IS_A_COPY = "a conjugate is computed at once: no bit of the tensor says that it is still to be taken"
 
+_ALPHA = "PyTorch multiplies by alpha = 1 + 0j, which makes NaNs of infinities"
+
 _ONE_FUNCTION = "a method and its function are one object: what was given includes the tensor"
 
 KNOWN: dict[str, Difference] = {
@@ -40,6 +42,11 @@ KNOWN: dict[str, Difference] = {
     "mistake torch.ones(2).to(5.5)": Difference(
         "PyTorch takes any floating-point number for the type `float`", "float"
     ),
+    "__rsub__ value[complex128]": Difference(_ALPHA, "(nan+nanj)"),
+    "__rsub__ value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
+    "rsub value[complex128]": Difference(_ALPHA, "(nan+nanj)"),
+    "rsub value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
+    "where value[float16]": Difference("NumPy has no complex numbers of two halves", "complex32"),
     "graph of c.conj()": Difference(_CONJUGATE_IS_A_COPY, "line 16"),
     "graph of c.mH": Difference(_CONJUGATE_IS_A_COPY, "line 16"),
 }
