@@ -40,6 +40,7 @@ from . import (
     random,
     ranges,
     reduction,
+    row_norms,
     selecting,
     softmax,
     sorting,
