@@ -569,7 +569,8 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         )
     if grad._array.dtype != tensor._array.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with grad_dtype '{tensor.dtype}'. "
+            f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype]}' to a tensor with grad_dtype "
+            f"'{tensor.dtype.scalar_type}'. "
             "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)."
         )
 

@@ -17,8 +17,10 @@ from typing import Any
 from ..tape.node import Node, explain, live_accumulator
 from ..tensor import Tensor
 from .accumulate import accumulate
+from .anomaly_mode import ANOMALY, check_for_nan, report
 from .conform import conform
 from .hooks import run_accumulator, run_leaf_hooks, run_post_accumulate_hooks, run_tensor_hooks, run_with_hooks
+from .task import WATCHERS, Task
 
 _by_sequence = attrgetter("sequence")
 
@@ -54,6 +56,31 @@ def run(
     needed = None
     if capture is not None:
         needed = find_needed(order, capture)
+    arguments = (roots, grads, keep, create_graph, capture, accumulating, order, uses, needed)
+    if not WATCHERS.count:
+        walk(*arguments)
+        return
+    if capture is None or needed is None:
+        task = Task(order, uses)
+    else:
+        task = Task(needed | capture.outputs.keys(), capture.leaves)
+    with task:
+        walk(*arguments)
+
+
+def walk(
+    roots: list[Any],
+    grads: list[Any],
+    keep: bool,
+    create_graph: bool,
+    capture: Capture | None,
+    accumulating: bool,
+    order: list[Node],
+    uses: dict[Tensor, int],
+    needed: set[Node] | None,
+) -> None:
+    """Run the nodes in `order`, those that are `needed`, and complete leaves after their last of `uses`."""
+    anomaly = ANOMALY.enabled
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None:
@@ -66,7 +93,7 @@ def run(
     complete: list[Tensor] = []
     for node in order:
         grad = arrived(node, None)
-        if grad is None or capture is not None or node.hooks is not None:
+        if grad is None or capture is not None or node.hooks is not None or anomaly:
             results = visit(node, grad, keep, create_graph, capture, needed)
             if results is None:
                 results = (None,) * len(node.edges)
@@ -116,13 +143,19 @@ def visit(node: Node, grad: Any, keep: bool, create_graph: bool, capture: Captur
         capture_outputs(node, grad, capture, create_graph, hooks=not runs)
     if not runs:
         return None
-    if node.hooks is not None:
-        return run_with_hooks(node, grad, keep, create_graph)
     try:
-        return node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+        if node.hooks is not None:
+            results = run_with_hooks(node, grad, keep, create_graph)
+        else:
+            results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+        if ANOMALY.enabled:
+            check_for_nan(node, results)
     except Exception as error:
+        if ANOMALY.enabled:
+            report(node)
         explain(error, node)
         raise
+    return results
 
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:

@@ -26,6 +26,9 @@ _ALPHA = "PyTorch multiplies by alpha = 1 + 0j, which makes NaNs of infinities"
 _ONE_FUNCTION = "a method and its function are one object: what was given includes the tensor"
 
 KNOWN: dict[str, Difference] = {
+    "saved_tensors_hooks_bad": Difference(
+        "PyTorch hides the error of a hook behind `**`, which then gives up", "line 9"
+    ),
     "out_argument": Difference("PyTorch takes a number for a tensor, and finds that it is one of integers", "line 11"),
     "python_protocols": Difference(
         "a Python function as `__hash__` would slow every dict and set of tensors", "line 2"
