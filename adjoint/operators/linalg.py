@@ -174,7 +174,7 @@ def slogdet(A, *, out=None):
 @public(name="slogdet", method=("slogdet",), numpy_names=True)
 def slogdet_function(input, *, out=None):
     """The sign (or phase) of the determinant and the logarithm of its absolute value: `linalg.slogdet`."""
-    return linalg_slogdet(input, out=out)
+    return _named(SLOGDET, linalg_slogdet(input, out=out), out)
 
 
 @public(method=True, numpy_names=True)
@@ -320,8 +320,9 @@ class linalg_eigh:
         adjoint = _adjoint(eigenvectors)
         if to_vectors is None:
             return (eigenvectors * to_values[..., None, :]) @ adjoint
-        inner = (adjoint @ to_vectors) / (_differences(eigenvalues) + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1))
-        inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
+        gaps = _differences(eigenvalues) + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
+        inner = _skew(adjoint @ to_vectors) * 0.5 / gaps
+        inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)  # a vector's phase changes nothing
         if to_values is not None:
             inner = inner + xp.diag_embed(to_values, 0, -2, -1)
         return eigenvectors @ inner @ adjoint
@@ -354,23 +355,44 @@ class linalg_qr:
     def forward(A: Array, mode="reduced"): ...
 
     def grad_A(grads, Q, R, mode, xp):
-        # Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for matrices at least as
-        # tall as wide.
-        if mode == "r" or Q.shape[-2] < R.shape[-1] or (mode == "complete" and Q.shape[-2] != R.shape[-1]):
+        if mode == "r":
             raise RuntimeError(
-                f"The derivative of linalg.qr depends on Q, or is not defined, for mode='{mode}' and matrices of this shape"
+                "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+                "mode='reduced') if you are going to differentiate through linalg.qr."
             )
+        rows, columns = Q.shape[-2], R.shape[-1]
+        if mode == "complete" and rows > columns:
+            raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
         to_q, to_r = grads
-        inner = None
-        if to_r is not None:
-            inner = R @ _adjoint(to_r)
-        if to_q is not None:
-            part = _adjoint(to_q) @ Q
-            inner = -part if inner is None else inner - part
-        symmetric = xp.tril(inner, -1)
-        symmetric = symmetric + _adjoint(symmetric) + xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
-        total = Q @ symmetric if to_q is None else to_q + Q @ symmetric
-        return xp.linalg_solve(_adjoint(R), total, False)
+        if rows >= columns:
+            return _qr_gradient(to_q, to_r, Q, R, xp)
+        # Roberts & Roberts (2020), "QR and LQ decomposition matrix backpropagation algorithms for square, wide, and deep
+        # matrices": the first columns give Q, which turns the others into the rest of R.
+        if to_r is None:
+            return xp.cat([_qr_gradient(to_q, None, Q, R[..., :, :rows], xp), R[..., :, rows:] * 0], -1)
+        rest, to_rest = R[..., :, rows:], to_r[..., :, rows:]
+        turned = Q @ (rest @ _adjoint(to_rest))
+        first = _qr_gradient(turned if to_q is None else to_q + turned, to_r[..., :, :rows], Q, R[..., :, :rows], xp)
+        return xp.cat([first, Q @ to_rest], -1)
+
+
+def _qr_gradient(to_q, to_r, Q, R, xp):
+    """Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for square or tall matrices.
+
+    What the product with Q leaves of `to_q` above the diagonal cancels, and is left out, so that rounding does not remain.
+    """
+    inner = 0
+    if to_r is not None:
+        product = R @ _adjoint(to_r)
+        below = xp.tril(product, -1)
+        inner = inner + below + _adjoint(below) + xp.diag_embed(xp.diagonal(product, 0, -2, -1), 0, -2, -1)
+    if to_q is not None:
+        within = _adjoint(Q) @ to_q
+        inner = inner + xp.tril(_skew(within), 0)
+    total = Q @ inner
+    if to_q is not None and Q.shape[-2] > Q.shape[-1]:
+        total = total + (to_q - Q @ within)
+    return xp.linalg_solve(_adjoint(R), total, False)
 
 
 @public(namespace="linalg")
@@ -382,7 +404,16 @@ def qr(A, mode="reduced", *, out=None):
 @public(name="qr", method=("qr",), numpy_names=True)
 def qr_function(input, some=True, *, out=None):
     """An orthonormal and an upper triangular factor: `linalg.qr`."""
-    return linalg_qr(input, "reduced" if some else "complete", out=out)
+    return _named(QR, linalg_qr(input, "reduced" if some else "complete", out=out), out)
+
+
+QR = return_type("qr", "Q", "R")
+SLOGDET = return_type("slogdet", "sign", "logabsdet")
+
+
+def _named(cls, results, out):
+    """The results of a function of `linalg` as those of the older one of another name."""
+    return (cls if out is None else cls.out)(*results)
 
 
 # --- products -------------------------------------------------------------------------------------------------
