@@ -230,11 +230,6 @@ def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
     return numpy.ascontiguousarray(numpy.moveaxis(result, (-2, -1), (first, second)))
 
 
-def diagonal_copy(self: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """A copy of a diagonal."""
-    return self.diagonal(offset, dim1, dim2).copy()
-
-
 def trace(self: Array) -> Array:
     """The sum of the diagonal of a matrix."""
     if self.ndim != 2:

@@ -6,6 +6,7 @@ from . import (
     comparison,
     conversion,
     convolution,
+    copies,
     copying,
     creation,
     diagonals,

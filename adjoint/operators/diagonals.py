@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..kernels import joining as kernels
 from .build import operator, public, tensors
+from .copies import diagonal_copy
 from .joining import cat
 from .out import SCALAR_TYPE, STRICT, stored
 from .parts import slice
@@ -42,17 +43,6 @@ class diag_embed:
 
     def grad_self(grad, offset, dim1, dim2, xp):
         return xp.diagonal(grad, offset, dim1, dim2)
-
-
-@operator(namespace=None, method=False, node="DiagonalBackward0_copy")
-class diagonal_copy:
-    """A copy of a diagonal."""
-
-    def forward(self: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1):
-        return kernels.diagonal_copy(self, offset, dim1, dim2)
-
-    def grad_self(grad, self_shape, offset, dim1, dim2, xp):
-        return xp.diagonal_backward(grad, self_shape, offset, dim1, dim2)
 
 
 @public(method=True, numpy_names=True)
