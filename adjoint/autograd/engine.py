@@ -246,6 +246,8 @@ def finish_leaf(leaf: Tensor, grad: Any, create_graph: bool, capture: Capture | 
     if capture is not None and not accumulating:
         capture.leaves[leaf] = grad
         return
+    if leaf._edge is None:
+        return  # it has been frozen since
     if extra is None:
         accumulate(leaf, grad, create_graph)
         return

@@ -439,7 +439,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     if not op.repeats:
         check_overlap(target)
-    check_partial_overlap(target, arrays[1:])
+        check_partial_overlap(target, arrays[1:])
     recording = grad_enabled and any(edge is not None for edge in edges)
     if recording and not can_require_grad(array):
         raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")

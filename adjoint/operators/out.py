@@ -202,12 +202,9 @@ def check_partial_overlap(target: Tensor, others: list[Any]) -> None:
     for other in others:
         if not isinstance(other, numpy.ndarray) or other is array or not numpy.may_share_memory(array, other):
             continue
-        same = (
-            other.shape == array.shape
-            and other.strides == array.strides
-            and storage.address(other) == storage.address(array)
-        )
-        if not same and numpy.shares_memory(array, other):
+        begin = storage.address(array)
+        same = other.strides == array.strides and other.nbytes == array.nbytes and storage.address(other) == begin
+        if not same and storage.dense_and_overlapping(array, other):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                 "location. Please clone() the tensor before performing the operation."
