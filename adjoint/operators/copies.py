@@ -17,26 +17,26 @@ from .out import STRICT
 
 def copying(name: str, node: str, **options: Any) -> Callable[[type], Any]:
     """Declare the copying form of the view `name`: the class has the parameters, the rest is that view's."""
-    view = OPERATORS[name]
+    source = OPERATORS[name]
 
     def declare(declaration: type) -> Any:
-        for member, formula in view.declaration.__dict__.items():
+        for member, formula in source.declaration.__dict__.items():
             if member.startswith("grad_") or member == "shown":
                 setattr(declaration, member, formula)
-        options.update(kernel=_copied(view), node=node, same_out=STRICT, out_underived=True)
+        options.update(kernel=_copied(source), node=node, same_out=STRICT, out_underived=True)
         return operator(method=False, **options)(declaration)
 
     return declare
 
 
-def _copied(view: Operator) -> Callable[..., Any]:
+def _copied(source: Operator) -> Callable[..., Any]:
     def kernel(*args: Any, implicit: bool = False) -> Any:
-        result = view.kernel(*args)
+        result = source.kernel(*args)
         if isinstance(result, (list, tuple)):
             return [part.copy() for part in result]
         return result.copy()
 
-    kernel.__name__ = kernel.__qualname__ = f"{view.name}_copy"
+    kernel.__name__ = kernel.__qualname__ = f"{source.name}_copy"
     return kernel
 
 
