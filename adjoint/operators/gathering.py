@@ -221,6 +221,23 @@ def _scattered_product_gradients(grad, self, dim, index, src, include_self, resu
     return to_self, to_src
 
 
+@operator(inplace=True, same_out=STRICT)
+class index_reduce:
+    """A copy into whose slices at `index` along `dim` those of `source` are reduced: prod, mean, amax or amin."""
+
+    def forward(self: Array, dim: Int, index: Array, source: Array, reduce: Str, *, include_self: Bool = True):
+        return scatter_kernels.index_reduce(self, dim, index, source, reduce, include_self)
+
+    differentiable = ("self", "source")
+
+    def grad_inputs(grad, self, dim, index, source, reduce, include_self, result, needs, xp):
+        ndim = len(self.shape)
+        dim = wrap_dim(dim, ndim)
+        index = index.reshape(tuple(-1 if d == dim else 1 for d in range(ndim)))
+        index = xp.expand(index, tuple(source.shape))
+        return _scatter_reduce_gradients(grad, self, dim, index, source, reduce, include_self, result, xp)
+
+
 # --- one index for each slice -----------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Membership, coordinates of indices, and window functions."""
+"""Membership, coordinates of indices, reductions at indices, and window functions."""
 
 import numpy
 import pytest
@@ -54,3 +54,34 @@ def test_windows_are_numpys(name, parameters):
     assert function(0).shape == (0,)
     with pytest.raises(RuntimeError, match="requires non-negative window_length, got window_length=-1"):
         function(-1)
+
+
+@pytest.mark.parametrize(
+    ("reduce", "combine"), [("prod", numpy.prod), ("amax", numpy.max), ("amin", numpy.min), ("mean", numpy.mean)]
+)
+@pytest.mark.parametrize("include_self", [True, False])
+def test_index_reduce_combines_slices(reduce, combine, include_self):
+    generator = numpy.random.default_rng(0)
+    x, source, index = (
+        generator.standard_normal((3, 4)),
+        generator.standard_normal((5, 4)),
+        numpy.array([0, 2, 0, 0, 2]),
+    )
+    expected = x.copy()
+    for row in (0, 2):
+        parts = [*([x[row]] if include_self else []), *source[index == row]]
+        expected[row] = combine(parts, axis=0)
+    ours = torch.index_reduce(
+        torch.from_numpy(x), 0, torch.from_numpy(index), torch.from_numpy(source), reduce, include_self=include_self
+    )
+    numpy.testing.assert_allclose(ours.numpy(), expected)
+
+
+def test_frexp():
+    x = torch.tensor([5.0, -0.75, 0.0, float("inf")], requires_grad=True)
+    mantissa, exponent = torch.frexp(x)
+    assert mantissa.tolist() == [0.625, -0.75, 0.0, float("inf")] and exponent.tolist() == [3, 0, 0, 0]
+    mantissa[:2].sum().backward()
+    assert x.grad.tolist() == [0.125, 1.0, 0.0, 0.0]
+    with pytest.raises(RuntimeError, match=r"torch\.frexp\(\) only supports floating-point dtypes"):
+        torch.frexp(torch.tensor([1]))
