@@ -34,6 +34,8 @@ class Capture:
 
     def add(self, edge: Any) -> None:
         """Ask for the gradient that arrives at `edge`."""
+        if type(edge) is tuple and edge[0].is_nowhere:
+            return
         if type(edge) is tuple:
             self.outputs.setdefault(edge[0], {})[edge[1]] = None
         else:
@@ -41,6 +43,8 @@ class Capture:
 
     def value(self, edge: Any) -> Any:
         """The gradient that arrived, None if none did."""
+        if type(edge) is tuple and edge[0].is_nowhere:
+            return None
         return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
 
 
@@ -113,6 +117,8 @@ def walk(
                 if result.shape != target.shape or result.dtype is not target.dtype:
                     if type(target.shape) is list:
                         deliver(edge, result, buffers, node)
+                        continue
+                    if target.is_nowhere:
                         continue
                     result = conform(result, target.shape, target.dtype, node, edge)
                 buffers[target] = buffers[target] + result if target in buffers else result
@@ -213,6 +219,8 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
         buffers[edge] = grad if edge not in buffers else buffers[edge] + grad
         return
     node, number = edge
+    if node.is_nowhere:
+        return
     if type(node.shape) is list:
         grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
         held = buffers.get(node)
