@@ -121,15 +121,6 @@ def test_layer_norm(shape, normalized, affine):
         numpy.testing.assert_allclose(gradients[2], grad.sum(leading))
 
 
-@pytest.mark.parametrize("shape", [(6, 4), (2, 3, 4)])
-def test_rms_norm(shape):
-    x, weight, grad = sample(shape), sample(shape[-1:], seed=1), sample(shape, seed=3)
-    result, rstd = normalization.rms_norm(x, shape[-1:], weight, EPS)
-    numpy.testing.assert_allclose(result, x / numpy.sqrt((x * x).mean(-1, keepdims=True) + EPS) * weight)
-    gradients = normalization.rms_norm_gradients(grad, x, shape[-1:], weight, rstd, (True, True))
-    check_gradients(lambda x, w: normalization.rms_norm(x, shape[-1:], w, EPS)[0], [x, weight], grad, gradients)
-
-
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 5), (2, 4, 3, 3), (4, 8, 40, 40)])
 def test_group_norm(shape, groups):

@@ -1,6 +1,7 @@
 """Normalization over a batch, a layer or groups of channels, and the gradients of input, weight and bias.
 
-Statistics are computed in two passes, the mean and then the squared distances from it, in float32 for half types.
+Statistics are computed in two passes, the mean and then the squared distances from it, or in one where means are small
+beside deviations; in float32 for half types.
 Results are (output, mean, inverse standard deviation); gradients are None where `needs` says that nobody asks.
 """
 
@@ -18,7 +19,7 @@ from adjoint.kernels.precision import compute_dtype, widen
 
 __all__ = [
     "batch_norm", "batch_norm_gradients", "group_norm", "group_norm_gradients", "layer_norm", "layer_norm_gradients",
-    "rms_norm", "rms_norm_gradients", "unbiased_variance",
+    "unbiased_variance",
 ]  # fmt: skip
 
 Triple = tuple[ndarray, ndarray, ndarray]
@@ -473,54 +474,6 @@ def _add_up(sums: dict[int, Any], which: int, shape: tuple[int, ...], dtype: Any
         return numpy.zeros(shape, dtype)
     total = parts[0] if len(parts) == 1 else numpy.add.reduce(numpy.stack(parts), 0)
     return total.reshape(shape).astype(dtype, copy=False)
-
-
-def rms_norm(
-    input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, eps: float | None
-) -> tuple[ndarray, ndarray]:
-    """The last dimensions over the root of their mean square, times `weight`; and the inverse of that root.
-
-    `eps`, added to the mean square, is that of the type of `input` if None.
-    """
-    x = widen(input)
-    if eps is None:
-        eps = float(numpy.finfo(x.dtype).eps)
-    kept = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
-    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    rstd = _inverse_deviation(sum_of_squares(x, dims) / math.prod(normalized_shape), eps).reshape(kept)
-    result = x * rstd
-    if weight is not None:
-        result *= widen(weight)
-    return result.astype(input.dtype, copy=False), rstd
-
-
-def rms_norm_gradients(
-    grad: ndarray,
-    input: ndarray,
-    normalized_shape: tuple[int, ...],
-    weight: ndarray | None,
-    rstd: ndarray,
-    needs: Needs,
-) -> tuple[ndarray | None, ndarray | None]:
-    """The gradients of `input` and `weight`; `rstd` is what `rms_norm` returned.
-
-    B. Zhang and R. Sennrich, "Root Mean Square Layer Normalization" (2019).
-    """
-    g, x = widen(grad), widen(input)
-    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    normalized = x * rstd
-    to_weight = None
-    if needs[1]:
-        leading = tuple(range(input.ndim - len(normalized_shape)))
-        product = g * normalized
-        to_weight = reduction.sum(product, leading) if leading else product
-        to_weight = to_weight.astype(input.dtype if weight is None else weight.dtype, copy=False)
-    to_input = None
-    if needs[0]:
-        scaled = g if weight is None else g * widen(weight)
-        to_input = rstd * (scaled - normalized * reduction.mean(scaled * normalized, dims, True))
-        to_input = to_input.astype(input.dtype, copy=False)
-    return to_input, to_weight
 
 
 # ---------------------------------------------------------------------------------------------------------------------
