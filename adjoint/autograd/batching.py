@@ -12,8 +12,7 @@ from ..operators import batching, dispatch
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
 from ..operators.tangent import applied
-from ..tape import modes
-from ..tape import views
+from ..tape import modes, views
 from ..tape.levels import Level, below, tensors_in
 from ..tensor import Tensor, new, wrap_dim
 from .tree import Structure, flatten, prefix_leaves, unflatten

@@ -313,12 +313,18 @@ def _join(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 @rule("mm", "bmm")
 def _matrix_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     first, second = args
+    if op.name == "mm" and not batch.has(second):  # one tall matrix
+        front = batch.front(first)
+        product = applied(op, (front.reshape((-1, front.shape[-1])), second))
+        return product.reshape((*front.shape[:-1], product.shape[-1]))
     return matmul(batch.front(first), batch.front(second))
 
 
 @rule("mv")
 def _matrix_vector(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     matrix, vector = args
+    if not batch.has(matrix):
+        return matmul(batch.front(vector), matrix.t())
     return matmul(batch.front(matrix), batch.front(vector).unsqueeze(-1)).squeeze(-1)
 
 
