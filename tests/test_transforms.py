@@ -1,4 +1,4 @@
-"""Forward mode, `vmap` and the transforms of functions, by themselves and composed: against finite differences, loops and each other."""
+"""Forward mode, `vmap` and the transforms of functions, alone and composed: against differences, loops and each other."""
 
 import gc
 import threading
@@ -173,7 +173,13 @@ def test_jacobians_agree_with_differences_and_each_other():
 def test_second_derivatives_agree_however_they_are_composed():
     x = points(3)
     expected = differences(grad(scalar), x)
-    for function in (hessian(scalar), jacrev(grad(scalar)), jacfwd(grad(scalar)), jacrev(jacfwd(scalar)), jacfwd(jacfwd(scalar))):
+    for function in (
+        hessian(scalar),
+        jacrev(grad(scalar)),
+        jacfwd(grad(scalar)),
+        jacrev(jacfwd(scalar)),
+        jacfwd(jacfwd(scalar)),
+    ):
         assert_close(function(x), expected, 1e-5)
 
 

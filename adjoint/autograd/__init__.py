@@ -41,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`forward_ad`, imported when first used."""
-    if name == "forward_ad":
+    """`forward_ad` and `transforms`, imported when first used."""
+    if name in ("forward_ad", "transforms"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

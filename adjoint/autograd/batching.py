@@ -30,7 +30,11 @@ class BatchedTensor(Tensor):
 
     __slots__ = ("bdim", "level", "value")
 
-    def __new__(cls, value: Tensor, bdim: int | None, level: BatchLevel) -> BatchedTensor:
+    value: Tensor
+    bdim: int | None
+    level: BatchLevel
+
+    def __new__(cls, value: Tensor, bdim: int | None, level: BatchLevel) -> BatchedTensor:  # noqa: D102
         self = new(cls)
         self.value, self.bdim, self.level = value, bdim, level
         self._array = self._example()
@@ -42,14 +46,15 @@ class BatchedTensor(Tensor):
 
     def _example(self) -> Any:
         """One example's elements, for shape, dtype and strides; where there are none, memory that nobody reads."""
-        array, bdim = self.value._array, self.bdim
+        array: Any = self.value._array
+        bdim = self.bdim
         if bdim is None:
             return array
         if array.shape[bdim]:
             return array[(*(slice(None),) * bdim, 0, ...)]
         return numpy.zeros(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype)
 
-    def __repr__(self, **options: Any) -> str:
+    def __repr__(self, **options: Any) -> str:  # type: ignore[override]
         inner = "\n".join("    " + line for line in repr(self.value).splitlines())
         return f"BatchedTensor(lvl={self.level.number}, bdim={self.bdim}, value=\n{inner}\n)"
 
@@ -69,8 +74,8 @@ class BatchedTensor(Tensor):
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
-    numpy = tolist = data_ptr = untyped_storage = storage = __array__ = __dlpack__ = _no_memory  # type: ignore[assignment]
-    __int__ = __float__ = __complex__ = __index__ = item  # type: ignore[assignment]
+    numpy = tolist = data_ptr = untyped_storage = storage = __array__ = __dlpack__ = _no_memory
+    __int__ = __float__ = __complex__ = __index__ = item
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Raise: what is differentiated is said by the transforms."""
@@ -115,9 +120,9 @@ class BatchedTensor(Tensor):
 
     def new_full(self, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
         """A tensor for each example of which every element is `fill_value`."""
-        return self._made("new_empty", (size,), keywords).fill_(fill_value)  # type: ignore[no-any-return]
+        return self._made("new_empty", (size,), keywords).fill_(fill_value)
 
-    def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:
+    def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:  # type: ignore[override]
         """An uninitialised tensor of the given strides for each example."""
         with below(self.level):
             if self.bdim is None:
@@ -157,18 +162,18 @@ class BatchLevel(Level):
     def full(self, tensor: Tensor) -> Tensor:
         """The same, one without examples repeated for each."""
         if self.has(tensor):
-            return self.front(tensor)  # type: ignore[no-any-return]
+            return self.front(tensor)
         tensor = self.front(tensor)
-        return tensor.unsqueeze(0).expand((self.size, *tensor.shape))  # type: ignore[no-any-return]
+        return tensor.unsqueeze(0).expand((self.size, *tensor.shape))
 
     def example(self, value: Any, index: int) -> Any:
         """What one example sees of an argument; zeros if there are none."""
         if isinstance(value, Tensor):
-            if not self.has(value):
+            if type(value) is not BatchedTensor or not self.has(value):
                 return self.front(value)
             if not self.size:
                 return value.value.new_zeros(value.shape)
-            return value.value.select(value.bdim, index)
+            return value.value.select(value.bdim, index)  # type: ignore[arg-type]
         if type(value) is list or type(value) is tuple:
             return type(value)(self.example(item, index) for item in value)
         if hasattr(value, "tensors"):  # the indices of an index
@@ -267,7 +272,7 @@ class BatchLevel(Level):
                 self.front(target).copy_(result)
 
         dispatch.record_change(operator, args, named, dispatch.wanted_edges(operator, args), change)
-        return target  # type: ignore[no-any-return]
+        return target
 
     def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same where the tensor becomes another view."""
@@ -280,7 +285,7 @@ class BatchLevel(Level):
             dispatch.record(operator, args, named, arrays, edges, [fresh], several=False)
             target._edge = fresh._edge
         target.value, target.bdim, target._array = fresh.value, fresh.bdim, fresh._array
-        return target  # type: ignore[no-any-return]
+        return target
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Apply a custom `Function`: by its `vmap`, or, if it says that `forward` can be batched, as it is."""
@@ -288,10 +293,10 @@ class BatchLevel(Level):
             return self._generated(function, args)
         if function.vmap is None:
             raise RuntimeError(
-                f"You tried to vmap over {function.__name__}, but it does not have vmap support. Please override and implement the "
-                "vmap staticmethod or set generate_vmap_rule=True."
+                f"You tried to vmap over {function.__name__}, but it does not have vmap support. Please override and implement "
+                "the vmap staticmethod or set generate_vmap_rule=True."
             )
-        in_dims = tuple(arg.bdim if isinstance(arg, Tensor) and self.concerns(arg) else None for arg in args)
+        in_dims = tuple(arg.bdim if type(arg) is BatchedTensor and self.concerns(arg) else None for arg in args)
         values = [arg.value if dim is not None else arg for arg, dim in zip(args, in_dims, strict=True)]
         info = VmapInfo(self.size, self.randomness)
         with below(self):
@@ -400,8 +405,8 @@ def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
     dims = prefix_leaves(in_dims, structure)
     if dims is None:
         raise ValueError(
-            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. in_dims has "
-            f"structure {flatten(in_dims)[1]} but inputs has structure {structure}."
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. in_dims "
+            f"has structure {flatten(in_dims)[1]} but inputs has structure {structure}."
         )
     sizes = []
     for index, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
@@ -428,7 +433,8 @@ def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
         raise ValueError("vmap: Mapped over no dimension: at least one in_dim must not be None")
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
-            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
         )
     return leaves, structure, dims, sizes[0]
 
@@ -462,8 +468,8 @@ def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: Structure) 
     dims = prefix_leaves(out_dims, shape)
     if dims is None:
         raise ValueError(
-            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
-            f"out_dims has structure {flatten(out_dims)[1]} but outputs has structure {shape}."
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"`outputs`. out_dims has structure {flatten(out_dims)[1]} but outputs has structure {shape}."
         )
     return dims
 
@@ -475,8 +481,8 @@ def _output(level: BatchLevel, output: Any, dim: int | None, func: Any) -> Any:
             return output
         name = _name(func)
         raise ValueError(
-            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(output)}. Did you mean to set out_dims= to None "
-            "for output?"
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(output)}. Did you mean to set out_dims= to "
+            "None for output?"
         )
     if dim is None:
         if level.has(output):

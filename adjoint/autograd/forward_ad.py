@@ -115,7 +115,7 @@ class DualLevel(Level):
         with below(self):
             dual = tensor.view(tensor.shape)
             self.attach(dual, _laid_out_like(tangent, dual))
-        return dual  # type: ignore[no-any-return]
+        return dual
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
         """The primal, as a view, and the tangent."""
@@ -251,6 +251,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 
     with enable_grad():
         replaced, inputs, directions = list(args), [], []
+        pairs: Any
         for name, tangent in given.items():
             position = operator.names.index(name)
             value = args[position]
@@ -296,7 +297,7 @@ def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
     if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
-    return whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())  # type: ignore[no-any-return]
+    return whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
 
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
@@ -345,7 +346,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 class dual_level(_Mode):
     """A context manager, or decorator, in which there is a level of forward mode."""
 
-    def __enter__(self) -> int:
+    def __enter__(self) -> int:  # type: ignore[override]
         return enter_dual_level()
 
     def __exit__(self, *exception: object) -> None:
@@ -415,4 +416,4 @@ def _shown_tangent(tensor: Tensor) -> Tensor | None:
     return None if current is None else current.tangent_of(tensor)
 
 
-printing.forward_tangent = _shown_tangent
+printing.forward_tangent = _shown_tangent  # type: ignore[assignment]

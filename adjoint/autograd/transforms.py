@@ -34,7 +34,7 @@ def tracked(tensor: Tensor) -> Tensor:
     batch = next((level for level in reversed(modes.STATE.levels) if isinstance(level, BatchLevel)), None)
     if batch is None or batch.concerns(tensor):
         if tensor.requires_grad:
-            return operators.alias(tensor)  # type: ignore[no-any-return]
+            return operators.alias(tensor)
         copy = tensor.detach() if batch is None else tensor.without_history()  # type: ignore[attr-defined]
     else:
         copy = BatchedTensor(tensor, None, batch)

@@ -16,7 +16,7 @@ class Structure:
         self.kind = kind
         self.keys = keys
         self.children = children
-        self.count = sum(child.count for child in children) if kind is not None else 1
+        self.count: int = sum(child.count for child in children) if kind is not None else 1
 
     def __eq__(self, other: object) -> bool:
         return (

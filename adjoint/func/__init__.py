@@ -1,6 +1,7 @@
 """Transforms of functions: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`, `vmap`, and modules as functions."""
 
-from ..autograd.transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+import adjoint as torch
+
 from .modules import functional_call, functionalize, stack_module_state
 
 __all__ = [
@@ -17,3 +18,15 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+transforms = torch.autograd.transforms
+
+grad = transforms.grad
+grad_and_value = transforms.grad_and_value
+hessian = transforms.hessian
+jacfwd = transforms.jacfwd
+jacrev = transforms.jacrev
+jvp = transforms.jvp
+linearize = transforms.linearize
+vjp = transforms.vjp
+vmap = transforms.vmap

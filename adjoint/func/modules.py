@@ -71,7 +71,7 @@ def _merged(dicts: Any) -> dict[str, Any]:
 
 def _own(module: torch.nn.Module) -> dict[str, Any]:
     """Parameters and buffers by every name they have."""
-    named = dict(module.named_parameters(remove_duplicate=False))
+    named: dict[str, Any] = dict(module.named_parameters(remove_duplicate=False))
     named.update(module.named_buffers(remove_duplicate=False))
     return named
 

@@ -1,8 +1,8 @@
 """Batching: an operator for each example of a batch, as one operator for all of them.
 
-`batched` finds the rule for an operator: elementwise operators line the examples up in front; operators with parameters that name
-dimensions count one more in front of them; some have a rule of their own in `RULES`; the rest run once for each example. Arguments
-are read through a `Batch`, which says which tensors have examples, and gives them with the dimension of examples first.
+`batched` finds the rule for an operator: elementwise operators line the examples up in front; operators with parameters that
+name dimensions count one more in front of them; some have a rule of their own in `RULES`; the rest run once for each example.
+Arguments are read through a `Batch`, which says which tensors have examples, and gives them with the dimension of examples first.
 """
 
 from __future__ import annotations

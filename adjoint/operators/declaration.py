@@ -52,7 +52,7 @@ class Operator:
     place in memory. `elementwise` (the default where there is
     promotion): the order of the result's elements in memory follows the operands' (`kernels.layout`), in the order of these
     names if it is a tuple. `simple`, if given, stands for the kernel on the fast path
-    while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and float64, so
+    while the keyword-only parameters have their defaults; `tangent` is the rule of forward mode (`tangent.py`); `fast="float"` leaves that path to float32 and float64, so
     that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to `limit`
     elements, without the detour for others.
     """

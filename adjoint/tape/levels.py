@@ -83,5 +83,5 @@ def innermost(values: Iterable[Any]) -> Level | None:
     for level in reversed(modes.STATE.levels):
         for tensor in tensors:
             if level.concerns(tensor):
-                return level  # type: ignore[no-any-return]
+                return level
     return None

@@ -1,4 +1,4 @@
-"""Forward mode beside PyTorch: the tangents of results, for PyTorch's own sample inputs and the same tangents of the arguments."""
+"""Forward mode beside PyTorch: the tangents of results, for its own sample inputs and the same tangents of the arguments."""
 
 import itertools
 from collections.abc import Callable
@@ -9,13 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import importlib  # noqa: E402
+import importlib
 
-import adjoint  # noqa: E402
+import adjoint
 
-from . import samples  # noqa: E402
-from .comparison import results_differ, tensors_in  # noqa: E402
-from .conversion import from_array, to_array  # noqa: E402
+from . import samples
+from .comparison import results_differ, tensors_in
+from .conversion import from_array, to_array
 
 FORWARD = {module: importlib.import_module(f"{module.__name__}.autograd.forward_ad") for module in (adjoint, torch)}
 DTYPES = (torch.float64, torch.complex128)
@@ -27,7 +27,9 @@ def cases() -> list[tuple[str, Any]]:
         (name, dtype)
         for name, op in samples.operators().items()
         for dtype in DTYPES
-        if op.supports_forward_ad and dtype in op.supported_dtypes("cpu") and dtype in op.supported_backward_dtypes("cpu")
+        if op.supports_forward_ad
+        and dtype in op.supported_dtypes("cpu")
+        and dtype in op.supported_backward_dtypes("cpu")
     ]
 
 

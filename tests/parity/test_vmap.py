@@ -8,11 +8,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import adjoint  # noqa: E402
-from adjoint.autograd.tree import flatten, unflatten  # noqa: E402
+import adjoint
+from adjoint.autograd.tree import flatten, unflatten
 
-from . import samples  # noqa: E402
-from .conversion import to_array  # noqa: E402
+from . import samples
+from .conversion import to_array
 
 MOST = 6
 EXAMPLES = 3
@@ -82,7 +82,9 @@ def differs(op: Any, sample: samples.Sample) -> str | None:
             for number in range(EXAMPLES):
                 wanted = columns[number][place]
                 if to_array(result).shape[1:] != to_array(wanted).shape:
-                    return f"mapped over {mapped}: shape {to_array(result).shape[1:]}, expected {to_array(wanted).shape}"
+                    return (
+                        f"mapped over {mapped}: shape {to_array(result).shape[1:]}, expected {to_array(wanted).shape}"
+                    )
                 if not numpy.allclose(to_array(result)[number], to_array(wanted), 1e-7, 1e-7, equal_nan=True):
                     return f"mapped over {mapped}: example {number} of result {place} differs"
                 if result.dtype != wanted.dtype:
@@ -100,5 +102,3 @@ def test_vmap_is_a_loop(name: str) -> None:
         if difference:
             failures.append(f"  {sample}: {difference}")
     assert not failures, f"{len(failures)} samples differ:\n" + "\n".join(failures[:5])
-
-
