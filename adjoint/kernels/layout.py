@@ -30,11 +30,11 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
         else:
             return result
     windows = tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray])
-    dims = _wanted_order(result.shape, result.strides, result.itemsize, windows)
-    if dims is None:
+    wanted = _wanted_order(result.shape, result.strides, result.itemsize, windows)
+    if wanted is None:
         return result
-    memory = numpy.empty([result.shape[dim] for dim in dims], result.dtype)
-    target = memory.transpose([dims.index(dim) for dim in range(len(dims))])
+    sizes, places = wanted
+    target = numpy.empty(sizes, result.dtype).transpose(places)
     target[...] = result
     return target
 
@@ -45,15 +45,16 @@ Window = tuple[tuple[int, ...], tuple[int, ...]]
 @functools.lru_cache(4096)
 def _wanted_order(
     shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, windows: tuple[Window, ...]
-) -> list[int] | None:
-    """The dimensions of the result, the slowest first, as shapes and strides of the operands want them; None if they are so."""
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The sizes of the memory, from the slowest dimension on, and which of them is each of the result's; None if it is so."""
     if 0 in shape:
         return None
     dims = _fastest_first([_steps_over(shape, *window) for window in windows if window[0]], shape)
     step = itemsize
     for dim in dims:
         if shape[dim] != 1 and strides[dim] != step:
-            return dims[::-1]
+            dims.reverse()
+            return tuple(shape[dim] for dim in dims), tuple(dims.index(dim) for dim in range(len(dims)))
         step *= shape[dim]
     return None
 
