@@ -16,6 +16,7 @@ from adjoint.kernels import reduction
 from adjoint.kernels.moments import row_dots, sum_of_squares
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import compute_dtype, widen
+from adjoint.kernels.scratch import scratch
 
 __all__ = [
     "batch_norm", "batch_norm_gradients", "group_norm", "group_norm_gradients", "layer_norm", "layer_norm_gradients",
@@ -372,7 +373,8 @@ class _Lines:
         """The biases less the column `rows` times the weights."""
         columns = numpy.ones((len(rows), 2), rows.dtype)
         columns[:, :1] = rows
-        return numpy.matmul(columns, self.shifts)
+        out = scratch("shifts", (len(rows), self.shifts.shape[1]), rows.dtype)
+        return numpy.matmul(columns, self.shifts, out=out)
 
 
 def _flat(x: ndarray | None) -> ndarray | None:
@@ -432,7 +434,7 @@ def layer_norm_gradients(
         def work_by_blas(start: int, stop: int) -> None:
             g, x = widen(gradients[start:stop]), widen(rows[start:stop])
             inverse, distance = inverses[start:stop], distances[start:stop]
-            product = g * x
+            product = numpy.multiply(g, x, out=scratch("product", g.shape, g.dtype))
             if needs[1] or needs[2]:
                 left = numpy.ones((2, len(g)), g.dtype)
                 left[0] = distance[:, 0]
