@@ -328,7 +328,7 @@ def key_items(key: Any) -> tuple[Any, ...]:
 
 
 def as_part(part: Any) -> Any:
-    """One item of a key as an integer, slice, None, `...`, boolean or tensor; lists and arrays become tensors, integer tensors without dimensions integers."""
+    """One item of a key: lists and arrays become tensors, integer tensors without dimensions integers."""
     if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
         return part
     if isinstance(part, (list, tuple, range, numpy.ndarray)):
