@@ -66,6 +66,11 @@ class Extra:
         self.tangents: dict[Any, Tensor | None] | None = None
 
 
+def _never() -> property:
+    """An attribute of tensors that is False: another device or layout."""
+    return property(lambda self: False)
+
+
 class Tensor(TensorMethods):
     """A multi-dimensional array that remembers how it was made.
 
@@ -113,6 +118,8 @@ class Tensor(TensorMethods):
         super().__init_subclass__(**keywords)
         if plain:
             PLAIN_TYPES.add(cls)
+        else:
+            subclassed(cls)
 
     # --- data -------------------------------------------------------------------------------------------------
 
@@ -155,6 +162,14 @@ class Tensor(TensorMethods):
         return self._array.ndim
 
     @property
+    def is_cpu(self) -> bool:
+        """Whether the elements are in the CPU's memory; always."""
+        return True
+
+    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia, is_vulkan, is_meta = (_never() for _ in range(10))
+    is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(5))
+
+    @property
     def itemsize(self) -> int:
         """Bytes of one element."""
         return self._array.itemsize
@@ -163,10 +178,6 @@ class Tensor(TensorMethods):
     def nbytes(self) -> int:
         """Bytes of all elements."""
         return self._array.nbytes
-
-    is_cuda = is_sparse = is_mkldnn = is_quantized = is_meta = is_mps = is_xpu = is_nested = False
-    is_sparse_csr = is_vulkan = is_ipu = is_hpu = is_xla = is_maia = is_mtia = False
-    is_cpu = True
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension `dim`."""
@@ -367,7 +378,10 @@ class Tensor(TensorMethods):
         return self if self._array.ndim == 0 else self.flip(0)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return printing.format_tensor(self)
+        kind = type(self)
+        name = "tensor" if kind is Tensor or kind in PLAIN_TYPES else kind.__name__
+        text = printing.format_tensor(self, name, tensor_contents)
+        return f"Parameter({text})" if getattr(self, "_is_param", False) else text
 
     def __format__(self, specification: str) -> str:
         return printing.format_with(self, specification)
@@ -468,20 +482,49 @@ class Tensor(TensorMethods):
         return self._extra is not None and self._extra.inference
 
     def as_subclass(self, cls: type[T]) -> T:
-        """The tensor as one of type `cls`, on the same memory, with the same history and version counter."""
-        result = make_subclass(cls, self._array)
-        result._edge = self._edge
-        result._base = self._base
-        result._counter = self._counter
-        if self._base is not None:
-            result._creation, result._view_version = self._creation, self._view_version
-        return result  # type: ignore[return-value]
+        """The tensor as one of type `cls`: a view of it, through which gradients pass."""
+        check_subclass(cls)
+        return retyped(self._alias(), cls)
 
     @staticmethod
     def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
+        """A leaf of type `cls` on the memory of `data`, with its version counter."""
+        check_subclass(cls)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
+        if require_grad and not can_require_grad(data._array):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        if data._counter is None:
+            data._counter = [0]
         result = make_subclass(cls, data._array, require_grad)
         result._counter = data._counter
         return result  # type: ignore[return-value]
+
+    @staticmethod
+    def _make_wrapper_subclass(
+        cls: type[T],
+        size: Any,
+        strides: Any = None,
+        storage_offset: int | None = None,
+        memory_format: Any = None,
+        dtype: dtypes.dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        **others: Any,
+    ) -> T:
+        """A leaf of type `cls` that has a size and a dtype, and no elements of its own: reading them gives zeros.
+
+        For classes that hold tensors and say by `__torch_dispatch__`, as PyTorch asks of them, that they do; here such a
+        class answers by `__torch_function__` alone.
+        """
+        check_subclass(cls)
+        if not hasattr(cls, "__torch_dispatch__"):
+            raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+        kind = dtypes.get_default_dtype() if dtype is None else dtype
+        array = storages.without_elements(tuple(size), kind.numpy)
+        return make_subclass(cls, array, requires_grad)  # type: ignore[return-value]
 
     def _own_extra(self) -> Extra:
         if self._extra is None:
@@ -499,6 +542,13 @@ class Tensor(TensorMethods):
             )
         if id(self) in memo:
             return memo[id(self)]
+        if type(self) is not Tensor and type(self.new_empty([])) is not type(self):
+            raise RuntimeError(
+                "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that "
+                "implement new_empty() and for which that function returns another instance of the same subclass. You should "
+                "either properly implement new_empty() for your subclass or override __deepcopy__() if it is intended behavior for "
+                "new_empty() to return an instance of a different type."
+            )
         result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
         memo[id(self)] = result
         result._edge = LEAF if self.requires_grad else None
@@ -541,6 +591,31 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
     return tensor
+
+
+def check_subclass(cls: Any) -> None:
+    """Raise unless `cls` is a class of tensors."""
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
+            "inherits from Tensor."
+        )
+
+
+def retyped(tensor: Tensor, cls: type[T]) -> T:
+    """`tensor`, which nobody else has yet, as one of type `cls`; within `vmap`, where each is one of its own kind, as it is."""
+    if type(tensor) is not Tensor:
+        return tensor  # type: ignore[return-value]
+    try:
+        tensor.__class__ = cls
+    except TypeError:  # `cls` has slots of its own
+        result = new(cls)
+        for slot in ("_array", "_edge", "_grad", "_base", "_counter", "_extra", "_creation", "_view_version"):
+            setattr(result, slot, getattr(tensor, slot))
+        return result  # type: ignore[no-any-return]
+    return tensor  # type: ignore[return-value]
 
 
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
@@ -666,6 +741,10 @@ def current_edge(view: Tensor) -> Any:
     if view._view_version != (0 if view._counter is None else view._counter[0]):
         regenerate(view)
     return view._edge
+
+
+def subclassed(cls: type[Tensor]) -> None:
+    """Told of each new class of tensors: `adjoint.tape.overrides.subclassed`, put here when that is imported."""
 
 
 def is_grad_enabled() -> bool:

@@ -14,6 +14,7 @@ from ..operators.declaration import Operator
 from ..operators.tangent import applied
 from ..tape import modes, views
 from ..tape.levels import Level, below, tensors_in
+from ..tape.overrides import disabled_torch_function_impl
 from ..tensor import Tensor, new, wrap_dim
 from .tree import Structure, flatten, prefix_leaves, unflatten
 
@@ -29,6 +30,7 @@ class BatchedTensor(Tensor):
     """
 
     __slots__ = ("bdim", "level", "value")
+    __torch_function__ = disabled_torch_function_impl  # type: ignore[assignment]
 
     value: Tensor
     bdim: int | None

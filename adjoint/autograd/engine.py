@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..tape.node import Node, explain, live_accumulator
+from ..tape.overrides import recorded
 from ..tensor import Tensor
 from .accumulate import accumulate
 from .anomaly_mode import ANOMALY, check_for_nan, report
@@ -103,7 +104,7 @@ def walk(
                 results = (None,) * len(node.edges)
         else:
             try:
-                results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+                results = recorded(node, grad, keep) if create_graph else node.backward(grad, keep)
             except Exception as error:
                 explain(error, node)
                 raise
@@ -153,7 +154,7 @@ def visit(node: Node, grad: Any, keep: bool, create_graph: bool, capture: Captur
         if node.hooks is not None:
             results = run_with_hooks(node, grad, keep, create_graph)
         else:
-            results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+            results = recorded(node, grad, keep) if create_graph else node.backward(grad, keep)
         if ANOMALY.enabled:
             check_for_nan(node, results)
     except Exception as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
+from ..tape.overrides import recorded
 from ..tensor import Tensor, as_array, wrap
 from .accumulate import accumulate
 from .conform import as_taken
@@ -110,7 +111,7 @@ def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool) -> tup
     if grad is None:
         return (None,) * len(node.edges)
     try:
-        results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+        results = recorded(node, grad, keep) if create_graph else node.backward(grad, keep)
     except Exception as error:
         explain(error, node)
         raise
