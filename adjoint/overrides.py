@@ -109,6 +109,9 @@ SHOWN_AS = {
 }  # fmt: skip
 """The methods that Python's operators are said to call."""
 
+CALLED = {"__pow__": "pow", "__ipow__": "pow_"}
+"""Methods whose `__name__` is another than the one they are found by."""
+
 OF_OPERATORS = """
     add sub mul truediv floordiv mod pow matmul and or xor lshift rshift radd rsub rmul rtruediv rdiv rfloordiv rmod rpow rmatmul
     rand ror rxor rlshift rrshift iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift eq ne lt le gt ge
@@ -140,7 +143,7 @@ def _put(namespace: str, name: str, function: Any, shown: Any = None) -> None:
         return
     of_python = name in IN_PYTHON.get(namespace, ())
     place = PYTHON_MODULES.get(namespace, namespace) if of_python else ERROR_NAMES.get(namespace, namespace)
-    door = doors.put(function, f"{place}.{function.__name__}", shown)
+    door = doors.put(function, f"{place}.{(shown or function).__name__}", shown)
     door.of_python = of_python
     door.of_data = name in DATA_TAKERS
 
@@ -162,6 +165,7 @@ def _put_in_front_of_tensors() -> None:
             _put_in_front_of_attribute(name, member)
         elif type(member) is FunctionType:
             shown = getattr(Tensor, SHOWN_AS[name]) if name in SHOWN_AS else None
+            member.__name__ = CALLED.get(name, member.__name__)
             _put("torch.Tensor", name, member, shown)
             if name.strip("_") in OF_OPERATORS and name.startswith("__"):
                 member.__kwdefaults__["enter"].__self__.of_operator = True
@@ -181,11 +185,13 @@ def _put_in_front_of_attribute(name: str, attribute: property) -> None:
 def _open() -> None:
     """Put the doors in front of everything, once."""
     public = adjoint.operators.PUBLIC
+    of_layers = [name for name, value in vars(functional).items() if type(value) is FunctionType and name[0] != "_"]
+    in_python = [name for name in of_layers if name in IN_PYTHON["torch.nn.functional"]]
+    _put_in_front_of_namespace("torch.nn.functional", functional, in_python)
     _put_in_front_of_namespace("torch.linalg", linalg, public["linalg"])
     _put_in_front_of_namespace("torch.special", special, public["special"])
     _put_in_front_of_namespace("torch", adjoint, public["torch"])
-    of_layers = [name for name, value in vars(functional).items() if type(value) is FunctionType and name[0] != "_"]
-    _put_in_front_of_namespace("torch.nn.functional", functional, of_layers)
+    _put_in_front_of_namespace("torch.nn.functional", functional, [name for name in of_layers if name not in in_python])
     _put_in_front_of_namespace("torch.nn.init", init, IN_PYTHON["torch.nn.init"])
     _put_in_front_of_namespace("torch.autograd", autograd, IN_PYTHON["torch.autograd"])
     _put_in_front_of_tensors()

@@ -172,7 +172,7 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
                 "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please define "
                 "it as a classmethod.",
                 DeprecationWarning if of_python else UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         result = method(func, types, args, kwargs)
         if result is not NotImplemented:
@@ -185,7 +185,7 @@ def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
     mode = STATE.modes[-1] if mode_is_active() else None
     if of_python:
         also = "" if mode is None else f" nor in mode {mode}"
-        kinds = [type(value) for value in likes if type(value) is not Tensor]
+        kinds = [type(value) for value in likes if type(value) is not Tensor and mode is None]
         return TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {kinds}{also}")
     asked = [f"tensor subclass {type(value)}" for value in likes] if mode is None else [f"mode object {mode}"]
     return TypeError(
