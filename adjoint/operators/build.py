@@ -140,9 +140,10 @@ _PREFIXES = {"linalg": "linalg_", "special": "special_"}
 """What the functions of a namespace are called besides their name in it."""
 
 
-def publish(namespace: str, name: str, function: Any) -> None:
-    """Make `function` public as `name` in `namespace`."""
-    PUBLIC[namespace][name] = named(function, _PREFIXES.get(namespace, "") + name)
+def publish(namespace: str, **functions: Any) -> None:
+    """Make `functions` public in `namespace` under the names given."""
+    prefix = _PREFIXES.get(namespace, "")
+    PUBLIC[namespace].update({name: named(function, prefix + name) for name, function in functions.items()})
 
 
 def _node_class_maker(op: Operator) -> Callable[[str], type[Node]]:
@@ -190,7 +191,7 @@ def operator(
         method_names = names if method is True else (method or ())
         for name in names:
             if namespace is not None:
-                publish(namespace, name, function)
+                publish(namespace, **{name: function})
         for name in method_names:
             setattr(Tensor, name, named(function, name))
         if dunder is not None:
@@ -206,7 +207,7 @@ def operator(
             for name in names if method != () else ():
                 setattr(Tensor, f"{name}_", named(changing, f"{name}_"))
                 if namespace is not None and f"{name}_" in _PUBLIC_INPLACE:
-                    publish(namespace, f"{name}_", changing)
+                    publish(namespace, **{f"{name}_": changing})
             if dunder in _AUGMENTED:
                 augmented = dunder.replace("__", "__i", 1)  # type: ignore[union-attr]
                 setattr(Tensor, augmented, named(changing, augmented))
@@ -282,7 +283,8 @@ def public(
         own_name = name or function.__name__
         names = (own_name, *alias)
         for public_name in names if namespace is not None else ():
-            publish(namespace, public_name, taking_numpy_names(function) if numpy_names else function)  # type: ignore[arg-type]
+            exposed = taking_numpy_names(function) if numpy_names else function
+            publish(namespace, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
             if fast is not None:

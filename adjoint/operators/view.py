@@ -10,7 +10,7 @@ from ..device import contiguous_format
 from ..kernels import view as kernels
 from ..tape.saved import detached, shared_counter
 from ..tensor import Tensor, wrap_dim
-from .build import operator, public
+from .build import named, operator, public
 from .dispatch import MISSING, invalid_arguments
 
 
@@ -496,6 +496,6 @@ def _hermitian(input):
 
 
 Tensor.T = property(_reversed_dims, doc="The dimensions reversed.")
-Tensor.mT = property(_matrix_transpose, doc="The last two dimensions exchanged.")
+Tensor.mT = property(named(_matrix_transpose, "mT"), doc="The last two dimensions exchanged.")
 Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")
 Tensor.mH = property(_matrix_adjoint, doc="The conjugate of the last two dimensions exchanged.")
