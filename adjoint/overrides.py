@@ -136,6 +136,11 @@ def _remember(namespace: str, name: str, function: Any) -> None:
     _members[namespace].append(function)
 
 
+def _door(function: Any) -> doors.Door:
+    """The door in front of a function."""
+    return function.__kwdefaults__["enter"].__self__  # type: ignore[no-any-return]
+
+
 def _put(namespace: str, name: str, function: Any, shown: Any = None) -> None:
     """A door in front of one function, unless it has got one under another name."""
     _remember(namespace, name, function)
@@ -168,7 +173,7 @@ def _put_in_front_of_tensors() -> None:
             member.__name__ = CALLED.get(name, member.__name__)
             _put("torch.Tensor", name, member, shown)
             if name.strip("_") in OF_OPERATORS and name.startswith("__"):
-                member.__kwdefaults__["enter"].__self__.of_operator = True
+                _door(member).of_operator = True
 
 
 def _put_in_front_of_attribute(name: str, attribute: property) -> None:
@@ -217,7 +222,9 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
     """The public functions that `__torch_function__` does not take over."""
     names = [*NEVER_TAKEN_OVER, *MAKERS, "manual_seed", "save", "load", "set_printoptions", "can_cast", "promote_types"]
     functions = [getattr(adjoint, name, None) for name in names]
-    methods = [getattr(Tensor, name, None) for name in (*UNTOUCHED, "new", "new_empty", "new_empty_strided", "new_full")]
+    methods = [
+        getattr(Tensor, name, None) for name in (*UNTOUCHED, "new", "new_empty", "new_empty_strided", "new_full")
+    ]
     methods += [getattr(Tensor, name) for name in ("new_ones", "new_tensor", "new_zeros", "stride", "unflatten")]
     return {function for function in (*functions, *methods) if function is not None}
 

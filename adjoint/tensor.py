@@ -10,7 +10,7 @@ import copy
 import enum
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy
 
@@ -36,9 +36,6 @@ LEAF: Any = True
 
 PLAIN_TYPES: set[type] = set()
 """Subclasses (`Parameter`) whose operators behave exactly as a `Tensor`'s; other subclasses take the general path."""
-
-
-T = TypeVar("T", bound="Tensor")
 
 
 class DLDeviceType(enum.IntEnum):
@@ -105,6 +102,11 @@ class Tensor(TensorMethods):
     _view_version: int
     _extra: Extra | None
 
+    # Put here by `adjoint.tape.overrides` and `adjoint.operators.subclassing`.
+    __torch_function__: ClassVar[Any]
+    _make_subclass: ClassVar[Any]
+    _make_wrapper_subclass: ClassVar[Any]
+
     __array_priority__ = 1000  # NumPy's operators give way to the reflected operators of tensors.
     __hash__ = object.__hash__
 
@@ -166,7 +168,9 @@ class Tensor(TensorMethods):
         """Whether the elements are in the CPU's memory; always."""
         return True
 
-    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia, is_vulkan, is_meta = (_never() for _ in range(10))
+    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia, is_vulkan, is_meta = (
+        _never() for _ in range(10)
+    )
     is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(5))
 
     @property
@@ -481,51 +485,6 @@ class Tensor(TensorMethods):
         """Whether this tensor was made in inference mode."""
         return self._extra is not None and self._extra.inference
 
-    def as_subclass(self, cls: type[T]) -> T:
-        """The tensor as one of type `cls`: a view of it, through which gradients pass."""
-        check_subclass(cls)
-        return retyped(self._alias(), cls)
-
-    @staticmethod
-    def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
-        """A leaf of type `cls` on the memory of `data`, with its version counter."""
-        check_subclass(cls)
-        if not isinstance(data, Tensor):
-            raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
-        if require_grad and not can_require_grad(data._array):
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        if data._counter is None:
-            data._counter = [0]
-        result = make_subclass(cls, data._array, require_grad)
-        result._counter = data._counter
-        return result  # type: ignore[return-value]
-
-    @staticmethod
-    def _make_wrapper_subclass(
-        cls: type[T],
-        size: Any,
-        strides: Any = None,
-        storage_offset: int | None = None,
-        memory_format: Any = None,
-        dtype: dtypes.dtype | None = None,
-        layout: Any = None,
-        device: Any = None,
-        pin_memory: bool = False,
-        requires_grad: bool = False,
-        **others: Any,
-    ) -> T:
-        """A leaf of type `cls` that has a size and a dtype, and no elements of its own: reading them gives zeros.
-
-        For classes that hold tensors and say by `__torch_dispatch__`, as PyTorch asks of them, that they do; here such a
-        class answers by `__torch_function__` alone.
-        """
-        check_subclass(cls)
-        if not hasattr(cls, "__torch_dispatch__"):
-            raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
-        kind = dtypes.get_default_dtype() if dtype is None else dtype
-        array = storages.without_elements(tuple(size), kind.numpy)
-        return make_subclass(cls, array, requires_grad)  # type: ignore[return-value]
-
     def _own_extra(self) -> Extra:
         if self._extra is None:
             self._extra = Extra()
@@ -546,8 +505,8 @@ class Tensor(TensorMethods):
             raise RuntimeError(
                 "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that "
                 "implement new_empty() and for which that function returns another instance of the same subclass. You should "
-                "either properly implement new_empty() for your subclass or override __deepcopy__() if it is intended behavior for "
-                "new_empty() to return an instance of a different type."
+                "either properly implement new_empty() for your subclass or override __deepcopy__() if it is intended behavior "
+                "for new_empty() to return an instance of a different type."
             )
         result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
         memo[id(self)] = result
@@ -591,31 +550,6 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
     return tensor
-
-
-def check_subclass(cls: Any) -> None:
-    """Raise unless `cls` is a class of tensors."""
-    if not isinstance(cls, type):
-        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
-    if not issubclass(cls, Tensor):
-        raise TypeError(
-            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
-            "inherits from Tensor."
-        )
-
-
-def retyped(tensor: Tensor, cls: type[T]) -> T:
-    """`tensor`, which nobody else has yet, as one of type `cls`; within `vmap`, where each is one of its own kind, as it is."""
-    if type(tensor) is not Tensor:
-        return tensor  # type: ignore[return-value]
-    try:
-        tensor.__class__ = cls
-    except TypeError:  # `cls` has slots of its own
-        result = new(cls)
-        for slot in ("_array", "_edge", "_grad", "_base", "_counter", "_extra", "_creation", "_view_version"):
-            setattr(result, slot, getattr(tensor, slot))
-        return result  # type: ignore[no-any-return]
-    return tensor  # type: ignore[return-value]
 
 
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:

@@ -30,7 +30,7 @@ class BatchedTensor(Tensor):
     """
 
     __slots__ = ("bdim", "level", "value")
-    __torch_function__ = disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = disabled_torch_function_impl
 
     value: Tensor
     bdim: int | None

@@ -38,8 +38,10 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
         """Make a leaf on the memory of `data`; of its class, if that is one of tensors of another kind."""
         plain = torch.empty(0) if data is None else data
         if type(plain) is torch.Tensor or isinstance(plain, Parameter) or not isinstance(plain, torch.Tensor):
-            return torch.Tensor._make_subclass(cls, plain, requires_grad)
-        own: Any = plain.detach().requires_grad_(requires_grad)
+            made: Parameter = torch.Tensor._make_subclass(cls, plain, requires_grad)
+            return made
+        own: Any = plain.detach()
+        own.requires_grad_(requires_grad)
         if type(own) is not type(plain):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(plain).__name__} requires that detach() returns an "
@@ -47,9 +49,9 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
                 "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
             )
         own._is_param = True
-        return own  # type: ignore[no-any-return]
+        return own
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = torch._C._disabled_torch_function_impl
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:

@@ -118,6 +118,13 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
     return function
 
 
+def generated(function: Any) -> Any:
+    """`function`, with its own code if it is one that generates it when first called."""
+    if function.__code__ is _stub.__code__:
+        function.__globals__["BUILD"]()
+    return function
+
+
 def named(function: Any, name: str) -> Any:
     """`function` as an object of its own under another name.
 
@@ -125,9 +132,7 @@ def named(function: Any, name: str) -> Any:
     """
     if type(function) is not FunctionType:
         return function
-    other = FunctionType(
-        function.__code__, function.__globals__, name, function.__defaults__, function.__closure__
-    )
+    other = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
     other.__kwdefaults__ = function.__kwdefaults__
     other.__dict__.update(function.__dict__)
     other.__doc__, other.__module__, other.__qualname__ = function.__doc__, function.__module__, name

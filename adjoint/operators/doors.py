@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..tape.overrides import STATE, DisableTorchFunctionSubclass, ask, nobody, overloaded, tensor_likes
+from .build import generated
 from .dispatch import MISSING
 from .generate import NUMPY_NAMES
 
@@ -68,8 +69,8 @@ class Door:
 
     def arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as a function in Python passes them on: by keyword, with its default, what has one."""
-        parameters = self.signature().parameters.values()
-        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        parameters = self.signature().parameters
+        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values()):
             return args, kwargs
         try:
             bound = self.signature().bind(*args, **kwargs)
@@ -77,9 +78,8 @@ class Door:
             return args, kwargs
         bound.apply_defaults()
         values = {name: value for name, value in bound.arguments.items() if value is not MISSING}
-        first = [name for name, parameter in self.signature().parameters.items() if parameter.default is parameter.empty]
-        first = first[: len([name for name in first if name in values])]
-        return tuple(values.pop(name) for name in first if name in values), values
+        required = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
+        return tuple(values.pop(name) for name in required if name in values), values
 
     def signature(self) -> inspect.Signature:
         """The parameters of the function behind the door, without NumPy's names for them."""
@@ -88,18 +88,18 @@ class Door:
         return self._signature
 
 
+_NUMPY_NAMES = {name for names in NUMPY_NAMES.values() for name in names}
+
+
 def signature_of(function: Any) -> inspect.Signature:
     """The signature of a function, also of one whose code has not been generated yet."""
-    build = getattr(function, "__globals__", {}).get("BUILD")
-    if build is not None:
-        build()
-    whole = inspect.signature(function)
-    numpy_names = {name for names in NUMPY_NAMES.values() for name in names}
+    whole = inspect.signature(generated(function))
     kept = []
     for parameter in whole.parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD or (parameter.name in numpy_names and parameter.kind is parameter.KEYWORD_ONLY):
+        name, kind = parameter.name, parameter.kind
+        if kind is parameter.VAR_KEYWORD or (kind is parameter.KEYWORD_ONLY and name in _NUMPY_NAMES):
             continue
-        required = parameter.default is MISSING and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        required = parameter.default is MISSING and kind is parameter.POSITIONAL_OR_KEYWORD
         kept.append(parameter.replace(default=parameter.empty) if required else parameter)
     try:
         return whole.replace(parameters=kept)
@@ -130,7 +130,7 @@ def put(function: FunctionType, name: str, shown: Any = None) -> Door:
     behind = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
-    behind.__kwdefaults__ = function.__kwdefaults__
+    behind.__kwdefaults__, behind.__qualname__ = function.__kwdefaults__, function.__qualname__
     behind.__dict__.update(function.__dict__)
     targets = function.__globals__.get("TARGETS", [])
     if function in targets:  # where code is put when it has been generated

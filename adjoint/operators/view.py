@@ -424,7 +424,7 @@ def _unique(dims, ndim, name):
     return wrapped
 
 
-@operator(view=True, namespace=None, method=("_alias",))
+@operator(view=True, namespace=None, method=False)
 class alias:
     """The tensor itself, as a view."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from .. import tensor
+from .. import tensor as tensor_module
 from ..device import Size, device
 from ..dtypes import dtype
 from ..tensor import PLAIN_TYPES, Tensor
@@ -99,7 +99,7 @@ def is_tensor_like(value: Any) -> bool:
 def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:
     """The first argument of each class that is `wanted`, classes before those they derive from, else from left to right."""
     found: list[Any] = []
-    kinds = []
+    kinds: list[type] = []
     for value in arguments:
         kind = type(value)
         if kind in kinds or not wanted(value):
@@ -169,8 +169,8 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
             continue
         if getattr(method, "__self__", None) is value:
             warnings.warn(
-                "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please define "
-                "it as a classmethod.",
+                "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
+                "define it as a classmethod.",
                 DeprecationWarning if of_python else UserWarning,
                 stacklevel=5,
             )
@@ -186,7 +186,9 @@ def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
     if of_python:
         also = "" if mode is None else f" nor in mode {mode}"
         kinds = [type(value) for value in likes if type(value) is not Tensor and mode is None]
-        return TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {kinds}{also}")
+        return TypeError(
+            f"no implementation found for '{name}' on types that implement __torch_function__: {kinds}{also}"
+        )
     asked = [f"tensor subclass {type(value)}" for value in likes] if mode is None else [f"mode object {mode}"]
     return TypeError(
         f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:\n\n"
@@ -198,7 +200,7 @@ def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
 # --- what a class of tensors does unless it says otherwise ----------------------------------------------------
 
 
-NOT_WRAPPED: set[Any] = {Tensor.grad.__get__}  # type: ignore[attr-defined]
+NOT_WRAPPED: set[Any] = {Tensor.grad.__get__}
 """What gives a tensor as it is, not as one of the class that asked."""
 
 
@@ -236,8 +238,8 @@ def subclassed(cls: type[Tensor]) -> None:
         from .. import overrides  # noqa: F401  (opens them)
 
 
-Tensor.__torch_function__ = classmethod(torch_function)  # type: ignore[assignment]
-tensor.subclassed = subclassed
+Tensor.__torch_function__ = classmethod(torch_function)
+tensor_module.subclassed = subclassed
 
 
 class _Doors:
