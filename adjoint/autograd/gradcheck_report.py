@@ -33,7 +33,10 @@ UNDEFINED_GRADS_UNEXPECTED = (
     "Expected backward function to handle undefined output grads. Please look at "
     '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
 )
-UNDEFINED_NOTE = "An undefined gradient is None in the `backward` of a `Function` with `ctx.set_materialize_grads(False)`. It stands for 0."
+UNDEFINED_NOTE = (
+    "An undefined gradient is None in the `backward` of a `Function` with `ctx.set_materialize_grads(False)`; it stands "
+    "for 0."
+)
 
 BATCHED = "\ngradcheck or gradgradcheck failed while testing batched gradient computation.\n"
 BATCHED_NOTE = "The backward must work under `vmap`; `check_batched_grad=False` leaves this check out."

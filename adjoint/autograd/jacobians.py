@@ -130,11 +130,7 @@ def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
         return mapping.evaluate(eps, index)
 
-    found = finite_differences.jacobians(evaluate, source._array, eps)
-    if not source.is_complex():
-        return found
-    imaginary = finite_differences.jacobians(evaluate, source._array, eps, 1j)
-    return [x + _turned(y) for x, y in zip(found, imaginary, strict=True)]
+    return finite_differences.jacobians(evaluate, source._array, eps)
 
 
 def numerical_along(mapping: Mapping, source: Tensor, directions: Sequence[Array], eps: float) -> list[list[Array]]:
@@ -148,16 +144,6 @@ def numerical_along(mapping: Mapping, source: Tensor, directions: Sequence[Array
         finite_differences.along(evaluate, source._array, direction.reshape(shape) * unit, eps)
         for direction, unit in zip(directions, (1, 1j), strict=False)
     ]
-
-
-def _turned(array: Array) -> Array:
-    """`1j * array`, in the precision of `array`."""
-    result = numpy.zeros(array.shape, numpy.result_type(array.dtype, numpy.complex64))
-    if array.dtype.kind == "c":
-        result[...] = 1j * array
-    else:
-        result.imag = array
-    return result
 
 
 def check_dtypes(derivatives: Sequence[Tensor | None], tensors: Sequence[Tensor], words: str) -> None:

@@ -29,26 +29,43 @@ def along(evaluate: Evaluate, array: Array, direction: Array, eps: float) -> lis
     return _quotients(below, above, eps)
 
 
-def jacobians(evaluate: Evaluate, array: Array, eps: float, unit: complex = 1) -> list[Array]:
+def jacobians(evaluate: Evaluate, array: Array, eps: float) -> list[Array]:
     """For each result, a matrix: in each row the derivatives of its elements by one element of `array`.
 
-    Elements are moved along `unit`: 1, or 1j for the imaginary axis.
+    Derivatives by complex numbers are `d/dx + 1j * d/dy`.
     """
-    number = complex if array.dtype.kind == "c" else float
     rows = []
     for index in numpy.ndindex(array.shape):
-        original = number(array[index])
-        try:
-            array[index] = original - eps * unit
-            below = [result.copy() for result in evaluate(index)]
-            array[index] = original + eps * unit
-            above = [result.copy() for result in evaluate(index)]
-        finally:
-            array[index] = original
-        rows.append([quotient.reshape(-1) for quotient in _quotients(below, above, eps)])
+        if array.dtype.kind == "c":
+            pairs = zip(_by(evaluate, array, index, eps), _by(evaluate, array, index, eps * 1j), strict=True)
+            rows.append([x + _turned(y) for x, y in pairs])
+        else:
+            rows.append(_by(evaluate, array, index, eps))
     if not rows:
         return [numpy.zeros((0, result.size), result.dtype) for result in evaluate(None)]
     return [numpy.stack(column) for column in zip(*rows, strict=True)]
+
+
+def _by(evaluate: Evaluate, array: Array, index: tuple[int, ...], step: complex) -> list[Array]:
+    """The derivatives of all elements of each result by one element of `array`."""
+    original = complex(array[index]) if array.dtype.kind == "c" else float(array[index])
+    try:
+        array[index] = original - step
+        below = [result.copy() for result in evaluate(index)]
+        array[index] = original + step
+        above = [result.copy() for result in evaluate(index)]
+    finally:
+        array[index] = original
+    return [quotient.reshape(-1) for quotient in _quotients(below, above, abs(step))]
+
+
+def _turned(array: Array) -> Array:
+    """`1j * array`, in the precision of `array`."""
+    if array.dtype.kind == "c":
+        return array * array.dtype.type(1j)
+    result = numpy.zeros(array.shape, numpy.result_type(array.dtype, numpy.complex64))
+    result.imag = array
+    return result
 
 
 def _quotients(below: list[Array], above: list[Array], eps: float) -> list[Array]:
