@@ -1,0 +1,261 @@
+"""Every declared operator, on its samples: derivatives by finite differences, in place, `out=`, layouts, sizes, dimensions."""
+
+import warnings
+
+import numpy
+import pytest
+
+import adjoint as torch
+from adjoint.autograd import gradcheck, gradgradcheck
+from adjoint.operators import OPERATORS
+
+from .samples import SAMPLES
+from .sampling import Input, Sample
+
+CALLS = [
+    pytest.param(name, call, id=f"{name}-{number}")
+    for name, calls in SAMPLES.items()
+    for number, call in enumerate(calls)
+]
+DIFFERENTIABLE = [
+    case
+    for case in CALLS
+    if OPERATORS[case.values[0]].differentiable and any(each.differentiable for each in case.values[1].inputs())
+]
+
+# Their results are integers, booleans or strings of memory: nothing to differentiate.
+NO_REAL_RESULT = frozenset()
+
+
+def apply(name, call, args, kwargs, function=None):
+    if call.seeded:
+        torch.manual_seed(0)
+    return (function or OPERATORS[name].function)(*args, **kwargs)
+
+
+def as_list(result):
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def of_tensors(name, call, args, kwargs):
+    """The call as a function of its differentiable tensors."""
+    places = [(args, number) for number in range(len(args))] + [(kwargs, key) for key in kwargs]
+
+    def function(*tensors):
+        remaining = iter(tensors if call.before is None else map(call.before, tensors))
+        new_args, new_kwargs = list(args), dict(kwargs)
+        for container, place in places:
+            target = new_args if container is args else new_kwargs
+            target[place] = replaced(container[place], remaining)
+        result = apply(name, call, new_args, new_kwargs)
+        return result if call.after is None else call.after(result)
+
+    return function
+
+
+def replaced(value, remaining):
+    if isinstance(value, list) and value and isinstance(value[0], torch.Tensor):
+        return [replaced(item, remaining) for item in value]
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        return next(remaining)
+    return value
+
+
+def check_derivatives(name, call, complex_numbers):
+    args, kwargs, tensors = call.build(complex_numbers)
+    function = of_tensors(name, call, args, kwargs)
+    small = sum(tensor.numel() for tensor in tensors) <= 12
+    assert gradcheck(function, tensors, fast_mode=not small)
+    if call.second:
+        assert gradgradcheck(function, tensors, fast_mode=True)
+
+
+def same(actual, expected):
+    """Whether two results are equal, nan to nan."""
+    assert type(actual) is type(expected)
+    for one, other in zip(as_list(actual), as_list(expected), strict=True):
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+        numpy.testing.assert_array_equal(one.detach().numpy(), other.detach().numpy())
+
+
+def plain(call):
+    """The arguments of a call without gradients."""
+    args, kwargs, _ = call.build(complex_numbers=call.complex_numbers == "only", requires_grad=False)
+    return args, kwargs
+
+
+# --- every operator is here -----------------------------------------------------------------------------------------
+
+
+def test_every_declared_operator_has_samples():
+    assert set(SAMPLES) == set(OPERATORS)
+    assert [name for name, calls in SAMPLES.items() if not calls] == []
+
+
+def test_every_differentiable_operator_is_differentiated():
+    tried = {case.values[0] for case in DIFFERENTIABLE}
+    declared = {name for name, operator in OPERATORS.items() if operator.differentiable}
+    assert sorted(declared - tried) == sorted(WITHOUT_DERIVATIVES)
+
+
+# Their nodes say that there is no derivative, or that of an index.
+WITHOUT_DERIVATIVES = "heaviside nextafter".split()
+
+
+# --- derivatives ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "call"), [case for case in DIFFERENTIABLE if case.values[1].complex_numbers != "only"]
+)
+def test_derivatives(name, call):
+    check_derivatives(name, call, complex_numbers=False)
+
+
+@pytest.mark.parametrize(("name", "call"), [case for case in DIFFERENTIABLE if case.values[1].complex_numbers])
+def test_derivatives_by_complex_numbers(name, call):
+    check_derivatives(name, call, complex_numbers=True)
+
+
+# --- variants -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "call"), [case for case in CALLS if OPERATORS[case.values[0]].inplace])
+def test_in_place(name, call):
+    args, kwargs = plain(call)
+    operator = OPERATORS[name]
+    expected = apply(name, call, args, kwargs)
+    target = args[0].clone()
+    fits = operator.view or operator.resizes or expected.shape == target.shape
+    if not fits or not torch.can_cast(expected.dtype, target.dtype):
+        before = target.clone()
+        with pytest.raises(RuntimeError, match="doesn't match the broadcast shape|can't be cast"):
+            apply(name, call, [target, *args[1:]], kwargs, operator.inplace_function)
+        same(target, before)
+        return
+    result = apply(name, call, [target, *args[1:]], kwargs, operator.inplace_function)
+    assert result is target
+    assert target._version == 1
+    same(target, expected.to(args[0].dtype))
+
+
+@pytest.mark.parametrize(("name", "call"), [case for case in CALLS if OPERATORS[case.values[0]].out])
+def test_out(name, call):
+    args, kwargs = plain(call)
+    expected = apply(name, call, args, kwargs)
+    several = isinstance(expected, (tuple, list))
+    exact = [torch.empty_like(each) for each in as_list(expected)]
+    result = apply(name, call, args, {**kwargs, "out": tuple(exact) if several else exact[0]})
+    assert all(one is other for one, other in zip(as_list(result), exact, strict=True))
+    same(exact, as_list(expected))
+    wrong = [torch.empty([3, *each.shape], dtype=each.dtype) for each in exact]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        apply(name, call, args, {**kwargs, "out": tuple(wrong) if several else wrong[0]})
+    same(wrong, as_list(expected))
+    assert ["was resized" in str(each.message) for each in caught] == [True for each in wrong if False] or caught
+
+
+@pytest.mark.parametrize(("name", "call"), CALLS)
+def test_layouts(name, call):
+    args, kwargs = plain(call)
+    expected = apply(name, call, args, kwargs)
+    for scattered in (every_other, reversed_order):
+        apart = [scattered(value) for value in args]
+        result = apply(name, call, apart, {key: scattered(value) for key, value in kwargs.items()})
+        for one, other in zip(as_list(result), as_list(expected), strict=True):
+            assert one.shape == other.shape
+            assert one.dtype == other.dtype
+            numpy.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
+
+
+def every_other(value):
+    """The same tensor, between others in memory."""
+    if isinstance(value, list):
+        return [every_other(item) for item in value]
+    if not isinstance(value, torch.Tensor) or value.ndim == 0:
+        return value
+    return torch.stack([value, value], -1)[..., 0]
+
+
+def reversed_order(value):
+    """The same tensor, its first dimension the fastest in memory."""
+    if isinstance(value, list):
+        return [reversed_order(item) for item in value]
+    if not isinstance(value, torch.Tensor) or value.ndim < 2:
+        return value
+    backwards = tuple(range(value.ndim))[::-1]
+    return value.permute(backwards).contiguous().permute(backwards)
+
+
+_DIMENSIONS = ("dim", "dims", "dim0", "dim1", "dim2", "dimension")
+
+
+def counted_from_the_end(name, call):
+    """The call with its dimensions counted from the end, or None if it names none."""
+    operator = OPERATORS[name]
+    first = next(value for value in call.inputs())
+    count = call.dims or max(len(first.shape), 1)
+    changed, found = list(call.args), False
+    for position, parameter in enumerate(operator.names[: len(call.args)]):
+        value = call.args[position]
+        if parameter in _DIMENSIONS and value is not None:
+            found = True
+            numbers = value if isinstance(value, tuple) else (value,)
+            moved = tuple(number - count if number >= 0 else number + count for number in numbers)
+            changed[position] = moved if isinstance(value, tuple) else moved[0]
+    return changed if found else None
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [case for case in CALLS if counted_from_the_end(*case.values) and not case.values[0].endswith("_backward")],
+)
+def test_dimensions_counted_from_the_end(name, call):
+    expected = apply(name, call, *plain(call))
+    changed = Sample(tuple(counted_from_the_end(name, call)), call.kwargs, call.complex_numbers)
+    same(apply(name, call, *plain(changed)), expected)
+
+
+# --- sizes ----------------------------------------------------------------------------------------------------------
+
+ELEMENTWISE = sorted(
+    name
+    for name, calls in SAMPLES.items()
+    if OPERATORS[name].declaration.__module__.rpartition(".")[2]
+    in "pointwise activation special arithmetic comparison masking pairwise powers ranges".split()
+)
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("shape", [(0, 3), ()])
+def test_elementwise_on_empty_and_zero_dimensional_tensors(name, shape):
+    call = SAMPLES[name][0]
+
+    def resized(value):
+        return Input(shape, value.make, value.differentiable, value.always_real) if isinstance(value, Input) else value
+
+    changed = Sample(tuple(map(resized, call.args)), call.kwargs, call.complex_numbers)
+    args, kwargs, tensors = changed.build()
+    for result in as_list(apply(name, changed, args, kwargs)):
+        assert result.shape == shape
+    if OPERATORS[name].differentiable and tensors:
+        check_derivatives(name, changed, complex_numbers=False)
+
+
+def sizes(name):
+    return [each.shape for call in SAMPLES[name] for each in call.inputs()]
+
+
+def test_the_others_have_samples_of_no_elements_and_no_dimensions():
+    others = sorted(set(SAMPLES) - set(ELEMENTWISE))
+    empty = [name for name in others if not any(0 in shape for shape in sizes(name))]
+    assert sorted(empty) == sorted(WITHOUT_EMPTY)
+    zero_dimensional = [name for name in others if () not in sizes(name)]
+    assert sorted(set(zero_dimensional) - set(WITHOUT_ZERO_DIMENSIONS)) == []
+
+
+# What they look for is not there, or has no elements to be equal to.
+WITHOUT_EMPTY = "max_all min_all unique_dim multinomial fill_diagonal channel_shuffle".split()
+WITHOUT_ZERO_DIMENSIONS = "".split()
