@@ -249,6 +249,9 @@ def _svd_gradient(grads, U, S, Vh, xp):
         skew = skew - _adjoint(skew)
         inner = inner + S[..., :, None] * (spread * skew)
     result = u @ inner @ vh
+    if to_vh is not None and u.dtype != S.dtype:  # complex vectors have phases, which are determined in pairs only
+        phase = xp.diagonal(vh @ _adjoint(to_vh[..., :k, :]), 0, -2, -1)
+        result = result + (u * ((phase.conj() - phase) / (2 * S))[..., None, :]) @ vh
     if to_u is not None and u.shape[-2] > k:
         part = to_u[..., :, :k] / S[..., None, :]
         result = result + (part - u @ (_adjoint(u) @ part)) @ vh
@@ -339,7 +342,8 @@ class linalg_qr:
             part = _adjoint(to_q) @ Q
             inner = -part if inner is None else inner - part
         symmetric = xp.tril(inner, -1)
-        symmetric = symmetric + _adjoint(symmetric) + xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
+        diagonal = xp.diagonal(inner, 0, -2, -1).real  # that of R is real
+        symmetric = symmetric + _adjoint(symmetric) + xp.diag_embed(diagonal, 0, -2, -1)
         total = Q @ symmetric if to_q is None else to_q + Q @ symmetric
         return xp.linalg_solve(_adjoint(R), total, False)
 
