@@ -134,7 +134,7 @@ class mean_all:
     def forward(self: Array, *, dtype=None): ...
 
     def grad_self(grad, self_shape, xp):
-        return xp.expand(grad / element_count(self_shape, None), self_shape)
+        return xp.expand(grad / (element_count(self_shape, None) or 1), self_shape)
 
 
 @operator(
@@ -588,7 +588,7 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     if ord == 1:
         return xp.sgn(self) * grad
     if ord == 2:
-        return self * xp.where(norm == 0, grad * 0, grad / norm)
+        return self * (grad * xp.where(norm == 0, norm * 0, 1 / norm))
     size = xp.abs(self)
     if ord in (float("inf"), float("-inf")):
         equal = (size == norm) | ((size != size) & (norm != norm))
