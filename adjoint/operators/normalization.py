@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import dtypes
 from ..kernels import normalization as kernels
 from ..tape.saved import bump
@@ -224,11 +226,12 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 def _group_norm_recorded(grad, input, weight, groups, eps, needs):
     shape = input._array.shape
     per_channel = (1, -1, *(1,) * (len(shape) - 2))
-    grouped = input.reshape((shape[0], groups, -1))
+    by_group = (shape[0], groups, math.prod(shape[1:]) // groups)
+    grouped = input.reshape(by_group)
     mean = grouped.mean(-1, True)
     rstd = (grouped.var(-1, correction=0, keepdim=True) + eps).rsqrt()
     normalized = (grouped - mean) * rstd
-    scaled = (grad if weight is None else grad * weight.reshape(per_channel)).reshape((shape[0], groups, -1))
+    scaled = (grad if weight is None else grad * weight.reshape(per_channel)).reshape(by_group)
     to_input = None
     if needs[0]:
         to_input = rstd * (scaled - scaled.mean(-1, True) - normalized * (scaled * normalized).mean(-1, True))

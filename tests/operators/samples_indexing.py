@@ -34,8 +34,8 @@ SAMPLES = {
     ],
     "scatter_source": [both(*call) for call in _APART],
     "scatter_number": [both(*call, 1.5) for call in _SCATTER],
-    "scatter_combined": [sample(*call, "add", second=False) for call in _APART],
-    "scatter_number_combined": [sample(*call, 1.5, "add", second=False) for call in _SCATTER],
+    "scatter_combined": [sample(*call, "add") for call in _APART],
+    "scatter_number_combined": [sample(*call, 1.5, "add") for call in _SCATTER],
     "scatter_add": [both(*call, source) for call, source in zip(_SCATTER, _SOURCES, strict=True)],
     "scatter_reduce": [
         sample(*call, source, reduction, include_self=include)
@@ -59,13 +59,13 @@ SAMPLES = {
         both(real(3, 4), 0, index(3, 5), real(5, 4)),
         both(real(3, 4), 1, index(4, 2), real(3, 2), alpha=1.5),
         both(_EMPTY, 1, index(3, 2), real(0, 2)),
-        both(_NUMBER, 0, exactly(0), real(1)),
+        both(_NUMBER, 0, exactly(0), _NUMBER),
     ],
     "index_copy": [
         both(real(3, 4), 0, exactly(2, 0), real(2, 4)),
         both(real(3, 4), 1, exactly(1, 3), real(3, 2)),
         both(_EMPTY, 1, exactly(2, 0), real(0, 2)),
-        both(_NUMBER, 0, exactly(0), real(1)),
+        both(_NUMBER, 0, exactly(0), _NUMBER),
     ],
     "index_fill_number": [
         both(real(3, 4), 0, exactly(2, 0), 1.5),
@@ -140,14 +140,14 @@ SAMPLES = {
     "nonzero_places": [sample(mask(2, 3)), sample(mask(0, 3)), sample(mask())],
     "embedding": [
         both(real(4, 3), index(4, 2, 2)),
-        both(real(4, 3), index(4, 6), 1),
-        sample(real(4, 3), index(4, 6), -1, True),
+        both(real(4, 3), exactly(0, 2, 0, 3), 1),
+        sample(real(4, 3), exactly(2, 0, 3), -1, True),
         both(real(4, 3), index(4, 0)),
         both(real(4, 3), index(4)),
     ],
     "embedding_dense_backward": [
         both(real(2, 2, 3), index(4, 2, 2), 4, -1, False),
-        sample(real(6, 3), index(4, 6), 4, 1, True),
+        sample(real(3, 3), exactly(2, 0, 3), 4, 1, True),
         both(real(0, 3), index(4, 0), 4, -1, False),
     ],
 }

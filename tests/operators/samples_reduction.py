@@ -189,14 +189,9 @@ SAMPLES = {
         ]
         for name in "median nanmedian".split()
     },
-    "unique_all": [sample(constant(index(3, 2, 3))), sample(constant(index(3))), sample(constant(index(3, 0)))],
-    "unique_dim": [sample(constant(index(2, 4, 2)), 0), sample(constant(index(2, 2, 4)), 1)],
-    "unique_runs": [
-        sample(constant(index(2, 6))),
-        sample(constant(index(2, 4, 2)), 0),
-        sample(constant(index(3))),
-        sample(constant(index(3, 0))),
-    ],
+    "unique_all": [sample(distinct(2, 3)), sample(distinct()), sample(real(0))],
+    "unique_dim": [sample(distinct(4, 2), 0), sample(distinct(2, 4), 1)],
+    "unique_runs": [sample(distinct(6)), sample(distinct(4, 2), 0), sample(distinct()), sample(real(0))],
     "histc": [
         sample(constant(real(6)), 4, -2, 2),
         sample(constant(real()), 4, -2, 2),

@@ -17,20 +17,47 @@ CALLS = [
     for name, calls in SAMPLES.items()
     for number, call in enumerate(calls)
 ]
+
+# Declared for their form in place: outside it they are no function of their own.
+IN_PLACE_ONLY = frozenset(
+    [
+        *(f"{name}_{kind}_in_place" for name in "eq ne lt le gt ge".split() for kind in ("tensor", "number")),
+        *"normal log_normal cauchy exponential geometric uniform random random_to random_between bernoulli".split(),
+        "bernoulli_of_tensor",
+    ]
+)
+
+# What they record says that there is no derivative.
+NOT_IMPLEMENTED = frozenset(
+    """
+    heaviside nextafter floor_divide_by_tensor floor_divide_by_number remainder_of_number scatter_combined
+    scatter_number_combined unique_all unique_dim unique_runs
+    """.split()
+)
+
+# Their derivative is zero by definition, however the samples move with the parameters.
+ZERO_BY_DEFINITION = frozenset("normal_of_mean normal_of_std normal_of_both".split())
+
+# They read memory as it lies, or refuse what lies otherwise.
+OF_MEMORY = frozenset("view_shape reshape_alias view_as_complex as_strided".split())
+
 DIFFERENTIABLE = [
     case
     for case in CALLS
-    if OPERATORS[case.values[0]].differentiable and any(each.differentiable for each in case.values[1].inputs())
+    if OPERATORS[case.values[0]].differentiable
+    and any(each.differentiable for each in case.values[1].inputs())
+    and case.values[0] not in NOT_IMPLEMENTED | ZERO_BY_DEFINITION
 ]
-
-# Their results are integers, booleans or strings of memory: nothing to differentiate.
-NO_REAL_RESULT = frozenset()
 
 
 def apply(name, call, args, kwargs, function=None):
     if call.seeded:
         torch.manual_seed(0)
-    return (function or OPERATORS[name].function)(*args, **kwargs)
+    if function is None:
+        function = OPERATORS[name].function
+        if name in IN_PLACE_ONLY:
+            function, args = OPERATORS[name].inplace_function, [args[0].clone(), *args[1:]]
+    return function(*args, **kwargs)
 
 
 def as_list(result):
@@ -96,11 +123,7 @@ def test_every_declared_operator_has_samples():
 def test_every_differentiable_operator_is_differentiated():
     tried = {case.values[0] for case in DIFFERENTIABLE}
     declared = {name for name, operator in OPERATORS.items() if operator.differentiable}
-    assert sorted(declared - tried) == sorted(WITHOUT_DERIVATIVES)
-
-
-# Their nodes say that there is no derivative, or that of an index.
-WITHOUT_DERIVATIVES = "heaviside nextafter".split()
+    assert declared - tried == NOT_IMPLEMENTED | ZERO_BY_DEFINITION
 
 
 # --- derivatives ----------------------------------------------------------------------------------------------------
@@ -118,6 +141,21 @@ def test_derivatives_by_complex_numbers(name, call):
     check_derivatives(name, call, complex_numbers=True)
 
 
+@pytest.mark.parametrize("name", sorted(NOT_IMPLEMENTED))
+def test_derivatives_that_there_are_not(name):
+    call = SAMPLES[name][0]
+    result = as_list(apply(name, call, *call.build()[:2]))[0]
+    with pytest.raises(RuntimeError, match=r"derivative for .* is not implemented"):
+        result.sum().backward()
+
+
+@pytest.mark.parametrize("name", sorted(ZERO_BY_DEFINITION))
+def test_derivatives_that_are_zero_by_definition(name):
+    args, kwargs, tensors = SAMPLES[name][0].build()
+    apply(name, SAMPLES[name][0], args, kwargs).sum().backward()
+    assert all(tensor.grad.count_nonzero().item() == 0 for tensor in tensors)
+
+
 # --- variants -------------------------------------------------------------------------------------------------------
 
 
@@ -130,7 +168,7 @@ def test_in_place(name, call):
     fits = operator.view or operator.resizes or expected.shape == target.shape
     if not fits or not torch.can_cast(expected.dtype, target.dtype):
         before = target.clone()
-        with pytest.raises(RuntimeError, match="doesn't match the broadcast shape|can't be cast"):
+        with pytest.raises(RuntimeError, match=r"doesn't match the broadcast shape|can't be cast"):
             apply(name, call, [target, *args[1:]], kwargs, operator.inplace_function)
         same(target, before)
         return
@@ -154,10 +192,11 @@ def test_out(name, call):
         warnings.simplefilter("always")
         apply(name, call, args, {**kwargs, "out": tuple(wrong) if several else wrong[0]})
     same(wrong, as_list(expected))
-    assert ["was resized" in str(each.message) for each in caught] == [True for each in wrong if False] or caught
+    resized = [each for each in caught if "An output with one or more elements was resized" in str(each.message)]
+    assert len(resized) == sum(each.numel() > 0 for each in as_list(expected))
 
 
-@pytest.mark.parametrize(("name", "call"), CALLS)
+@pytest.mark.parametrize(("name", "call"), [case for case in CALLS if case.values[0] not in OF_MEMORY])
 def test_layouts(name, call):
     args, kwargs = plain(call)
     expected = apply(name, call, args, kwargs)
@@ -167,7 +206,8 @@ def test_layouts(name, call):
         for one, other in zip(as_list(result), as_list(expected), strict=True):
             assert one.shape == other.shape
             assert one.dtype == other.dtype
-            numpy.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
+            if not call.seeded:  # numbers are drawn in the order of memory
+                numpy.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
 
 
 def every_other(value):
@@ -225,6 +265,7 @@ ELEMENTWISE = sorted(
     for name, calls in SAMPLES.items()
     if OPERATORS[name].declaration.__module__.rpartition(".")[2]
     in "pointwise activation special arithmetic comparison masking pairwise powers ranges".split()
+    and name != "dist"
 )
 
 
@@ -240,7 +281,7 @@ def test_elementwise_on_empty_and_zero_dimensional_tensors(name, shape):
     args, kwargs, tensors = changed.build()
     for result in as_list(apply(name, changed, args, kwargs)):
         assert result.shape == shape
-    if OPERATORS[name].differentiable and tensors:
+    if OPERATORS[name].differentiable and tensors and name not in NOT_IMPLEMENTED:
         check_derivatives(name, changed, complex_numbers=False)
 
 
