@@ -106,7 +106,7 @@ SAMPLES = {
         sample(real(4, 3), real(3), real(3), None, None, True, 0.1, 1e-5),
         sample(real(2, 3, 2), None, None, None, None, True, 0.1, 1e-5),
         sample(real(2, 3, 2), real(3), real(3), constant(real(3)), constant(positive(3)), False, 0.1, 1e-5),
-        sample(real(0, 3, 2), real(3), real(3), None, None, True, 0.1, 1e-5),
+        sample(real(0, 3, 2), real(3), real(3), constant(real(3)), constant(positive(3)), False, 0.1, 1e-5),
     ],
     "native_layer_norm": [
         sample(real(2, 3), (3,), real(3), real(3), 1e-5),
