@@ -102,7 +102,7 @@ class native_dropout:
         if train is False:
             return self.copy(), numpy.ones(self.shape, numpy.bool_)
         noise = kernels.dropout_mask(stream_of(None), copying.empty_like(self), p)
-        return self * noise, numpy.not_equal(noise, 0)
+        return self * noise, numpy.asarray(noise != 0)
 
     def grad_self(grads, mask, p, train, xp):
         if train is False:
