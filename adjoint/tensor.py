@@ -101,9 +101,11 @@ class Tensor(TensorMethods):
     __array_priority__ = 1000  # NumPy's operators give way to the reflected operators of tensors.
     __hash__ = object.__hash__
 
-    def __new__(cls, *args: Any, dtype: dtype | None = None, device: Any = None, **unused: Any) -> Tensor:
+    def __new__(cls, *args: Any, device: Any = None, **others: Any) -> Tensor:
         """A tensor of the given sizes, not initialised, or of the given data."""
-        return make_subclass(cls, legacy_array(args, dtype or dtypes.get_default_dtype(), device))
+        if others and cls is Tensor:
+            raise _no_such_form(args, others)
+        return make_subclass(cls, legacy_array(args, dtypes.get_default_dtype(), device))
 
     def __init_subclass__(cls, plain: bool = False, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -162,6 +164,7 @@ class Tensor(TensorMethods):
 
     is_cuda = is_sparse = is_mkldnn = is_quantized = is_meta = is_mps = is_xpu = is_nested = False
     is_sparse_csr = is_vulkan = is_ipu = is_hpu = is_xla = is_maia = is_mtia = False
+    is_cpu = True
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension `dim`."""
@@ -341,6 +344,9 @@ class Tensor(TensorMethods):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, Tensor):
             element = element._array
@@ -369,12 +375,15 @@ class Tensor(TensorMethods):
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded."""
-        return self._edge is not None or (self._base is not None and self._base._edge is not None)
+        edge, base = self._edge, self._base
+        if base is None:
+            return edge is not None
+        return base._edge is not None or edge is LEAF or is_recorded(edge)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         edge = self._edge if self._base is None else current_edge(self)
-        if type(edge) is tuple:
+        if is_recorded(edge):
             if not value:
                 raise RuntimeError(
                     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
@@ -389,16 +398,23 @@ class Tensor(TensorMethods):
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set `requires_grad` in place and return this tensor."""
+        if requires_grad is not True and requires_grad is not False:
+            raise _no_bool(requires_grad)
         if requires_grad and not can_require_grad(self._array):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
 
     @property
+    def name(self) -> None:
+        """Always None: a name, for exporters of graphs, that nothing sets."""
+        return None
+
+    @property
     def grad_fn(self) -> Any:
         """The node that made this tensor, None for a leaf."""
         edge = self._edge if self._base is None else history(self)
-        return edge[0] if type(edge) is tuple else None
+        return edge[0] if is_recorded(edge) else None
 
     @property
     def output_nr(self) -> int:
@@ -409,13 +425,13 @@ class Tensor(TensorMethods):
     @property
     def is_leaf(self) -> bool:
         """Whether this tensor was not made by a recorded operation."""
-        return type(self._edge if self._base is None else history(self)) is not tuple
+        return not is_recorded(self._edge if self._base is None else history(self))
 
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient of a leaf (or of a tensor whose `retain_grad` was called), None before."""
         grad = self._grad
-        if grad is None and type(self._edge) is tuple and not self.retains_grad:
+        if grad is None and is_recorded(self._edge) and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
                 "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
@@ -557,7 +573,8 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         )
     if grad._array.dtype != tensor._array.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with grad_dtype '{tensor.dtype}'. "
+            f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype]}' to a tensor with grad_dtype "
+            f"'{tensor.dtype.scalar_type}'. "
             "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)."
         )
 
@@ -588,6 +605,8 @@ def legacy_array(
     sizes = data if isinstance(data, Size) else args
     for position, size in enumerate(sizes):
         if not hasattr(size, "__index__") or type(size) is bool:
+            if position == 0:
+                raise _no_such_form(args, {})
             raise TypeError(
                 f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error "
                 f'"type must be tuple of ints,but got {type(size).__name__}"'
@@ -595,6 +614,26 @@ def legacy_array(
         if size < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}")
     return numpy.zeros([int(size) for size in sizes] if sizes or isinstance(data, Size) else 0, kind.numpy)
+
+
+def _no_bool(value: Any) -> TypeError:
+    """The error for what `requires_grad_` does not take."""
+    return TypeError(
+        f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(value).__name__}"
+    )
+
+
+def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
+    """The error for arguments of `Tensor` that none of its forms takes."""
+    given = [type(value).__name__ for value in args]
+    given += [
+        f"{name}={'torch.dtype' if type(value) is dtype else type(value).__name__}" for name, value in names.items()
+    ]
+    return TypeError(
+        f"new() received an invalid combination of arguments - got ({', '.join(given)}), but expected one of:\n"
+        " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
+        " * (tuple of ints size, *, torch.device device = None)\n * (object data, *, torch.device device = None)\n"
+    )
 
 
 def _options(kind: dtype) -> str:
@@ -630,6 +669,11 @@ def current_edge(view: Tensor) -> Any:
 def is_grad_enabled() -> bool:
     """Whether operators record: `adjoint.tape.modes.is_grad_enabled`, put here when that is imported."""
     return True
+
+
+def is_recorded(edge: Any) -> bool:
+    """Whether an edge leads to the operation that made the tensor."""
+    return type(edge) is tuple and not edge[0].is_nowhere
 
 
 def history(view: Tensor) -> Any:

@@ -2,7 +2,8 @@
 
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor as Variable
-from . import function, grad_mode, graph, methods
+from . import anomaly_mode, function, grad_mode, graph, methods
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function
 from .grad_mode import (
@@ -18,7 +19,9 @@ from .gradcheck import gradcheck, gradgradcheck
 __all__ = [
     "Function",
     "Variable",
+    "anomaly_mode",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "function",
     "grad",
@@ -31,6 +34,7 @@ __all__ = [
     "is_inference_mode_enabled",
     "methods",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]

@@ -17,8 +17,10 @@ from typing import Any
 from ..tape.node import Node, explain, live_accumulator
 from ..tensor import Tensor
 from .accumulate import accumulate
+from .anomaly_mode import ANOMALY, check_for_nan, report
 from .conform import conform
 from .hooks import run_accumulator, run_leaf_hooks, run_post_accumulate_hooks, run_tensor_hooks, run_with_hooks
+from .task import WATCHERS, Task
 
 _by_sequence = attrgetter("sequence")
 
@@ -32,6 +34,8 @@ class Capture:
 
     def add(self, edge: Any) -> None:
         """Ask for the gradient that arrives at `edge`."""
+        if type(edge) is tuple and edge[0].is_nowhere:
+            return
         if type(edge) is tuple:
             self.outputs.setdefault(edge[0], {})[edge[1]] = None
         else:
@@ -39,6 +43,8 @@ class Capture:
 
     def value(self, edge: Any) -> Any:
         """The gradient that arrived, None if none did."""
+        if type(edge) is tuple and edge[0].is_nowhere:
+            return None
         return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
 
 
@@ -54,6 +60,31 @@ def run(
     needed = None
     if capture is not None:
         needed = find_needed(order, capture)
+    arguments = (roots, grads, keep, create_graph, capture, accumulating, order, uses, needed)
+    if not WATCHERS.count:
+        walk(*arguments)
+        return
+    if capture is None or needed is None:
+        task = Task(order, uses)
+    else:
+        task = Task(needed | capture.outputs.keys(), capture.leaves)
+    with task:
+        walk(*arguments)
+
+
+def walk(
+    roots: list[Any],
+    grads: list[Any],
+    keep: bool,
+    create_graph: bool,
+    capture: Capture | None,
+    accumulating: bool,
+    order: list[Node],
+    uses: dict[Tensor, int],
+    needed: set[Node] | None,
+) -> None:
+    """Run the nodes in `order`, those that are `needed`, and complete leaves after their last of `uses`."""
+    anomaly = ANOMALY.enabled
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None:
@@ -66,7 +97,7 @@ def run(
     complete: list[Tensor] = []
     for node in order:
         grad = arrived(node, None)
-        if grad is None or capture is not None or node.hooks is not None:
+        if grad is None or capture is not None or node.hooks is not None or anomaly:
             results = visit(node, grad, keep, create_graph, capture, needed)
             if results is None:
                 results = (None,) * len(node.edges)
@@ -86,6 +117,8 @@ def run(
                 if result.shape != target.shape or result.dtype is not target.dtype:
                     if type(target.shape) is list:
                         deliver(edge, result, buffers, node)
+                        continue
+                    if target.is_nowhere:
                         continue
                     result = conform(result, target.shape, target.dtype, node, edge)
                 buffers[target] = buffers[target] + result if target in buffers else result
@@ -116,13 +149,19 @@ def visit(node: Node, grad: Any, keep: bool, create_graph: bool, capture: Captur
         capture_outputs(node, grad, capture, create_graph, hooks=not runs)
     if not runs:
         return None
-    if node.hooks is not None:
-        return run_with_hooks(node, grad, keep, create_graph)
     try:
-        return node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+        if node.hooks is not None:
+            results = run_with_hooks(node, grad, keep, create_graph)
+        else:
+            results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+        if ANOMALY.enabled:
+            check_for_nan(node, results)
     except Exception as error:
+        if ANOMALY.enabled:
+            report(node)
         explain(error, node)
         raise
+    return results
 
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
@@ -180,6 +219,8 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
         buffers[edge] = grad if edge not in buffers else buffers[edge] + grad
         return
     node, number = edge
+    if node.is_nowhere:
+        return
     if type(node.shape) is list:
         grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
         held = buffers.get(node)
@@ -213,6 +254,8 @@ def finish_leaf(leaf: Tensor, grad: Any, create_graph: bool, capture: Capture | 
     if capture is not None and not accumulating:
         capture.leaves[leaf] = grad
         return
+    if leaf._edge is None:
+        return  # it has been frozen since
     if extra is None:
         accumulate(leaf, grad, create_graph)
         return

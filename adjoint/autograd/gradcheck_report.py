@@ -98,6 +98,8 @@ def note(mapping: Mapping, output: int, source: int, matrices: tuple[Array, Arra
     """Where two Jacobians differ most, in how many places, and what computed the output."""
     kind = numpy.result_type(*matrices)
     analytical, numerical = (matrix.astype(kind) for matrix in matrices)
+    if not analytical.size:
+        return "the matrices are empty"
     differing = int((~isclose(analytical, numerical, rtol, atol, False)).sum())
     difference = numpy.nan_to_num(numpy.abs(analytical - numerical), nan=numpy.inf)
     row, column = numpy.unravel_index(int(difference.argmax()), difference.shape)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..tape import modes
 from ..tape.edges import edge_of
+from ..tape.hooks import RemovableHandle
 from ..tape.node import Node, accumulator_of
 from ..tape.saved import bump
 from ..tensor import Tensor
+from .task import WATCHERS, present_task
 
 
 class GradientEdge(NamedTuple):
@@ -61,6 +63,72 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda tensor: tensor.clone(), lambda packed: packed)
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Context manager: tensors that are saved may be changed in place afterwards; what was saved is what counts.
+
+    A copy of each is kept. PyTorch makes it only when the tensor is about to be changed.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda tensor: tensor.clone(), lambda packed: packed)
+
+
+class MultiHandle(RemovableHandle):
+    """Removes a hook of several tensors."""
+
+    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
+        self.handles = handles
+        WATCHERS.count += 1
+
+    def remove(self) -> None:
+        """Remove the hook from all tensors; removing it twice does nothing."""
+        if self.handles:
+            WATCHERS.count -= 1
+        for handle in self.handles:
+            handle.remove()
+        self.handles = ()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
+) -> RemovableHandle:
+    """Call `fn` once in a backward that reaches some of `tensors`.
+
+    With mode `"all"` when all gradients are there, with a list of them (None for a tensor that is not reached); with `"any"`
+    when the first is there, with that.
+
+    >>> import adjoint as torch
+    >>> a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    >>> handle = torch.autograd.graph.register_multi_grad_hook((a, b), print)
+    >>> (a * 2 + b).sum().backward()
+    [tensor([2.]), tensor([1.])]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    edges = [edge_of(tensor) for tensor in tensors]
+    if None in edges:
+        raise AssertionError("Expected gradient function to be set")
+    key = object()
+
+    def arrived(index: int, grad: Tensor) -> None:
+        task = present_task()
+        if task is None:
+            return
+        if mode == "any":
+            if key not in task.notes:
+                task.notes[key] = True
+                fn(grad)
+            return
+        grads: list[Tensor | None] = task.notes.setdefault(key, [None] * len(edges))
+        grads[index] = grad
+        if sum(item is not None for item in grads) == sum(map(task.reaches, edges)):
+            fn(grads)
+
+    return MultiHandle(
+        tuple(tensor.register_hook(functools.partial(arrived, index)) for index, tensor in enumerate(tensors))
+    )
 
 
 class disable_saved_tensors_hooks:

@@ -7,6 +7,7 @@ builds the real one, puts it in its own place (`__code__`) and goes on. Importin
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable
 from types import FunctionType, SimpleNamespace
@@ -17,7 +18,7 @@ import numpy
 from ..kernels import floating, storage
 from ..kernels.layout import laid_out
 from ..tape import modes, origin
-from ..tape.node import Node, next_sequence
+from ..tape.node import NOWHERE, Node, next_sequence
 from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
@@ -46,6 +47,7 @@ _BASE: dict[str, Any] = {
     "Tensor": Tensor,
     "PLAIN": PLAIN_TYPES,
     "LEAF": LEAF,
+    "NOWHERE": NOWHERE,
     "MISSING": MISSING,
     "NUMBERS": NUMBERS,
     "NO_GRAD": NO_GRAD,
@@ -286,7 +288,10 @@ def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args:
     given = {}
     for name, value in names.items():
         if name not in _TRANSLATED:
-            raise dispatch.invalid_arguments(function.__name__, *args)
+            given = list(itertools.takewhile(lambda value: value is not MISSING, args))
+            if len(given) == len(args):
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
+            raise dispatch.invalid_arguments(function.__name__, *given, **names)
         given[_TRANSLATED[name]] = value
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
     positional = {

@@ -184,9 +184,13 @@ def inplace_body(op: Operator) -> list[str]:
     nothing += [
         f"({n} is None or {n}._edge is None and {n}._base is None)" for n in op.tensors if op.kinds[n] == OPTIONAL_ARRAY
     ]
+    apart = [  # where the version counter is shared, memory may be
+        f" and ({n} is None or {n}._counter is None or {n}._counter is not {target}._counter or {n} is {target})"
+        for n in op.tensors[1:]
+    ]
     lines = [
         f"if ({target}._extra is None or not {target}._extra.inference) and ",
-        f"(not (GATE.grad or STATE.grad_enabled) or {' and '.join(nothing)}):",
+        f"(not (GATE.grad or STATE.grad_enabled){''.join(apart)} or {' and '.join(nothing)}):",
     ]
     lines = ["".join(lines)]
     way_out = f"return {door(op, 'inplace')}"
@@ -290,7 +294,7 @@ def body(op: Operator, way_out: str, caller: int) -> list[str]:
     otherwise = [f"{name}._edge = None" for name in outputs]
     if op.view:
         otherwise += ["if not (GATE.grad or STATE.grad_enabled):", "    result._creation = NO_GRAD"]
-        otherwise += ["    if edge_0 is not None:", "        result._edge = LEAF"]
+        otherwise += ["    if edge_0 is not None:", "        result._edge = NOWHERE"]
     lines += [
         *edge_lines,
         f"if {needed}:",
@@ -325,7 +329,7 @@ def many_body(op: Operator, caller: int) -> list[str]:
     lines = [*edge_lines, "node = None", f"if {needed}:", *("    " + line for line in record)]
     if op.view:
         lines.append("creation = MULTI_OUTPUT if GATE.grad or STATE.grad_enabled else NO_GRAD")
-    unrecorded = "None if edge_0 is None else LEAF" if op.view else "None"
+    unrecorded = "None if edge_0 is None else NOWHERE" if op.view else "None"
     each = [
         *wrap_lines(op, "result", "item"),
         f"result._edge = {unrecorded} if node is None else (node, number)",

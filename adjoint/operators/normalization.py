@@ -6,7 +6,6 @@ import math
 
 from .. import dtypes
 from ..kernels import normalization as kernels
-from ..tape.saved import bump
 from ..tensor import Tensor
 from .build import operator, public, tensors
 
@@ -93,6 +92,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
     See Ioffe and Szegedy (2015), "Batch Normalization".
     """
+    if input._array.size == 0:
+        return _of_nothing(input, weight, bias)
     channels = input._array.shape[1] if input._array.ndim > 1 else 0
     named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, value in named.items():
@@ -105,18 +106,25 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None:
-        count = input._array.size // channels if channels else 0
+        count = input._array.size // channels
         _move(running_mean, mean._array, momentum)
         variance = kernels.unbiased_variance(invstd._array, eps, count)
         _move(running_var, variance, momentum)
     return output
 
 
+def _of_nothing(input, weight, bias):
+    """An empty batch: no statistics, but still something for weight and bias to be a part of, as in PyTorch."""
+    output = input.clone()
+    if weight is not None:
+        output = output * weight[0]
+    return output if bias is None else output + bias[0]
+
+
 def _move(running: Tensor, towards, momentum):
-    """`running` moved by `momentum` towards the statistics of a batch."""
+    """`running` moved by `momentum` towards the statistics of a batch; its version stays, as in PyTorch."""
     array = running._array
     array += (momentum * (towards - array)).astype(array.dtype, copy=False)
-    bump(running, "batch_norm", depth=3)
 
 
 # --- over a layer ---------------------------------------------------------------------------------------------
@@ -166,14 +174,14 @@ class native_layer_norm:
     def forward(input: Array, normalized_shape, weight: Array | None, bias: Array | None, eps):
         return kernels.layer_norm(input, normalized_shape, weight, bias, eps)
 
-    def grad_inputs(grads, input, normalized_shape, weight, result1, result2, eps, needs, xp):
+    def grad_inputs(grads, input, normalized_shape, weight, bias, result1, result2, eps, needs, xp):
         if grads[0] is None:
             return None, None, None
         return xp.layer_norm_gradients(grads[0], input, normalized_shape, weight, result1, result2, eps, needs)
 
 
-def _checked_shape(input, normalized_shape, **factors):
-    """`normalized_shape` as a tuple, which `input` ends in and the `factors` have."""
+def _checked_shape(input, normalized_shape, leading, **factors):
+    """`normalized_shape` as a tuple, which `input` ends in and the `factors` have; `leading` is how errors begin the shape."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
@@ -187,9 +195,9 @@ def _checked_shape(input, normalized_shape, **factors):
                 f"{list(value._array.shape)} and normalized_shape = {list(shape)}"
             )
     if input._array.shape[input._array.ndim - len(shape) :] != shape or input._array.ndim < len(shape):
-        shown = "".join(f", {size}" for size in shape)
+        shown = ", ".join(map(str, shape))
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [*{shown}], but got input of "
+            f"Given normalized_shape={list(shape)}, expected input with shape [{leading}{shown}], but got input of "
             f"size{list(input._array.shape)}"
         )
     return shape
@@ -198,7 +206,7 @@ def _checked_shape(input, normalized_shape, **factors):
 @public(namespace="torch")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
     """The last dimensions, of `normalized_shape`, normalized together (Ba et al., 2016)."""
-    shape = _checked_shape(input, normalized_shape, weight=weight, bias=bias)
+    shape = _checked_shape(input, normalized_shape, "*, ", weight=weight, bias=bias)
     return native_layer_norm(input, shape, weight, bias, eps)[0]
 
 
@@ -208,7 +216,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
     `eps`, the machine epsilon of the dtype computed in if None, is added to the mean square.
     """
-    shape = _checked_shape(input, normalized_shape, weight=weight)
+    shape = _checked_shape(input, normalized_shape, "*", weight=weight)
     dtype = input.dtype
     if not dtype.is_floating_point and not dtype.is_complex:
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{dtype.scalar_type}'")
@@ -226,12 +234,12 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 def _group_norm_recorded(grad, input, weight, groups, eps, needs):
     shape = input._array.shape
     per_channel = (1, -1, *(1,) * (len(shape) - 2))
-    by_group = (shape[0], groups, math.prod(shape[1:]) // groups)
-    grouped = input.reshape(by_group)
+    whole = (shape[0], groups, math.prod(shape[1:]) // groups)
+    grouped = input.reshape(whole)
     mean = grouped.mean(-1, True)
     rstd = (grouped.var(-1, correction=0, keepdim=True) + eps).rsqrt()
     normalized = (grouped - mean) * rstd
-    scaled = (grad if weight is None else grad * weight.reshape(per_channel)).reshape(by_group)
+    scaled = (grad if weight is None else grad * weight.reshape(per_channel)).reshape(whole)
     to_input = None
     if needs[0]:
         to_input = rstd * (scaled - scaled.mean(-1, True) - normalized * (scaled * normalized).mean(-1, True))
@@ -258,6 +266,11 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
 class native_group_norm:
     """The normalized input, and the mean and the inverse standard deviation used."""
 
+    shown = {
+        "N": lambda node: node._saved_input.shape[0],
+        "C": lambda node: node._saved_input.shape[1],
+        "HxW": lambda node: math.prod(node._saved_input.shape[2:]),
+    }
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
 

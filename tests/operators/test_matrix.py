@@ -51,8 +51,11 @@ DIFFERENTIABLE = [
 
 
 def apply(name, call, args, kwargs, function=None):
+    """Call a declared operator (or, if it is a function, that)."""
     if call.seeded:
         torch.manual_seed(0)
+    if callable(name):
+        function = name
     if function is None:
         function = OPERATORS[name].function
         if name in IN_PLACE_ONLY:
