@@ -54,6 +54,7 @@ SAMPLES = {
     "copysign_of_tensor": [sample(*_PAIR), sample(*_BROADCAST)],
     "copysign_of_number": [sample(real(2, 3), -1.0)],
     "nextafter": [sample(*_BROADCAST)],
+    "frexp": [sample(real(2, 3), after=lambda result: result[0])],
     "ldexp": [sample(real(2, 3), constant(index(4, 2, 3)))],
     "logaddexp": [sample(*_PAIR), sample(*_BROADCAST)],
     "logaddexp2": [sample(*_PAIR), sample(*_BROADCAST)],

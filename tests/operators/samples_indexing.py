@@ -61,6 +61,19 @@ SAMPLES = {
         both(_EMPTY, 1, index(3, 2), real(0, 2)),
         both(_NUMBER, 0, exactly(0), _NUMBER),
     ],
+    "index_reduce": [
+        sample(real(3, 4), dim, index(size, 5), real(*shape), reduction, include_self=include)
+        for reduction in "prod mean amax amin".split()
+        for include in (True, False)
+        for dim, size, shape in ((0, 3, (5, 4)), (1, 4, (3, 5)))
+    ]
+    + [sample(_EMPTY, 1, index(3, 2), real(0, 2), "mean"), sample(_NUMBER, 0, exactly(0), _NUMBER, "prod")],
+    "is_among": [
+        sample(index(5, 2, 3), index(5, 4)),
+        sample(index(5, 0, 3), index(5, 4)),
+        sample(index(5), index(5, 4), True),
+    ],
+    "nonzero_static": [sample(mask(2, 3), size=4), sample(mask(0, 3), size=2), sample(mask(), size=1)],
     "index_copy": [
         both(real(3, 4), 0, exactly(2, 0), real(2, 4)),
         both(real(3, 4), 1, exactly(1, 3), real(3, 2)),

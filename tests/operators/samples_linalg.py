@@ -58,6 +58,11 @@ SAMPLES = {
         both(definite(2, 2, 2), True, before=_symmetric),
         both(definite(0, 3, 3), before=_symmetric),
     ],
+    "cholesky": [
+        both(definite(3, 3), before=_symmetric),
+        both(definite(2, 2, 2), True, before=_symmetric),
+        both(definite(0, 3, 3), before=_symmetric),
+    ],
     "linalg_eigh": [
         both(definite(3, 3), before=_symmetric, after=_unsigned(1)),
         sample(definite(2, 2, 2), "U", before=_symmetric, after=_unsigned(1)),

@@ -159,6 +159,11 @@ SAMPLES = {
         sample(_EMPTY, fraction(0, 3), None, None, "sum"),
         sample(_NUMBER, fraction()),
     ],
+    "binary_cross_entropy_backward": [
+        *[sample(real(), fraction(2, 3), constant(fraction(2, 3)), None, reduction) for reduction in ("mean", "sum")],
+        sample(real(2, 3), fraction(2, 3), constant(fraction(2, 3)), constant(positive(3)), "none"),
+        sample(_EMPTY, fraction(0, 3), constant(fraction(0, 3)), None, "none"),
+    ],
     "soft_margin_loss": [
         *[sample(real(2, 3), _signs(2, 3), reduction) for reduction in _REDUCTIONS],
         sample(_EMPTY, _signs(0, 3), "sum"),

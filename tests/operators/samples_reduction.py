@@ -113,6 +113,17 @@ SAMPLES = {
         sample(real(), real()),
         sample(real(0, 3), real(0, 3)),
     ],
+    "cdist_direct": [
+        *[sample(real(2, 3), real(4, 3), order) for order in (1.0, 2.0, 3.0)],
+        sample(real(2, 2, 3), real(2, 1, 3), 2.0),
+        sample(real(0, 3), real(4, 3), 2.0),
+    ],
+    "euclidean_dist": [sample(real(2, 3), real(4, 3)), sample(real(0, 3), real(4, 3))],
+    "renorm": [
+        *[both(real(2, 3), order, 0, 1.0) for order in (2, 1, 3)],
+        sample(real(2, 3), 2, 1, 100.0),
+        sample(real(0, 3), 2, 0, 1.0),
+    ],
     "value_selecting_backward": [
         sample(real(2), (2, 3), 1, index(3, 2), False),
         sample(real(), (), 0, index(1), False),

@@ -151,3 +151,15 @@ SAMPLES = {
     "fill_diagonal": [both(real(3, 3), 1.5), both(real(5, 2), 1.5, True)],
     "zero": [both(real(2, 3)), both(_EMPTY), both(_NUMBER)],
 }
+
+_COPIES = """
+    alias as_strided expand permute select slice split_with_sizes squeeze_all squeeze_dim squeeze_dims t transpose unbind unfold
+    unsqueeze view_as_complex view_as_real view_shape
+""".split()
+
+SAMPLES |= {f"{name}_copy": SAMPLES[name] for name in _COPIES}
+SAMPLES |= {
+    "split_copy": SAMPLES["split_size"],
+    "detach_copy": SAMPLES["alias"],
+    "unsafe_split_with_sizes": SAMPLES["split_with_sizes"],
+}
