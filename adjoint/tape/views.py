@@ -104,6 +104,8 @@ def check_inplace(tensor: Tensor, name: str) -> None:
     base = tensor._base
     if base is not None and (tensor._edge is not None or base._edge is not None):
         check_view_creation(tensor, True)
+        if tensor._edge is None:  # the base has a history since, but nobody has asked this view for its own
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     edge = tensor._edge if base is None else current_edge(tensor)
     if edge is LEAF:
         if tensor._base is not None:
