@@ -184,6 +184,27 @@ def test_in_place(name, call):
 
 
 @pytest.mark.parametrize(
+    ("name", "call"),
+    [case for case in DIFFERENTIABLE if OPERATORS[case.values[0]].inplace and case.values[0] not in IN_PLACE_ONLY],
+)
+def test_gradients_in_place(name, call):
+    gradients = []
+    for function in (OPERATORS[name].function, OPERATORS[name].inplace_function):
+        args, kwargs, tensors = call.build()
+        changed = args[0].clone()
+        expected = apply(name, call, [changed.clone(), *args[1:]], kwargs)
+        if (expected.shape != changed.shape and not OPERATORS[name].view) or expected.dtype != changed.dtype:
+            return  # which test_in_place finds refused
+        result = apply(name, call, [changed, *args[1:]], kwargs, function)
+        weights = torch.linspace(1, 2, result.numel(), dtype=result.dtype).reshape(result.shape)
+        gradients.append(torch.autograd.grad((result * weights).sum(), tensors, allow_unused=True))
+    for one, other in zip(*gradients, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            numpy.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
     ("name", "call"), [case for case in CALLS if OPERATORS[case.values[0]].out and case.values[0] not in IN_PLACE_ONLY]
 )
 def test_out(name, call):
