@@ -31,9 +31,8 @@ FLOORS = [
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
 ON_THE_PUBLIC_API = {"adjoint.nn", "adjoint.optim", "adjoint.utils"}
 
-# Imports that point upward, made inside a function when it first runs: a tensor is pickled as a checkpoint holds it;
-# gradcheck checks that derivatives work under the public `vmap`.
-LATE = {("adjoint.tensor", "adjoint.serialization"), ("adjoint.autograd", "adjoint")}
+# Imports that point upward, made inside a function when it first runs: a tensor is pickled as a checkpoint holds it.
+LATE = {("adjoint.tensor", "adjoint.serialization")}
 
 # `utils` is a name of PyTorch's for two public packages, and for nothing else.
 NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils"}

@@ -253,7 +253,7 @@ def check_batched_gradients(mapping: Mapping) -> None:
 
 def check_batched_tangents(mapping: Mapping) -> None:
     """Check that a batch of tangents gives what they give one by one."""
-    from .. import vmap
+    from .batching import vmap
 
     for number, source in enumerate(mapping.sources):
 

@@ -146,6 +146,13 @@ def test_derivatives_by_complex_numbers(name, call):
     check_derivatives(name, call, complex_numbers=True)
 
 
+@pytest.mark.parametrize(("name", "call"), DIFFERENTIABLE)
+def test_forward_mode(name, call):
+    args, kwargs, tensors = call.build(complex_numbers=bool(call.complex_numbers))
+    options = {"check_backward_ad": False, "check_undefined_grad": False}
+    assert gradcheck(of_tensors(name, call, args, kwargs), tensors, check_forward_ad=True, fast_mode=True, **options)
+
+
 @pytest.mark.parametrize("name", sorted(NOT_IMPLEMENTED))
 def test_derivatives_that_there_are_not(name):
     call = SAMPLES[name][0]
