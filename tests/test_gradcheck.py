@@ -415,6 +415,27 @@ def test_batches_of_gradients():
         gradcheck(Counting.apply, leaf(2), nondet_tol=100, atol=100, check_batched_grad=True)
 
 
+@pytest.mark.parametrize(
+    "options", [{"check_batched_grad": True}, {"check_forward_ad": True, "check_batched_forward_grad": True}]
+)
+def test_functions_that_look_at_elements_cannot_be_batched(options):
+    class Looking(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2 if grad.sum().item() > 100 else grad * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return Looking.backward(ctx, tangent)
+
+    with pytest.raises(GradcheckError, match="While computing batched gradients, got: "):
+        gradcheck(Looking.apply, leaf(2), **options)
+
+
 # ---------------------------------------------------------------- progress
 
 
