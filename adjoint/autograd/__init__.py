@@ -1,5 +1,8 @@
 """Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""
 
+import importlib
+from typing import Any
+
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor as Variable
 from . import anomaly_mode, function, grad_mode, graph, methods
@@ -38,3 +41,10 @@ __all__ = [
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`forward_ad` and `transforms`, imported when first used."""
+    if name in ("forward_ad", "transforms"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,6 +14,7 @@ import numpy
 
 from ..tape import modes, views
 from ..tape.edges import edge_of
+from ..tape.levels import innermost
 from ..tape.node import Node, start
 from ..tape.saved import Packed, bump, detached, pack, released, shared_counter, stale_error
 from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
@@ -229,11 +230,25 @@ class Function:
 
     vjp = backward
 
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangents of the outputs, given those of the inputs (None for one without)."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
     @classmethod
     def apply(cls, *args: Any, **keywords: Any) -> Any:
         """Run `forward` and record the node."""
         if keywords:
             args = bound(cls, args, keywords)
+        if modes.STATE.levels and (level := innermost(args)) is not None:
+            return level.apply_function(cls, args)
+        return cls.applied(args)[1]
+
+    @classmethod
+    def applied(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The node (`ctx`), and what `apply` returns."""
         node: Any = object.__new__(cls._node_class)
         places = [edge_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         node.needs_input_grad = tuple([edge is not None for edge in places])
@@ -247,7 +262,7 @@ class Function:
         node._tensor_inputs = tuple([isinstance(arg, Tensor) for arg in args])
         start(node, tuple([edge for edge, taken in zip(places, node._tensor_inputs, strict=True) if taken]), 1)
         if isinstance(output, list):
-            return output  # only tuples are taken apart
+            return node, output  # only tuples are taken apart
         several = isinstance(output, tuple)
         outputs = list(output) if several else [output]
         outputs = tie_outputs(cls, node, args, outputs, recording)
@@ -255,7 +270,7 @@ class Function:
             save(node, args, outputs)
         node.to_save = None
         node.dirty_tensors = node.non_differentiable = ()
-        return tuple(outputs) if several else outputs[0]
+        return node, tuple(outputs) if several else outputs[0]
 
 
 def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:

@@ -33,6 +33,9 @@ class _ThreadState(threading.local):
     # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` says why there may be none.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
+    # Innermost last: see `levels`.
+    levels: tuple[Any, ...] = ()
+    forward_enabled = True
 
 
 GATE = _Gate()
@@ -83,3 +86,16 @@ def pop_saved_tensor_hooks() -> None:
     """Leave the innermost saved-tensor hooks of this thread."""
     STATE.saved_tensor_hooks = STATE.saved_tensor_hooks[:-1]
     _count("special", -1)
+
+
+def push_level(level: Any) -> None:
+    """Make `level` the innermost of this thread."""
+    STATE.levels = (*STATE.levels, level)
+    _count("special", 1)
+
+
+def pop_level(level: Any) -> None:
+    """Leave `level`, and all that were entered after it, in this thread."""
+    inside = STATE.levels[STATE.levels.index(level) :]
+    STATE.levels = STATE.levels[: -len(inside)]
+    _count("special", -len(inside))
