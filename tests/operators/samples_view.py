@@ -161,5 +161,6 @@ SAMPLES |= {f"{name}_copy": SAMPLES[name] for name in _COPIES}
 SAMPLES |= {
     "split_copy": SAMPLES["split_size"],
     "detach_copy": SAMPLES["alias"],
+    "forward_primal": SAMPLES["alias"],
     "unsafe_split_with_sizes": SAMPLES["split_with_sizes"],
 }
