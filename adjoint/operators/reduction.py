@@ -476,10 +476,10 @@ def _variance_gradient(grad, self, dim, correction, keepdim, xp):
     return (factor * xp.kept(grad, shape, dim, keepdim)) * deviation
 
 
-def _half_inverse(deviation, xp):
-    """`1 / (2 * deviation)`, the slope of the root that it is; where it is 0, there is no slope but 0 in any order."""
+def _over_twice(grad, deviation, xp):
+    """`grad / (2 * deviation)`, by the slope of the root that it is; where it is 0, that is 0 in any order."""
     zero = deviation == 0
-    return xp.where(zero, deviation * 0, 0.5 / xp.where(zero, deviation * 0 + 1, deviation))
+    return xp.where(zero, grad * 0, grad / (2 * xp.where(zero, deviation * 0 + 1, deviation)))
 
 
 def _no_complex_moment(result, given, inputs):
@@ -507,7 +507,7 @@ class std_correction:
         return moments.std(self, dim, 1 if correction is None else correction, keepdim)
 
     def grad_self(grad, self, result, dim, correction, keepdim, xp):
-        scaled = grad * _half_inverse(result, xp)
+        scaled = _over_twice(grad, result, xp)
         return _variance_gradient(scaled, self, dim, correction, keepdim, xp)
 
 
@@ -541,7 +541,7 @@ class std_mean_correction:
     def grad_self(grads, self, std, dim, correction, keepdim, xp):
         total = None
         if grads[0] is not None:
-            scaled = grads[0] * _half_inverse(std, xp)
+            scaled = _over_twice(grads[0], std, xp)
             total = _variance_gradient(scaled, self, dim, correction, keepdim, xp)
         return _plus_mean(total, grads[1], self, dim, keepdim, xp)
 
