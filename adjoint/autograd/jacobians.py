@@ -187,18 +187,18 @@ def backward_jacobians(mapping: Mapping, output: int) -> list[Array]:
 
 def forward_product(mapping: Mapping, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
     """The tangents of all outputs for tangents of the inputs that require grad."""
-    from . import forward_ad
+    from .forward_ad import dual_level, make_dual, unpack_dual
 
     given = iter(tangents)
-    with forward_ad.dual_level():
+    with dual_level():
         inputs = []
         for value in mapping.inputs:
             if is_source(value):
                 tangent, value = next(given), value.detach()
                 if tangent is not None:
-                    value = forward_ad.make_dual(value, tangent)
+                    value = make_dual(value, tangent)
             inputs.append(value)
-        found = [forward_ad.unpack_dual(output).tangent for output in mapping(*inputs)]
+        found = [unpack_dual(output).tangent for output in mapping(*inputs)]
     if mapping.check_dtypes:
         check_dtypes(found, mapping.outputs, "Forward AD gradient has dtype mismatch.")
     mapping.watch()
