@@ -28,6 +28,12 @@ class GradcheckError(RuntimeError):
     """What `gradcheck` and `gradgradcheck` raise if a derivative is wrong."""
 
 
+def require(holds: bool, words: str) -> None:
+    """Raise PyTorch's error for options that contradict each other."""
+    if not holds:
+        raise AssertionError(words)
+
+
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -81,14 +87,17 @@ def gradcheck(
     >>> torch.autograd.gradcheck(torch.log, x)
     True
     """
-    assert check_forward_ad or check_backward_ad, (
-        "Expected at least one of check_forward_ad or check_backward_ad to be True"
+    require(
+        check_forward_ad or check_backward_ad,
+        "Expected at least one of check_forward_ad or check_backward_ad to be True",
     )
-    assert not (check_batched_grad and not check_backward_ad), (
-        "Setting check_batched_grad=True requires check_backward_ad to be True"
+    require(
+        not (check_batched_grad and not check_backward_ad),
+        "Setting check_batched_grad=True requires check_backward_ad to be True",
     )
-    assert not (check_batched_forward_grad and not check_forward_ad), (
-        "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+    require(
+        not (check_batched_forward_grad and not check_forward_ad),
+        "Setting check_batched_forward_grad=True requires check_forward_ad to be True",
     )
     from . import derivative_checks as checks
     from .jacobians import Mapping, as_tuple
@@ -160,14 +169,17 @@ def gradgradcheck(
     >>> torch.autograd.gradgradcheck(torch.log, x)
     True
     """
-    assert check_fwd_over_rev or check_rev_over_rev, (
-        "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
+    require(
+        check_fwd_over_rev or check_rev_over_rev,
+        "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True",
     )
-    assert not (check_undefined_grad and not check_rev_over_rev), (
-        "Setting check_undefined_grad=True requires check_rev_over_rev to be True"
+    require(
+        not (check_undefined_grad and not check_rev_over_rev),
+        "Setting check_undefined_grad=True requires check_rev_over_rev to be True",
     )
-    assert not (check_batched_grad and not check_rev_over_rev), (
-        "Setting check_batched_grad=True requires check_rev_over_rev to be True"
+    require(
+        not (check_batched_grad and not check_rev_over_rev),
+        "Setting check_batched_grad=True requires check_rev_over_rev to be True",
     )
     from .backward import grad
     from .derivative_checks import random_gradient
@@ -289,7 +301,9 @@ def get_numerical_jacobian_wrt_specific_input(
 
     source = inputs[input_idx] if input is None else input
     mapping = Mapping(fn, inputs)
-    assert not (source.is_complex() and complex_ones(mapping.outputs)), "Expected ds_dx to be real-valued, not complex"
+    require(
+        not (source.is_complex() and complex_ones(mapping.outputs)), "Expected ds_dx to be real-valued, not complex"
+    )
     return tuple(map(wrap, numerical_by(mapping, source, eps)))
 
 
