@@ -87,12 +87,8 @@ class Operator:
         self.fast: str | None = options.get("fast")
         self.quick: Callable[..., Any] | None = None if self.simple else getattr(self.kernel, "quick", None)
         self.limit: int | None = getattr(self.kernel, "limit", None)
-        self._read_signature()
-        self._read_formulas()
-        elementwise = options.get("elementwise", self.promote is not None and self.sequence is None)
+        self.elementwise: bool | tuple[str, ...] | None = options.get("elementwise")
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
-        operands = tuple(self.tensors) if elementwise is True else elementwise or ()
-        self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self.node_name: str = node_name
         self.inplace_node_name: str = options.get("inplace_node") or node_name
@@ -100,6 +96,14 @@ class Operator:
         self.returns: Any = options.get("returns", tuple)
         self.function: Callable[..., Any] = _unbound
         self.inplace_function: Callable[..., Any] = _unbound
+
+    def __getattr__(self, name: str) -> Any:
+        """What signature and formulas say, read when first asked for: an import declares hundreds and uses few."""
+        if "names" in self.__dict__:
+            raise AttributeError(f"an operator has no attribute {name!r}")
+        self._read_signature()
+        self._read_formulas()
+        return getattr(self, name)
 
     @property
     def node_class(self) -> type[Node]:
@@ -136,6 +140,11 @@ class Operator:
         self.kinds = {
             name: kind if kind in (ARRAY, OPTIONAL_ARRAY, ARRAYS) else VALUE for name, kind in self.kinds.items()
         }
+        elementwise = self.elementwise
+        if elementwise is None:
+            elementwise = self.promote is not None and self.sequence is None
+        operands = tuple(self.tensors) if elementwise is True else elementwise or ()
+        self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
 
     def _read_formulas(self) -> None:
         members = self.declaration.__dict__
