@@ -45,16 +45,15 @@ _RESERVED = ("grad", "grads", "xp", "needs")
 class Operator:
     """A declared operator: its signature, its array function, its formulas and what they need saved.
 
-    `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
-    (to the result type), "float" (the same, then integers to the default dtype). `changing`: an array function of the
-    same parameters that writes over the first, for the in-place variant. `resizes`: in place, the first
-    takes on the shape of a result of another. `repeats`: it writes the same to all elements, so that these may be one
-    place in memory. `elementwise` (the default where there is
-    promotion): the order of the result's elements in memory follows the operands' (`kernels.layout`), in the order of these
-    names if it is a tuple. `simple`, if given, stands for the kernel on the fast path
-    while the keyword-only parameters have their defaults; `tangent` is the rule of forward mode (`tangent.py`); `fast="float"` leaves that path to float32 and float64, so
-    that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to `limit`
-    elements, without the detour for others.
+    `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common" (to the result
+    type), "float" (the same, then integers to the default dtype). `changing`: an array function of the same parameters
+    that writes over the first, for the in-place variant. `resizes`: in place, the first takes on the shape of a result of
+    another. `repeats`: it writes the same to all elements, so that these may be one place in memory. `elementwise` (the
+    default where there is promotion): the order of the result's elements in memory follows the operands'
+    (`kernels.layout`), in the order of these names if it is a tuple. `simple`, if given, stands for the kernel on the
+    fast path while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and
+    float64, so that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to
+    `limit` elements, without the detour for others. `tangent` is the rule of forward mode (see `tangent.py`).
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
