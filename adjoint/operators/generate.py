@@ -249,7 +249,11 @@ def recorded_inplace_lines(op: Operator, target: str, compute: list[str]) -> lis
     plain += [f"({name} is None or {name}._base is None and {name} is not {target})" for name in others]
     array = f"{op.tensors[0]}_array"
     edge_lines, _, edges = edge_parts(op)
-    lines = [*edge_lines, *node_lines(op, 1, edges, f"{array}.shape", f"{array}.dtype", changed=op.tensors[0]), *compute]
+    lines = [
+        *edge_lines,
+        *node_lines(op, 1, edges, f"{array}.shape", f"{array}.dtype", changed=op.tensors[0]),
+        *compute,
+    ]
     for item in op.saved_results:
         lines += [f"node.saved_{item} = {array}", f"node.counter_{item} = counter", f"node.version_{item} = counter[0]"]
     lines += [f"{target}._edge = (node, 0)", f"return {target}"]
