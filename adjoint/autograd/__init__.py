@@ -1,24 +1,31 @@
 """Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""
 
 from ..tape.modes import is_grad_enabled
-from ..tensor import Tensor as Variable
 from . import function, grad_mode, graph, methods
 from .backward import backward, grad
-from .function import Function
+from .function import Function, NestedIOFunction
 from .grad_mode import (
+    _force_original_view_tracking,
+    _unsafe_preserve_version_counter,
     enable_grad,
+    enforce_grad_layout_policy,
     inference_mode,
     is_inference_mode_enabled,
+    is_multithreading_enabled,
+    is_view_replay_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .variable import Variable, variable
 
 __all__ = [
     "Function",
+    "NestedIOFunction",
     "Variable",
     "backward",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "function",
     "grad",
     "grad_mode",
@@ -26,8 +33,11 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_multithreading_enabled",
+    "is_view_replay_enabled",
     "methods",
     "no_grad",
     "set_grad_enabled",
     "set_multithreading_enabled",
+    "variable",
 ]

@@ -19,7 +19,7 @@ from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.node import Node, start
-from ..tape.saved import bump, mark_inference, save_input, save_result, shared_counter
+from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
@@ -440,6 +440,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
         start(node, tuple(edges), 1)
         save_inputs(op, node, args, tensors, edges, changed=target)
+    about_to_change(target)
     if changing is not None:
         compute(op, arrays, changing)
     else:

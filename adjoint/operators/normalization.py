@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import dtypes
 from ..kernels import normalization as kernels
-from ..tape.saved import bump
+from ..tape.saved import about_to_change, bump
 from ..tensor import Tensor
 from .build import operator, public, tensors
 
@@ -112,6 +112,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 def _move(running: Tensor, towards, momentum):
     """`running` moved by `momentum` towards the statistics of a batch."""
+    about_to_change(running)
     array = running._array
     array += (momentum * (towards - array)).astype(array.dtype, copy=False)
     bump(running, "batch_norm", depth=3)

@@ -8,6 +8,7 @@ no further; when some thread has, they consult `STATE`, their own thread's.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 
@@ -33,6 +34,15 @@ class _ThreadState(threading.local):
     # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` says why there may be none.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
+    # Called with each tensor that is about to be changed in place.
+    before_change: Callable[[Any], None] | None = None
+    # What watches operations being recorded and run backward to tell where an error comes from; None: nothing.
+    anomaly: Any = None
+    multithreading = True
+    view_replay = False
+    grad_layout = True
+    # The backward that is running in this thread.
+    task: Any = None
 
 
 GATE = _Gate()
@@ -66,6 +76,32 @@ def set_inference(enabled: bool) -> None:
     if enabled != STATE.inference:
         STATE.inference = enabled
         _count("special", 1 if enabled else -1)
+
+
+class inherited:
+    """The modes of the thread that makes this, for another one to be in while it works for the first."""
+
+    def __init__(self) -> None:
+        self.state = {name: value for name, value in vars(STATE).items() if name != "task"}
+
+    def __enter__(self) -> None:
+        vars(STATE).update(self.state)
+        self._count(1)
+
+    def __exit__(self, *exception: object) -> None:
+        self._count(-1)
+
+    def _count(self, change: int) -> None:
+        away = sum(bool(self.state.get(name)) for name in ("inference", "anomaly"))
+        _count("special", change * (away + len(self.state.get("saved_tensor_hooks", ()))))
+        _count("grad", change * (not self.state.get("grad_enabled", True)))
+
+
+def set_anomaly(watch: Any) -> None:
+    """Let `watch` (None: nothing) look at what this thread records and runs backward."""
+    if (watch is None) != (STATE.anomaly is None):
+        _count("special", -1 if watch is None else 1)
+    STATE.anomaly = watch
 
 
 def push_saved_tensor_hooks(entry: Any) -> None:

@@ -79,11 +79,11 @@ class Node:
             return self._metadata
 
     @property
-    def _input_metadata(self) -> list[Any]:
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
         """Shape and dtype of the gradients this node takes, one entry for each output of the operation."""
         shapes = self.shape if type(self.shape) is list else [self.shape]
         dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
-        return [InputMetadata(Size(shape), from_numpy(kind)) for shape, kind in zip(shapes, dtypes, strict=True)]
+        return tuple(InputMetadata(Size(shape), from_numpy(kind)) for shape, kind in zip(shapes, dtypes, strict=True))
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith(("_saved_", "_raw_saved_")):

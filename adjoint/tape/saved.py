@@ -178,6 +178,13 @@ def shared_counter(tensor: Tensor) -> list[Any]:
     return counter
 
 
+def about_to_change(tensor: Tensor) -> None:
+    """Tell who wants to know it that `tensor` is about to be changed in place (by the general path of an operation)."""
+    watch = modes.STATE.before_change
+    if watch is not None:
+        watch(tensor)
+
+
 def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
     """Note an in-place change of `tensor` by operation `name`, and the user's line that made it."""
     counter = shared_counter(tensor)
@@ -286,6 +293,16 @@ def _tensor_type(array: Any) -> str:
     return f"torch.{from_numpy(array.dtype).scalar_type}Tensor"
 
 
+def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
+    """Raise unless both hooks can be called."""
+    if not (callable(pack_hook) and callable(unpack_hook)):
+        raise TypeError(
+            "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
+            "    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
+            "arg1: collections.abc.Callable) -> None"
+        )
+
+
 class SavedTensor:
     """A saved tensor as `node._raw_saved_<name>` shows it: not unpacked, open to hooks."""
 
@@ -319,13 +336,7 @@ class SavedTensor:
             )
         if saved is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        for hook in (pack_hook, unpack_hook):
-            if not callable(hook):
-                raise TypeError(
-                    "register_hooks(): incompatible function arguments. The following argument types are "
-                    "supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
-                    "arg1: collections.abc.Callable) -> None"
-                )
+        check_callable(pack_hook, unpack_hook)
         edge = None
         if type(saved) is ndarray:
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
