@@ -17,6 +17,7 @@ from .grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .task import is_checkpoint_valid as _is_checkpoint_valid
 from .variable import Variable, variable
 
 __all__ = [

@@ -15,13 +15,14 @@ from ..tensor import Tensor
 from .edge import GradientEdge, get_gradient_edge
 from .multi_grad import _MultiHandle, register_multi_grad_hook
 from .mutation import _AllowMutationOnSavedContext, allow_mutation_on_saved_tensors
-from .task import current_node
+from .task import current_node, current_task_id
 
 __all__ = [
     "GradientEdge",
     "Node",
     "allow_mutation_on_saved_tensors",
     "current_node",
+    "current_task_id",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",

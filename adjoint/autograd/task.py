@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node, accumulator_of
 from ..tensor import Tensor
+
+
+_next_id = count().__next__
 
 
 class Capture:
@@ -41,7 +45,7 @@ class Task:
     """
 
     __slots__ = (
-        "__weakref__", "accumulating", "callbacks", "capture", "create_graph", "depth", "keep", "needed", "node", "order", "uses",
+        "__weakref__", "accumulating", "callbacks", "capture", "create_graph", "depth", "id", "keep", "needed", "node", "order", "uses",
     )  # fmt: skip
 
     def __init__(self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
@@ -51,6 +55,7 @@ class Task:
         self.accumulating = accumulating
         self.callbacks: list[Callable[[], Any]] | None = None
         self.needed: set[Node] | None = None
+        self.id: int | None = None
         self.node: Node | Tensor | None = None
 
     order: list[Node]
@@ -72,6 +77,22 @@ class Task:
         if self.needed is None:
             self.needed = set(self.order)
         return node in self.needed or (capture is not None and node in capture.outputs)
+
+
+def current_task_id() -> int:
+    """A number that the backward running in this thread has alone; -1 outside of one."""
+    task = modes.STATE.task
+    if task is None:
+        return -1
+    if task.id is None:
+        task.id = _next_id()
+    return task.id
+
+
+def is_checkpoint_valid() -> bool:
+    """Whether a backward may be run within the one that is running: where all leaves accumulate, none are asked for."""
+    task = modes.STATE.task
+    return task is None or task.capture is None
 
 
 def queue_callback(callback: Callable[[], Any]) -> None:
