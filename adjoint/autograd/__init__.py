@@ -1,7 +1,8 @@
 """Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""
 
 from ..tape.modes import is_grad_enabled
-from . import function, grad_mode, graph, methods
+from . import anomaly_mode, function, grad_mode, graph, methods
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function, NestedIOFunction
 from .grad_mode import (
@@ -24,7 +25,9 @@ __all__ = [
     "Function",
     "NestedIOFunction",
     "Variable",
+    "anomaly_mode",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "enforce_grad_layout_policy",
     "function",
@@ -38,6 +41,7 @@ __all__ = [
     "is_view_replay_enabled",
     "methods",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
     "variable",

@@ -21,6 +21,7 @@ from ..tape.modes import STATE
 from ..tape.node import Node, explain, live_accumulator
 from ..tensor import Tensor
 from .accumulate import accumulate
+from .anomaly_mode import check_nan, report
 from .conform import conform
 from .hooks import run_accumulator, run_leaf_hooks, run_node, run_post_accumulate_hooks, run_tensor_hooks, run_with_hooks
 from .task import Capture, Task, run_callbacks
@@ -62,7 +63,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     order, uses = task.order, task.uses = discover(roots)
     if capture is not None:
         task.needed = find_needed(order, capture)
-    special = capture is not None or STATE.anomaly is not None
+    special = capture is not None or modes.ANOMALY.enabled
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None:
@@ -130,14 +131,21 @@ def visit(node: Node, grad: Any, task: Task) -> Any:
             return None
     if wanted is not None and runs:
         store(grad, wanted)  # before hooks, as PyTorch does where the node also runs, and after them where it does not
-    if node.hooks is not None:
-        grad = run_tensor_hooks(node, grad, task.create_graph)
-    if not runs:
-        store(grad, wanted)  # type: ignore[arg-type]
-        return None
-    if node.hooks is not None:
-        return run_with_hooks(node, grad, task.keep, task.create_graph)
-    return run_node(node, grad, task.keep, task.create_graph)
+    try:
+        if node.hooks is not None:
+            grad = run_tensor_hooks(node, grad, task.create_graph)
+        if not runs:
+            store(grad, wanted)  # type: ignore[arg-type]
+            return None
+        run = run_node if node.hooks is None else run_with_hooks
+        results = run(node, grad, task.keep, task.create_graph)
+        if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
+            check_nan(node, grad, results)
+    except Exception:
+        if modes.ANOMALY.enabled:
+            report(node)
+        raise
+    return results
 
 
 def store(grad: Any, wanted: dict[int, Any]) -> None:
@@ -220,7 +228,12 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
         return
     if extra is not None and extra.hooks:
         task.node = leaf
-        grad = run_leaf_hooks(leaf, grad, task.create_graph)
+        try:
+            grad = run_leaf_hooks(leaf, grad, task.create_graph)
+        except Exception:
+            if modes.ANOMALY.enabled:
+                report(leaf)
+            raise
     if capture is not None and not task.accumulating:
         capture.leaves[leaf] = grad
         return

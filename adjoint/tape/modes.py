@@ -36,8 +36,6 @@ class _ThreadState(threading.local):
     hooks_disabled: str | None = None
     # Called with each tensor that is about to be changed in place.
     before_change: Callable[[Any], None] | None = None
-    # What watches operations being recorded and run backward to tell where an error comes from; None: nothing.
-    anomaly: Any = None
     multithreading = True
     view_replay = False
     grad_layout = True
@@ -45,7 +43,18 @@ class _ThreadState(threading.local):
     task: Any = None
 
 
+class _Anomaly:
+    """Whether anomaly detection is on, in all threads, and whether a nan is an anomaly."""
+
+    __slots__ = ("check_nan", "enabled")
+
+    def __init__(self) -> None:
+        self.enabled = False
+        self.check_nan = True
+
+
 GATE = _Gate()
+ANOMALY = _Anomaly()
 STATE = _ThreadState()
 
 _lock = threading.Lock()
@@ -92,16 +101,16 @@ class inherited:
         self._count(-1)
 
     def _count(self, change: int) -> None:
-        away = sum(bool(self.state.get(name)) for name in ("inference", "anomaly"))
-        _count("special", change * (away + len(self.state.get("saved_tensor_hooks", ()))))
+        away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
+        _count("special", change * away)
         _count("grad", change * (not self.state.get("grad_enabled", True)))
 
 
-def set_anomaly(watch: Any) -> None:
-    """Let `watch` (None: nothing) look at what this thread records and runs backward."""
-    if (watch is None) != (STATE.anomaly is None):
-        _count("special", -1 if watch is None else 1)
-    STATE.anomaly = watch
+def set_anomaly(enabled: bool, check_nan: bool) -> None:
+    """Switch anomaly detection on or off, in all threads."""
+    if enabled != ANOMALY.enabled:
+        _count("special", 1 if enabled else -1)
+    ANOMALY.enabled, ANOMALY.check_nan = enabled, check_nan
 
 
 def push_saved_tensor_hooks(entry: Any) -> None:

@@ -19,7 +19,7 @@ from ..dtypes import dtype, from_numpy
 from ..tensor import Tensor, as_array, wrap
 from . import origin
 from .hooks import NodeHooks, RemovableHandle
-from .modes import is_grad_enabled
+from .modes import ANOMALY, is_grad_enabled
 
 next_sequence = count().__next__
 
@@ -205,6 +205,10 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     frame = origin.user_frame(depth + 1)
     node.code = frame.f_code
     node.lasti = frame.f_lasti
+    if ANOMALY.enabled:
+        from .anomaly import note_node
+
+        note_node(node)
 
 
 def explain(error: Exception, node: Node) -> None:

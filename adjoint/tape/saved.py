@@ -260,6 +260,16 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     raise stale_error(node, array, counter, expected, output_nr, edge)
 
 
+_TRACE = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+_TRACED = (
+    "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was "
+    "changed in there or anywhere later. Good luck!"
+)
+
+
 def stale_error(
     node: Node | None, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any
 ) -> RuntimeError:
@@ -271,9 +281,7 @@ def stale_error(
         described += f", which is output {edge[1]} of {edge[0].operation()},"
     error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{described} is at version {counter[0]}; expected version {expected} instead. Hint: enable anomaly detection to "
-        "find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, "
-        "check_nan=False)."
+        f"{described} is at version {counter[0]}; expected version {expected} instead. {_TRACED if modes.ANOMALY.enabled else _TRACE}"
     )
     if node is not None:
         error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
