@@ -242,8 +242,10 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         ) from None
 
 
-def can_cast(from_: dtype, to: dtype) -> "builtins.bool":
+def can_cast(from_: dtype, to: dtype | None = None) -> "builtins.bool":
     """Whether `from_` converts to `to` without dropping to a lower category (bool < integer < float < complex)."""
+    if to is None:
+        raise TypeError('can_cast() missing 1 required positional arguments: "to"')
     _require_dtype("can_cast", "from_", 1, from_)
     _require_dtype("can_cast", "to", 2, to)
     return _category(from_) <= _category(to)

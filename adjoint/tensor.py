@@ -101,9 +101,11 @@ class Tensor(TensorMethods):
     __array_priority__ = 1000  # NumPy's operators give way to the reflected operators of tensors.
     __hash__ = object.__hash__
 
-    def __new__(cls, *args: Any, dtype: dtype | None = None, device: Any = None, **unused: Any) -> Tensor:
+    def __new__(cls, *args: Any, device: Any = None, **others: Any) -> Tensor:
         """A tensor of the given sizes, not initialised, or of the given data."""
-        return make_subclass(cls, legacy_array(args, dtype or dtypes.get_default_dtype(), device))
+        if others and cls is Tensor:
+            raise _no_such_form(args, others)
+        return make_subclass(cls, legacy_array(args, dtypes.get_default_dtype(), device))
 
     def __init_subclass__(cls, plain: bool = False, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -341,6 +343,9 @@ class Tensor(TensorMethods):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, Tensor):
             element = element._array
@@ -389,10 +394,17 @@ class Tensor(TensorMethods):
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set `requires_grad` in place and return this tensor."""
+        if requires_grad is not True and requires_grad is not False:
+            raise _no_bool(requires_grad)
         if requires_grad and not can_require_grad(self._array):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
+
+    @property
+    def name(self) -> None:
+        """Always None: a name, for exporters of graphs, that nothing sets."""
+        return None
 
     @property
     def grad_fn(self) -> Any:
@@ -557,7 +569,8 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         )
     if grad._array.dtype != tensor._array.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with grad_dtype '{tensor.dtype}'. "
+            f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype]}' to a tensor with grad_dtype "
+            f"'{tensor.dtype.scalar_type}'. "
             "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)."
         )
 
@@ -588,6 +601,8 @@ def legacy_array(
     sizes = data if isinstance(data, Size) else args
     for position, size in enumerate(sizes):
         if not hasattr(size, "__index__") or type(size) is bool:
+            if position == 0:
+                raise _no_such_form(args, {})
             raise TypeError(
                 f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error "
                 f'"type must be tuple of ints,but got {type(size).__name__}"'
@@ -595,6 +610,26 @@ def legacy_array(
         if size < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}")
     return numpy.zeros([int(size) for size in sizes] if sizes or isinstance(data, Size) else 0, kind.numpy)
+
+
+def _no_bool(value: Any) -> TypeError:
+    """The error for what `requires_grad_` does not take."""
+    return TypeError(
+        f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(value).__name__}"
+    )
+
+
+def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
+    """The error for arguments of `Tensor` that none of its forms takes."""
+    given = [type(value).__name__ for value in args]
+    given += [
+        f"{name}={'torch.dtype' if type(value) is dtype else type(value).__name__}" for name, value in names.items()
+    ]
+    return TypeError(
+        f"new() received an invalid combination of arguments - got ({', '.join(given)}), but expected one of:\n"
+        " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
+        " * (tuple of ints size, *, torch.device device = None)\n * (object data, *, torch.device device = None)\n"
+    )
 
 
 def _options(kind: dtype) -> str:

@@ -237,6 +237,8 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
     if capture is not None and not task.accumulating:
         capture.leaves[leaf] = grad
         return
+    if leaf._edge is None:
+        return  # it has been frozen since
     if extra is None:
         accumulate(leaf, grad, task.create_graph)
         return

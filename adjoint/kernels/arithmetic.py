@@ -42,7 +42,7 @@ def by_number(ufunc: Any) -> Kernel:
     def kernel(self: Array, other: Any) -> Array:
         if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
             return ufunc(self, other)  # type: ignore[no-any-return]
-        dtype = common_dtype(self, other)
+        dtype = common_dtype(numpy.asarray(self), other)  # formulas may give a NumPy scalar
         if dtype.kind in "iub" and ufunc is numpy.true_divide:
             dtype = dtypes.get_default_dtype().numpy
         computed = compute_dtype(dtype)

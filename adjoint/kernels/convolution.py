@@ -10,35 +10,20 @@ Shapes and types are taken to fit.
 
 import itertools
 import math
-import threading
 from typing import Any
 
 import numpy
 from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
+from adjoint.kernels.depthwise import depthwise_forward, depthwise_input_grad, depthwise_weight_grad
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import widen
+from adjoint.kernels.scratch import SCRATCH_BYTES, scratch
 
 __all__ = ["conv_forward", "conv_input_grad", "conv_weight_grad", "transposed"]
 
 Sizes = tuple[int, ...]
-
-_PATCH_BYTES = 1 << 22  # of patches at a time
-
-_local = threading.local()
-
-
-def _scratch(name: str, shape: Sizes, dtype: Any) -> ndarray:
-    """Uninitialised memory that stays with the thread; each name holds one array at a time."""
-    size = math.prod(shape) * dtype.itemsize
-    buffers = _local.__dict__.setdefault("buffers", {})
-    buffer = buffers.get(name)
-    if buffer is None or buffer.size < size:
-        buffer = numpy.empty(size, numpy.uint8)
-        if size <= 2 * _PATCH_BYTES:
-            buffers[name] = buffer
-    return buffer[:size].view(dtype).reshape(shape)
 
 
 def conv_forward(
@@ -83,9 +68,7 @@ def _forward(
     column = None if bias is None else bias.reshape(-1, 1)
     flat = result.reshape(batch, out_channels, -1)
     if groups == channels > 1 and groups == out_channels:
-        _depthwise(x, weight, result, stride, padding, dilation)
-        if column is not None:
-            flat += column
+        depthwise_forward(x, weight, bias, result, stride, padding, dilation)
         return
     pointwise = math.prod(kernel) == 1 and not any(padding)
     if pointwise:
@@ -116,7 +99,7 @@ def _forward(
 
 def _multiply_last(patches: ndarray, matrix: ndarray, bias: ndarray | None, out: ndarray) -> None:
     """One product for all places of all samples; its channels come last, so adding the bias turns it around."""
-    product = _scratch("product", (len(patches), len(matrix)), out.dtype)
+    product = scratch("product", (len(patches), len(matrix)), out.dtype)
     numpy.matmul(patches, matrix.T, out=product)
     batch, out_channels, places = out.shape
     turned = product.reshape(batch, places, out_channels).transpose(0, 2, 1)
@@ -143,7 +126,7 @@ def _weight_matrix(weight: ndarray, groups: int, last: bool) -> ndarray:
 
 
 def _tile_batch(batch: int, bytes_each: int) -> int:
-    return max(1, min(batch, _PATCH_BYTES // max(bytes_each, 1)))
+    return max(1, min(batch, SCRATCH_BYTES // max(bytes_each, 1)))
 
 
 def _padded(x: ndarray, padding: Sizes, last: bool) -> ndarray:
@@ -155,7 +138,7 @@ def _padded(x: ndarray, padding: Sizes, last: bool) -> ndarray:
         return numpy.ascontiguousarray(x) if last else x
     shape = list(x.shape)
     shape[spatial] = [size + 2 * p for size, p in zip(x.shape[spatial], padding, strict=True)]
-    padded = _scratch("padded", tuple(shape), x.dtype)
+    padded = scratch("padded", tuple(shape), x.dtype)
     padded.fill(0)
     inside = tuple(slice(p, p + size) for size, p in zip(x.shape[spatial], padding, strict=True))
     padded[(slice(None), *inside) if last else (..., *inside)] = x
@@ -196,47 +179,11 @@ def _view(x: ndarray, shape: Sizes, strides: Sizes) -> ndarray:
 
 
 def _copy(view: ndarray) -> ndarray:
-    patches = _scratch("patches", view.shape, view.dtype)
+    patches = scratch("patches", view.shape, view.dtype)
     parallel_rows(
         lambda start, stop: numpy.copyto(patches[start:stop], view[start:stop]), len(view), patches.strides[0]
     )
     return patches
-
-
-def _depthwise(x: ndarray, weight: ndarray, result: ndarray, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
-    """One kernel per channel: the shifted input times each kernel element, summed."""
-    kernel, sizes = weight.shape[2:], result.shape[2:]
-    factors = weight.reshape(len(weight), -1)
-
-    def accumulate(start: int, stop: int) -> None:
-        padded = _padded(x[start:stop], padding, last=False)
-        out = result[start:stop]
-        product = numpy.empty_like(out)
-        for number, offset in enumerate(itertools.product(*map(range, kernel))):
-            factor = factors[:, number].reshape(-1, *(1,) * len(kernel))
-            shifted = padded[(..., *_window(offset, sizes, stride, dilation))]
-            numpy.multiply(shifted, factor, out=product if number else out)
-            if number:
-                numpy.add(out, product, out=out)
-
-    parallel_rows(accumulate, len(x), 4 * result.itemsize * math.prod(result.shape[1:]))
-
-
-def _depthwise_weight_grad(
-    grad: ndarray, x: ndarray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
-) -> ndarray:
-    """The sum, over samples and places, of the gradient times the shifted input."""
-    kernel, sizes = weight_shape[2:], grad.shape[2:]
-    result = numpy.zeros((weight_shape[0], math.prod(kernel)), grad.dtype)
-    axes = "abc"[: len(kernel)]
-    tile = _tile_batch(len(x), 4 * grad.itemsize * math.prod(grad.shape[1:]))
-    for start in range(0, len(x), tile):
-        padded = _padded(x[start : start + tile], padding, last=False)
-        part = grad[start : start + tile]
-        for number, offset in enumerate(itertools.product(*map(range, kernel))):
-            shifted = padded[(..., *_window(offset, sizes, stride, dilation))]
-            result[:, number] += numpy.einsum(f"ny{axes},ny{axes}->y", part, shifted)
-    return result.reshape(weight_shape)
 
 
 def _window(offset: Sizes, sizes: Sizes, stride: Sizes, dilation: Sizes) -> tuple[slice, ...]:
@@ -264,6 +211,10 @@ def conv_input_grad(
     wide, kernel = widen(grad), widen(weight)
     if 0 in grad.shape or 0 in weight.shape:
         return numpy.zeros(input_shape, grad.dtype)
+    if groups == input_shape[1] > 1 and groups == len(weight) and any(s != 1 for s in stride):
+        result = numpy.empty(input_shape, wide.dtype)
+        depthwise_input_grad(wide, kernel, result, stride, padding, dilation)
+        return result.astype(grad.dtype, copy=False)
     around = tuple(d * (k - 1) - p for k, p, d in zip(weight.shape[2:], padding, dilation, strict=True))
     if all(s == 1 for s in stride) and all(p >= 0 for p in around) and len(weight) <= 4 * input_shape[1]:
         # The transpose of a convolution without stride is one, with the kernel turned around.
@@ -306,13 +257,13 @@ def _scatter_patches(
         part = flat[start : start + tile]
         count = len(part)
         if last:
-            patches = _scratch("patches", (count, places, matrix.shape[1]), grad.dtype)
+            patches = scratch("patches", (count, places, matrix.shape[1]), grad.dtype)
             numpy.matmul(part.transpose(0, 2, 1), matrix, out=patches)
             patches = patches.reshape(count, *sizes, *kernel, channels)
-            total = _scratch("padded", (count, *padded_sizes, channels), grad.dtype)
+            total = scratch("padded", (count, *padded_sizes, channels), grad.dtype)
         else:
             patches = numpy.matmul(matrix.swapaxes(-1, -2), part).reshape(count, channels, *kernel, *sizes)
-            total = _scratch("padded", (count, channels, *padded_sizes), grad.dtype)
+            total = scratch("padded", (count, channels, *padded_sizes), grad.dtype)
         total.fill(0)
         for offset in itertools.product(*map(range, kernel)):
             window = _window(offset, sizes, stride, dilation)
@@ -344,7 +295,7 @@ def conv_weight_grad(
     batch, channels = x.shape[:2]
     out_channels, places = grad.shape[1], math.prod(sizes)
     if groups == channels > 1 and groups == out_channels:
-        return _depthwise_weight_grad(wide, x, weight_shape, stride, padding, dilation).astype(grad.dtype, copy=False)
+        return depthwise_weight_grad(wide, x, weight_shape, stride, padding, dilation).astype(grad.dtype, copy=False)
     last = _channels_last(channels, kernel, sizes, stride, dilation, groups)
     # Where samples are small, one long product per tile: (out, batch x places) times (batch x places, patch).
     merged = places < 512

@@ -53,7 +53,7 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
             check_array(data)
             return convert(data, (kind or dtypes.from_numpy(data.dtype)).numpy)
     shape = _shape_of(data)
-    elements = _Elements(unwrap)
+    elements = _Elements(unwrap, kind)
     if elements.collect(data, shape):
         return elements.array(shape, kind)
     error = _ragged(data, shape, kind or _inferred(data, unwrap))
@@ -126,8 +126,9 @@ def _shape_of(data: Any) -> tuple[int, ...]:
 class _Elements:
     """The numbers in nested sequences, in order, and the types they have."""
 
-    def __init__(self, unwrap: Unwrap) -> None:
+    def __init__(self, unwrap: Unwrap, wanted: dtype | None = None) -> None:
         self.unwrap = unwrap
+        self.wanted = wanted
         self.values: list[Any] = []
         self.kinds: set[dtype] = set()
 
@@ -151,7 +152,7 @@ class _Elements:
     def _add(self, item: Any) -> bool:
         if _is_sequence(item):
             if isinstance(item, (str, bytes)):
-                raise TypeError(f"new(): invalid data type '{type(item).__name__}'")
+                raise _no_number(type(item).__name__, self.wanted)
             return False
         kind, value = _number(item, self.unwrap)
         if kind is not None:
@@ -187,6 +188,15 @@ class _Elements:
         if result.is_complex and dtypes.get_default_dtype() is dtypes.bfloat16:
             raise RuntimeError("invalid default scalar type for complex")
         return result
+
+
+def _no_number(kind: str, wanted: dtype | None) -> TypeError:
+    """The error for a string among numbers that are to be of dtype `wanted`."""
+    if wanted is None:
+        return TypeError(f"new(): invalid data type '{kind}'")
+    if wanted.is_floating_point or wanted.is_complex:
+        return TypeError(f"must be real number, not {kind}")
+    return TypeError(f"'{kind}' object cannot be interpreted as an integer")
 
 
 def _number(item: Any, unwrap: Unwrap) -> tuple[dtype | None, Any]:

@@ -42,14 +42,14 @@ def _differences(self: Array) -> Array:
 
 def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array:
     """The gradient of the matrix whose rows' distances `pdist` returned."""
-    parts = _slopes(_differences(self), p, distance.reshape(-1, 1)) * grad.reshape(-1, 1)
+    parts = norm_slopes(_differences(self), p, distance.reshape(-1, 1)) * grad.reshape(-1, 1)
     count, width = self.shape
     square = numpy.zeros((count, count, width), parts.dtype)
     square[numpy.triu_indices(count, 1)] = parts
     return numpy.add.reduce(square, 1) - numpy.add.reduce(square, 0)  # type: ignore[no-any-return]
 
 
-def _slopes(difference: Array, p: float, norm: Array) -> Array:
+def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
     """The derivatives of the norms of the rows of `difference`; 0 where a norm is 0, where it has a corner."""
     if p == 0:
         return numpy.zeros_like(difference)

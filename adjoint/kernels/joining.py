@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy
 
 from ..dtypes import from_numpy
 from .broadcast import broadcast_shapes
+from .copying import distinct
 from .dimensions import normalize_dim
 from .precision import widen
 from .scalar import scalar_array
@@ -146,19 +148,42 @@ def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) 
 
 def masked_fill(self: Array, mask: Array, value: Any) -> Array:
     """A copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
+    filled = _fill_value(self, mask, value)
+    shape = broadcast_shapes(mask.shape, self.shape)
+    result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else numpy.array(self, order="C")
+    numpy.copyto(result, filled, where=mask)
+    return result
+
+
+def masked_fill_(self: Array, mask: Array, value: Any) -> None:
+    """Write `value` to `self` where `mask`, which is broadcast to it, is true; where elements share memory, if it is for one."""
+    filled = _fill_value(self, mask, value)
+    shape = broadcast_shapes(mask.shape, self.shape)
+    if shape != self.shape:
+        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}")
+    shared = tuple(dim for dim, step in enumerate(self.strides) if step == 0 and shape[dim] > 1)
+    if shared:
+        warnings.warn(
+            "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+            "This also applies to advanced indexing e.g. tensor[mask] = scalar",
+            UserWarning,
+            stacklevel=6,
+        )
+        self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)
+    numpy.copyto(self, filled, where=mask)
+
+
+def _fill_value(self: Array, mask: Array, value: Any) -> Array:
+    """The value that `masked_fill` writes, as an array of the dtype of `self`."""
     if mask.dtype.kind != "b":
         raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype " + str(mask.dtype))
     if isinstance(value, numpy.ndarray) and value.ndim:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    shape = broadcast_shapes(mask.shape, self.shape)
-    result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else self.copy()
     if isinstance(value, numpy.ndarray):
         value = value if value.dtype == self.dtype else widen(value).item()
-    filled = value if isinstance(value, numpy.ndarray) else scalar_array(value, from_numpy(self.dtype))
-    numpy.copyto(result, filled, where=mask)
-    return result
+    return value if isinstance(value, numpy.ndarray) else scalar_array(value, from_numpy(self.dtype))
 
 
 def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
@@ -203,11 +228,6 @@ def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
     index = numpy.arange(self.shape[-1])
     result[..., index + max(-offset, 0), index + max(offset, 0)] = self
     return numpy.ascontiguousarray(numpy.moveaxis(result, (-2, -1), (first, second)))
-
-
-def diagonal_copy(self: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """A copy of a diagonal."""
-    return self.diagonal(offset, dim1, dim2).copy()
 
 
 def trace(self: Array) -> Array:

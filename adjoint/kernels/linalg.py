@@ -7,30 +7,44 @@ from typing import Any
 import numpy
 
 from ..dtypes import from_numpy
+from .precision import is_inexact
 
 Array = numpy.ndarray[Any, Any]
 
 
-class LinAlgError(RuntimeError):
+class _LinAlgError(RuntimeError):
     """A factorization or solution that does not exist."""
 
 
-def check_matrix(name: str, array: Array, square: bool = False) -> None:
-    """Raise unless `array` is a (stack of) floating-point or complex matrices, square if asked for."""
+LinAlgError = _LinAlgError  # the underlined name is the one that PyTorch's tracebacks show
+
+
+def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
+    """Raise unless `array` is a (stack of) matrices, square if asked for.
+
+    Unless not `floating`, they must be of a floating-point or complex type, and not of a half type unless `half`.
+    """
     if array.ndim < 2:
         raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions.")
     if square and array.shape[-1] != array.shape[-2]:
         raise RuntimeError(
             f"linalg.{name}: A must be batches of square matrices, but they are {array.shape[-2]} by {array.shape[-1]} matrices"
         )
-    if array.dtype.kind not in "fc":
+    if not floating:
+        return
+    if not is_inexact(array.dtype):
         raise RuntimeError(
             f"linalg.{name}: Expected a floating point or complex tensor as input. Got {from_numpy(array.dtype).scalar_type}"
         )
-    if array.dtype.itemsize == 2:
+    if array.dtype.itemsize == 2 and not half:
         raise RuntimeError(
             f"linalg.{name}: Low precision dtypes not supported. Got {from_numpy(array.dtype).scalar_type}"
         )
+
+
+def _column_major(array: Array) -> Array:
+    """`array` with the elements of each matrix in column-major order, as LAPACK leaves them and PyTorch hands them on."""
+    return numpy.ascontiguousarray(array.mT).mT if array.ndim > 1 else array
 
 
 def _batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
@@ -63,7 +77,7 @@ def inv(self: Array, name: str = "inv") -> Array:
     """The inverse."""
     check_matrix(name, self, square=True)
     try:
-        return numpy.linalg.inv(self)
+        return numpy.linalg.inv(self.mT).mT  # column-major
     except numpy.linalg.LinAlgError:
         prefix, where = _batch_prefix(self, _exactly_singular(self))
         raise LinAlgError(
@@ -97,16 +111,15 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
             f"{right.shape[-2]}x{right.shape[-1]})"
         )
     try:
-        if left:
-            result = numpy.linalg.solve(a, right)
-        else:
-            result = numpy.linalg.solve(a.mT, right.mT).mT
+        result = numpy.linalg.solve(a, right) if left else numpy.linalg.solve(a.mT, right.mT).mT
     except numpy.linalg.LinAlgError:
         prefix, _ = _batch_prefix(a, _exactly_singular(a))
         raise LinAlgError(
             f"torch.linalg.solve: {prefix}The solver failed because the input matrix is singular."
         ) from None
-    return result[..., 0] if vector else result
+    if not left:
+        return numpy.ascontiguousarray(result)
+    return _column_major(result[..., 0] if vector else result)
 
 
 def det(self: Array) -> Array:
@@ -120,6 +133,12 @@ def slogdet(self: Array) -> tuple[Array, Array]:
     check_matrix("slogdet", self, square=True)
     sign, log = numpy.linalg.slogdet(self)
     return numpy.asarray(sign), numpy.asarray(log)
+
+
+def is_nearly_singular(self: Array) -> bool:
+    """Whether any of the matrices is singular but for rounding."""
+    values = numpy.linalg.svd(self, compute_uv=False)
+    return bool((values[..., -1] <= 100 * numpy.finfo(values.dtype).eps * values[..., 0]).any())
 
 
 def cofactors(self: Array) -> Array:
@@ -149,7 +168,7 @@ def cholesky(self: Array, upper: bool = False) -> Array:
                     f"positive-definite (the leading minor of order {order} is not positive-definite)."
                 ) from None
         raise
-    return result.mT.conj() if upper else result
+    return result.mT.conj() if upper else _column_major(result)
 
 
 def _indefinite_order(matrix: Array) -> int:
@@ -166,7 +185,7 @@ def svd(self: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """U, the singular values and V conjugate-transposed."""
     check_matrix("svd", self)
     u, s, vh = numpy.linalg.svd(self, full_matrices=full_matrices)
-    return u, s, vh
+    return _column_major(u), s, _column_major(vh)
 
 
 def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
@@ -175,7 +194,7 @@ def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     values, vectors = numpy.linalg.eigh(self, UPLO.upper())  # type: ignore[arg-type]
-    return values, vectors
+    return values, _column_major(vectors)
 
 
 def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
@@ -186,6 +205,6 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     if mode == "r":
-        return numpy.empty((0,), self.dtype), numpy.linalg.qr(self, "r")
+        return numpy.empty((0,), self.dtype), _column_major(numpy.linalg.qr(self, "r"))
     q, r = numpy.linalg.qr(self, mode)  # type: ignore[call-overload]
-    return q, r
+    return _column_major(q), _column_major(r)

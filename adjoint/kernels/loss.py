@@ -60,6 +60,18 @@ def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduc
     return reduced(loss, reduction, self.dtype)
 
 
+def binary_cross_entropy_backward(
+    grad: Array, self: Array, target: Array, weight: Array | None, reduction: str
+) -> Array:
+    """The gradient of the probabilities, `(self - target) / (self (1 - self))`, finite also at 0 and 1."""
+    probability = widen(self)
+    result = (probability - widen(target)) / numpy.maximum((1 - probability) * probability, 1e-12)
+    result = result * (widen(grad) / (self.size if reduction == "mean" else 1))
+    if weight is not None:
+        result = result * widen(weight)
+    return result.astype(self.dtype, copy=False)
+
+
 def binary_cross_entropy_with_logits(
     self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
 ) -> Array:

@@ -149,6 +149,7 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     dtype = self.dtype
     if not (dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN):
+        self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):
             raise RuntimeError("value cannot be converted to type double without overflow")
         dtype = common_dtype(self, min, max)

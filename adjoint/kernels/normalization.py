@@ -247,8 +247,68 @@ def layer_norm(
     if 0 < result.size <= _FEW:
         normalize(0, len(rows))
     elif result.size:
-        parallel_rows(normalize, len(rows), 3 * dtype.itemsize * rows.shape[1])
+        lines = _Lines(rows.shape[1], factor, term, dtype)
+
+        def normalize_by_blas(start: int, stop: int) -> None:
+            x = widen(rows[start:stop])
+            average, variance = lines.moments(x)
+            if not lines.all_near_zero(average, variance):
+                normalize(start, stop)
+                return
+            mean[start:stop] = average
+            rstd[start:stop] = inverse = _inverse_deviation(variance, eps)
+            out = lines.scaled(inverse, None if half else result[start:stop])
+            out *= x
+            out += lines.shifted(average * inverse)
+            if half:
+                result[start:stop] = out
+
+        parallel_rows(normalize_by_blas, len(rows), dtype.itemsize * rows.shape[1])
     return result.reshape(input.shape), mean.reshape(kept), rstd.reshape(kept)
+
+
+class _Lines:
+    """What layer normalization does to tiles of rows, as products of narrow matrices, which BLAS computes at the speed of memory.
+
+    With one factor for each row and one for each column, NumPy's loops begin anew at each row; `a b' + c d'` is one product of
+    two columns with two rows. Two also where one would do: BLAS is not asked for less, or puts threads to work for it.
+
+    Sums of `x` and `x²` say what the deviation is, and `x * rstd - mean * rstd` is `(x - mean) * rstd`, to the last digits
+    only while the mean is not much larger than the deviation. Whoever uses them asks `all_near_zero` first.
+    """
+
+    def __init__(self, width: int, factor: ndarray | None, term: ndarray | None, dtype: Any) -> None:
+        self.averaging = numpy.empty((width, 2), dtype)
+        self.averaging.fill(1 / width)
+        self.factors, self.shifts = numpy.empty((2, width), dtype), numpy.zeros((2, width), dtype)
+        self.factors[:] = 1 if factor is None else factor
+        numpy.negative(self.factors[0], out=self.shifts[0])
+        if term is not None:
+            self.shifts[1] = term
+
+    def moments(self, x: ndarray) -> tuple[ndarray, ndarray]:
+        """The mean and the variance of each row, as columns."""
+        mean = numpy.matmul(x, self.averaging)[:, :1]
+        variance = row_dots(x, x)[:, None]
+        variance /= x.shape[1]
+        variance -= mean * mean
+        return mean, variance
+
+    def all_near_zero(self, mean: ndarray, variance: ndarray) -> bool:
+        """Whether no mean is larger than two deviations; not so where one is not finite."""
+        return bool(numpy.logical_and.reduce(mean * mean <= 4 * variance, None))
+
+    def scaled(self, rows: ndarray, out: ndarray | None = None) -> ndarray:
+        """The column `rows` times the weights."""
+        halves = numpy.empty((len(rows), 2), rows.dtype)
+        halves[:] = rows * rows.dtype.type(0.5)
+        return numpy.matmul(halves, self.factors, out=out)
+
+    def shifted(self, rows: ndarray) -> ndarray:
+        """The biases less the column `rows` times the weights."""
+        columns = numpy.ones((len(rows), 2), rows.dtype)
+        columns[:, :1] = rows
+        return numpy.matmul(columns, self.shifts)
 
 
 def _flat(x: ndarray | None) -> ndarray | None:
@@ -301,7 +361,36 @@ def layer_norm_gradients(
     if 0 < rows.size <= _FEW:
         work(0, len(rows))
     elif rows.size:
-        parallel_rows(work, len(rows), 4 * means.itemsize * width)
+        lines = _Lines(width, factor, None, means.dtype)
+        distances = means * inverses
+        centred = bool((numpy.abs(distances) <= 2).all())
+
+        def work_by_blas(start: int, stop: int) -> None:
+            g, x = widen(gradients[start:stop]), widen(rows[start:stop])
+            inverse, distance = inverses[start:stop], distances[start:stop]
+            product = g * x
+            if needs[1] or needs[2]:
+                left = numpy.ones((2, len(g)), g.dtype)
+                left[0] = distance[:, 0]
+                across = numpy.matmul(left, g)
+                if needs[1]:
+                    left[:] = inverse[:, 0]
+                    across[0] = numpy.matmul(left, product)[0] - across[0]
+                sums[start] = across[0], across[1]
+            if to_input is None:
+                return
+            average = numpy.matmul(g, lines.factors.T)[:, :1] / width
+            along = (inverse * numpy.matmul(product, lines.factors.T)[:, :1]) / width - distance * average
+            along *= inverse
+            out = lines.scaled(inverse, None if to_input.dtype != g.dtype else to_input[start:stop])
+            out *= g
+            numpy.multiply(x, along * inverse, out=product)
+            product -= along * distance - average * inverse
+            out -= product
+            if to_input.dtype != g.dtype:
+                to_input[start:stop] = out
+
+        parallel_rows(work_by_blas if centred else work, len(rows), (1 if centred else 4) * means.itemsize * width)
     parameter = input.dtype if weight is None else weight.dtype
     return (
         None if to_input is None else to_input.reshape(input.shape),

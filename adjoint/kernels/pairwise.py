@@ -12,7 +12,7 @@ from .arithmetic import in_float32
 from .constants import TWO
 from .masking import common_dtype
 from .pointwise import refuse
-from .precision import is_floating
+from .precision import is_floating, widen
 
 Array = numpy.ndarray[Any, Any]
 Kernel = Callable[[Array, Array], Array]
@@ -60,6 +60,15 @@ def ldexp(self: Array, other: Array) -> Array:
     whole = self.dtype.kind == "c" and other.dtype.kind in "iub"
     dtype = common_dtype(self, other if whole else numpy.asarray(powers))
     return self.astype(dtype) * powers.astype(dtype)
+
+
+def frexp(self: Array) -> tuple[Array, Array]:
+    """Mantissas of magnitude 0.5 to 1 and int32 exponents of 2 that multiply to `self`; exponent 0 for what is not finite."""
+    if not is_floating(self.dtype):
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    mantissa, exponent = numpy.frexp(widen(self))
+    exponent = numpy.where(numpy.isfinite(mantissa), exponent, 0).astype(numpy.int32, order="K", copy=False)
+    return numpy.asarray(mantissa).astype(self.dtype, copy=False), exponent
 
 
 @in_float32

@@ -33,8 +33,8 @@ def cross(self: Array, other: Array, dim: int = -1) -> Array:
     x, y, z = numpy.moveaxis(self, axis, 0)
     u, v, w = numpy.moveaxis(other, axis, 0)
     result = numpy.empty(shape, self.dtype)
-    first, second, third = numpy.moveaxis(result, axis, 0)
-    first[...] = y * w - z * v
-    second[...] = z * u - x * w
-    third[...] = x * v - y * u
+    parts = numpy.moveaxis(result, axis, 0)
+    parts[0] = y * w - z * v
+    parts[1] = z * u - x * w
+    parts[2] = x * v - y * u
     return result

@@ -17,8 +17,8 @@ from adjoint.kernels.sorting import argsort
 
 __all__ = [
     "add_rows", "gather", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
-    "index_select", "out_of_bounds", "put", "put_", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
-    "scatter_reduce_", "slice_positions", "take", "wrap_positions",
+    "index_reduce", "index_select", "out_of_bounds", "put", "put_", "scatter", "scatter_", "scatter_add", "scatter_add_",
+    "scatter_reduce", "scatter_reduce_", "slice_positions", "take", "wrap_positions",
 ]  # fmt: skip
 
 _INT64 = numpy.dtype(numpy.int64)
@@ -192,6 +192,11 @@ def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex)
         return dim
     if max(x.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    if isinstance(src, ndarray) and 0 < src.ndim < index.ndim and all(map(int.__le__, index.shape, src.shape)):
+        limit = src.ndim
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {limit})"
+        )
     if isinstance(src, ndarray) and max(src.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     in_self = all(axis == dim or index.shape[axis] <= x.shape[axis] for axis in range(x.ndim))
@@ -312,23 +317,23 @@ def slice_positions(shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray
     )
 
 
-def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray) -> None:
+def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name: str = "index_add_") -> None:
     if index.ndim > 1:
         raise IndexError(
-            f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
             f"{type_name(index.dtype)} and size: {list(index.shape)}"
         )
     if index.dtype not in _INDEX_TYPES:
-        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {type_name(index.dtype)}")
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {type_name(index.dtype)}")
     if source.dtype != x.dtype:
         raise RuntimeError(
-            f"index_add_(): self ({type_name(x.dtype)}) and source ({type_name(source.dtype)}) must have the same "
+            f"{name}(): self ({type_name(x.dtype)}) and source ({type_name(source.dtype)}) must have the same "
             "scalar type"
         )
     slices = source.shape[dim] if source.ndim > dim else 1
     if index.size != slices:
         raise RuntimeError(
-            f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): ({slices}), "
+            f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): ({slices}), "
             f"for dim: {dim}"
         )
     if source.ndim != x.ndim or source.shape[:dim] != x.shape[:dim] or source.shape[dim + 1 :] != x.shape[dim + 1 :]:
@@ -338,6 +343,8 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray) -> N
         )
     length = x.shape[dim] if x.ndim else 1
     wrong = out_of_bounds(index, length)
+    if wrong is not None and name == "index_reduce_":
+        raise IndexError("index out of range in self")
     if wrong is not None:
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
 
@@ -365,6 +372,23 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
         keep = numpy.flatnonzero(even)
         ordered, rows = ordered[keep], rows.take(keep, 0)
     out[ordered] += rows
+
+
+def index_reduce(
+    x: ndarray, dim: int, index: ndarray, source: ndarray, reduce: str, include_self: bool = True
+) -> ndarray:
+    """A copy of `x` with whose slices along `dim` named by `index` those of `source` are combined, as `scatter_reduce` does.
+
+    Raises:
+        RuntimeError: if types or shapes do not fit.
+        IndexError: if `dim` or an index is out of range or `index` has more than one dimension.
+    """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    dim = normalize_dim(dim, x.ndim)
+    _check_index_add(x, dim, index, source, "index_reduce_")
+    index = index.astype(_INT64, copy=False).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
+    return scatter_reduce(x, dim, numpy.broadcast_to(index, source.shape), source, reduce, include_self)
 
 
 def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:

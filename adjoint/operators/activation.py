@@ -433,6 +433,8 @@ class softplus_double_backward:
 class logsigmoid:
     """`log(sigmoid(input))`, elementwise, without overflow."""
 
+    shown = {"buffer": lambda node: tensors.exp(-node._saved_self.detach().abs())}
+
     def forward(self: Array): ...
 
     def grad_self(grad, self, xp):

@@ -189,6 +189,8 @@ def reflected_sub(input, other):
     """`other - input`."""
     if type(other) in NUMBERS:
         return rsub_number(input, other)
+    if not isinstance(input, Tensor):
+        return NotImplemented
     return rsub(input, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
 
 
@@ -317,7 +319,7 @@ def true_divide_(input, other):
 @public(method=("__rtruediv__", "__rdiv__"), namespace=None)
 def rtruediv(input, other):
     """`other / input`, as PyTorch computes it: by the reciprocal."""
-    if not is_number(other) and not isinstance(other, Tensor):
+    if not is_number(other) and not isinstance(other, (Tensor, numpy.ndarray)):
         return NotImplemented
     return input.reciprocal() * other
 

@@ -7,6 +7,7 @@ builds the real one, puts it in its own place (`__code__`) and goes on. Importin
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable
 from types import FunctionType, SimpleNamespace
@@ -286,7 +287,10 @@ def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args:
     given = {}
     for name, value in names.items():
         if name not in _TRANSLATED:
-            raise dispatch.invalid_arguments(function.__name__, *args)
+            given = list(itertools.takewhile(lambda value: value is not MISSING, args))
+            if len(given) == len(args):
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
+            raise dispatch.invalid_arguments(function.__name__, *given, **names)
         given[_TRANSLATED[name]] = value
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
     positional = {

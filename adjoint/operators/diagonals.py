@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..kernels import joining as kernels
 from .build import operator, public, tensors
+from .copies import diagonal_copy
 from .joining import cat
 from .out import SCALAR_TYPE, STRICT, stored
 from .parts import slice
@@ -44,17 +45,6 @@ class diag_embed:
         return xp.diagonal(grad, offset, dim1, dim2)
 
 
-@operator(namespace=None, method=False, node="DiagonalBackward0_copy")
-class diagonal_copy:
-    """A copy of a diagonal."""
-
-    def forward(self: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1):
-        return kernels.diagonal_copy(self, offset, dim1, dim2)
-
-    def grad_self(grad, self_shape, offset, dim1, dim2, xp):
-        return xp.diagonal_backward(grad, self_shape, offset, dim1, dim2)
-
-
 @public(method=True, numpy_names=True)
 def diag(input, diagonal=0, *, out=None):
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
@@ -93,7 +83,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:
-        return stored("diff", tensors.zeros_like(input).copy_(input), out, SCALAR_TYPE)
+        return stored("diff", tensors.zeros_like(input).copy_(input), out, SCALAR_TYPE, recorded=True)
     parts = [part for part in (prepend, input, append) if part is not None]
     result = cat(parts, dim) if len(parts) > 1 else input
     for _ in range(min(n, result._array.shape[dim])):

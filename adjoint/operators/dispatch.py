@@ -6,6 +6,7 @@ several outputs, sequences of tensors, in-place changes. Correctness lives here;
 
 from __future__ import annotations
 
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -17,12 +18,14 @@ from ..kernels.broadcast import broadcast_shapes
 from ..kernels.layout import laid_out
 from ..kernels.storage import resized
 from ..tape import modes, views
+from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.node import Node, start
 from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
+from .signatures import FORMS, expected, type_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
@@ -53,6 +56,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             mark_inference(output)
     if recording:
         record(op, args, tensors, arrays, edges, outputs, several)
+    if modes.ANOMALY.enabled:
+        note_operation(op.called, tensors.values(), outputs)
     if not several:
         return outputs[0]
     return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
@@ -83,6 +88,8 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
             values[op.names.index(ALIASES[name])] = value
     missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
     if missing:
+        if op.called in FORMS:
+            raise invalid_arguments(op.called, *takewhile(lambda value: value is not MISSING, values))
         plural = "s" if len(missing) == 1 else ""  # sic
         raise TypeError(
             f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
@@ -95,7 +102,7 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
 
 TYPE_WORDS = {
     "Int": "int", "Ints": "tuple of ints", "Dims": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype",
-    "Str": "str",
+    "Str": "str", "Float": "float",
 }  # fmt: skip
 """What parameters may be declared as (`dim: Int`), and what PyTorch calls that."""
 
@@ -115,7 +122,7 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
     if op.overloaded and position == len(op.tensors):
         raise invalid_arguments(op.called, *values[: position + 1])
     where = "" if name in op.keyword_only else f" (position {position + (not op.method)})"
-    raise TypeError(f"{op.called}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type(value).__name__}")
+    raise TypeError(f"{op.called}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type_name(value)}")
 
 
 def is_of_type(value: Any, kind: str) -> bool:
@@ -131,21 +138,25 @@ def is_of_type(value: Any, kind: str) -> bool:
         return isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) or (
             isinstance(value, Tensor) and not value._array.ndim
         )
+    if kind == "Float":
+        return isinstance(value, (int, float, numpy.floating, numpy.integer, numpy.bool_))
     return isinstance(value, dtypes.dtype if kind == "Dtype" else str)
 
 
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     """Apply `op` as a Python operator: `NotImplemented` lets the other operand's type have its turn."""
     for value in args[1:2]:
+        if op.name == "eq" and isinstance(value, numpy.ndarray):  # the one operator that takes arrays
+            return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
             return NotImplemented
     return call(op, args, None)
 
 
-def invalid_arguments(name: str, *args: Any) -> TypeError:
-    """The error for arguments that no overload of function `name` takes."""
-    got = ", ".join("Tensor" if isinstance(value, Tensor) else type(value).__name__ for value in args)
-    return TypeError(f"{name}() received an invalid combination of arguments - got ({got})")
+def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
+    """The error for arguments that no overload of `function` takes."""
+    got = ", ".join([*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in names.items())])
+    return TypeError(f"{function}() received an invalid combination of arguments - got ({got}){expected(function)}")
 
 
 # --- operands -------------------------------------------------------------------------------------------------
@@ -175,7 +186,7 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
         else:
             shown = "input" if name == "self" else name
             raise TypeError(
-                f"{op.called}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type(value).__name__}"
+                f"{op.called}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type_name(value)}"
             )
     if op.overloaded and not any(isinstance(value, Tensor) for value in tensors.values()):
         raise invalid_arguments(op.called, *args)
@@ -431,7 +442,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     if not op.repeats:
         check_overlap(target)
-    check_partial_overlap(target, arrays[1:])
+        check_partial_overlap(target, arrays[1:])
     recording = grad_enabled and any(edge is not None for edge in edges)
     if recording and not can_require_grad(array):
         raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
@@ -441,6 +452,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         start(node, tuple(edges), 1)
         save_inputs(op, node, args, tensors, edges, changed=target)
     about_to_change(target)
+    given = before_change(tensors, target) if modes.ANOMALY.enabled else None
     if changing is not None:
         compute(op, arrays, changing)
     else:
@@ -454,7 +466,14 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
             else:
                 setattr(node, f"saved_{item}", None)
         views.rebase_history(target, node, 2)
+    if given is not None:
+        note_operation(name, given, [target])
     return target
+
+
+def before_change(tensors: dict[str, Any], target: Tensor) -> list[Any]:
+    """The operands of an in-place operation as they are before it."""
+    return [detached_copy(value) if value is target else value for value in tensors.values()]
 
 
 def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> Any:

@@ -208,15 +208,34 @@ def _scattered_product_gradients(grad, self, dim, index, src, include_self, resu
     nonzero_base = xp.where(base == 0, base * 0 + 1, base)
     nonzero_src = xp.where(zero_src, ones, src)
     without = xp.scatter_reduce(nonzero_base, dim, index, nonzero_src, "prod", include_self=True)
-    single = xp.where(zeros == 1, without, without * 0)
-    shape = tuple(src.shape)
-    to_src = xp.where(
-        zero_src,
-        _fitted(_gather(grad * single, dim, index, xp), shape, xp),
-        _fitted(_gather(grad * result, dim, index, xp), shape, xp) / nonzero_src,
-    )
-    to_self = xp.where(base == 0, grad * single, (grad * result) / nonzero_base)
+    single = grad * xp.where(zeros == 1, without, without * 0)
+    # Of two zeros each is what the sum of both is without the other: nothing, but something to differentiate again.
+    pair = grad * xp.where(zeros == 2, without, without * 0)
+    added = xp.scatter_add(xp.where(base == 0, base, base * 0), dim, index, xp.where(zero_src, src, src * 0))
+
+    def at(x):
+        return _fitted(_gather(x, dim, index, xp), tuple(src.shape), xp)
+
+    to_src = xp.where(zero_src, at(single) + at(pair) * (at(added) - src), at(grad * result) / nonzero_src)
+    to_self = xp.where(base == 0, single + pair * (added - base), (grad * result) / nonzero_base)
     return to_self, to_src
+
+
+@operator(inplace=True, same_out=STRICT)
+class index_reduce:
+    """A copy into whose slices at `index` along `dim` those of `source` are reduced: prod, mean, amax or amin."""
+
+    def forward(self: Array, dim: Int, index: Array, source: Array, reduce: Str, *, include_self: Bool = True):
+        return scatter_kernels.index_reduce(self, dim, index, source, reduce, include_self)
+
+    differentiable = ("self", "source")
+
+    def grad_inputs(grad, self, dim, index, source, reduce, include_self, result, needs, xp):
+        ndim = len(self.shape)
+        dim = wrap_dim(dim, ndim)
+        index = index.reshape(tuple(-1 if d == dim else 1 for d in range(ndim)))
+        index = xp.expand(index, tuple(source.shape))
+        return _scatter_reduce_gradients(grad, self, dim, index, source, reduce, include_self, result, xp)
 
 
 # --- one index for each slice -----------------------------------------------------------------------------------

@@ -184,9 +184,13 @@ def inplace_body(op: Operator) -> list[str]:
     nothing += [
         f"({n} is None or {n}._edge is None and {n}._base is None)" for n in op.tensors if op.kinds[n] == OPTIONAL_ARRAY
     ]
+    apart = [  # where the version counter is shared, memory may be
+        f" and ({n} is None or {n}._counter is None or {n}._counter is not {target}._counter or {n} is {target})"
+        for n in op.tensors[1:]
+    ]
     lines = [
         f"if ({target}._extra is None or not {target}._extra.inference) and ",
-        f"(not (GATE.grad or STATE.grad_enabled) or {' and '.join(nothing)}):",
+        f"(not (GATE.grad or STATE.grad_enabled){''.join(apart)} or {' and '.join(nothing)}):",
     ]
     lines = ["".join(lines)]
     way_out = f"return {door(op, 'inplace')}"

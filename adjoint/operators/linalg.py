@@ -1,4 +1,4 @@
-"""Linear algebra: solving, determinants, factorizations and the norms of matrices (`adjoint.linalg`)."""
+"""Linear algebra: solving, determinants, factorizations and the cross product (`adjoint.linalg`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import warnings
 from ..kernels import linalg as kernels
 from ..kernels import products
 from ..kernels.broadcast import broadcast_shapes
-from ..tensor import wrap_dim
 from .build import operator, public, tensors
-from .out import STRICT
+from .out import STRICT, stored
 from .return_types import return_type
 
 
@@ -21,7 +20,7 @@ def _adjoint(matrix):
 # --- solving --------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.inv, namespace=None, method=False, node="LinalgInvExBackward0")
+@operator(kernel=kernels.inv, namespace=None, method=False, node="LinalgInvExBackward0", same_out=STRICT)
 class linalg_inv:
     """The inverse of square matrices."""
 
@@ -42,13 +41,13 @@ def inv(A, *, out=None):
     return linalg_inv(A, out=out)
 
 
-@public(method=True)
+@public(method=True, numpy_names=True)
 def inverse(input, *, out=None):
     """The inverse of (a stack of) square matrices: `linalg.inv`."""
     return linalg_inv(input, out=out)
 
 
-@operator(kernel=kernels.solve, namespace=None, method=False, node="LinalgSolveExBackward0")
+@operator(kernel=kernels.solve, namespace=None, method=False, node="LinalgSolveExBackward0", same_out=STRICT)
 class linalg_solve:
     """The solution of linear systems."""
 
@@ -83,20 +82,34 @@ def solve(A, B, *, left=True, out=None):
 # --- determinants ---------------------------------------------------------------------------------------------
 
 
-@public(namespace=None, on_arrays=lambda matrix: kernels.cofactors(matrix).conj())
-def conjugate_cofactors(matrix):
-    """The conjugate of the derivative of the determinant."""
-    return linalg_det(matrix)[..., None, None].conj() * _adjoint(linalg_inv(matrix))
+def _det_gradient_of_arrays(grad, matrix):
+    return grad.reshape((*grad.shape, 1, 1)) * kernels.cofactors(matrix).conj()
 
 
-@operator(kernel=kernels.det, namespace=None, method=False, node="LinalgDetBackward0")
+@public(namespace=None, on_arrays=_det_gradient_of_arrays)
+def det_gradient(grad, A):
+    """`grad` times the conjugate of the derivative of the determinant, also of singular matrices."""
+    size = A._array.shape[-1]
+    if not A._array.size:
+        return tensors.zeros_like(A)
+    scale = grad.reshape((*grad._array.shape, 1, 1))
+    if size == 1:
+        return scale
+    if not kernels.is_nearly_singular(A._array):
+        return (scale * linalg_det(A)[..., None, None].conj()) * _adjoint(linalg_inv(A))
+    U, S, Vh = linalg_svd(A, False)
+    phase = (linalg_det(U) * linalg_det(Vh)).conj()[..., None, None]
+    return scale * phase * ((U * tensors.others_product(S, -1)[..., None, :]) @ Vh)
+
+
+@operator(kernel=kernels.det, namespace=None, method=False, node="LinalgDetBackward0", same_out=STRICT)
 class linalg_det:
     """The determinant of square matrices."""
 
     def forward(A: Array): ...
 
     def grad_A(grad, A, xp):
-        return grad.reshape((*grad.shape, 1, 1)) * xp.conjugate_cofactors(A)
+        return xp.det_gradient(grad, A)
 
 
 @public(namespace="linalg")
@@ -105,7 +118,7 @@ def det(A, *, out=None):
     return linalg_det(A, out=out)
 
 
-@public(name="det", method=("det",))
+@public(name="det", method=("det",), numpy_names=True)
 def det_function(input):
     """The determinant of (a stack of) square matrices: `linalg.det`."""
     return linalg_det(input)
@@ -113,6 +126,7 @@ def det_function(input):
 
 @operator(
     kernel=kernels.slogdet,
+    same_out=STRICT,
     namespace=None,
     method=False,
     name="linalg_slogdet",
@@ -157,10 +171,10 @@ def slogdet(A, *, out=None):
     return linalg_slogdet(A, out=out)
 
 
-@public(name="slogdet", method=("slogdet",))
-def slogdet_function(input):
+@public(name="slogdet", method=("slogdet",), numpy_names=True)
+def slogdet_function(input, *, out=None):
     """The sign (or phase) of the determinant and the logarithm of its absolute value: `linalg.slogdet`."""
-    return linalg_slogdet(input)
+    return _named(SLOGDET, linalg_slogdet(input, out=out), out)
 
 
 @public(method=True, numpy_names=True)
@@ -176,7 +190,12 @@ def logdet(input):
 
 
 @operator(
-    kernel=kernels.cholesky, namespace=None, method=False, name="linalg_cholesky", node="LinalgCholeskyExBackward0"
+    kernel=kernels.cholesky,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    name="linalg_cholesky",
+    node="LinalgCholeskyExBackward0",
 )
 class linalg_cholesky:
     """The triangular factor of positive-definite matrices."""
@@ -184,32 +203,41 @@ class linalg_cholesky:
     def forward(self: Array, upper=False): ...
 
     def grad_self(grad, result, upper, xp):
-        # Murray (2016), "Differentiation of the Cholesky decomposition": L^-H Phi(L^H grad) L^-1, symmetrized.
-        lower, grad = (_adjoint(result), _adjoint(grad)) if upper else (result, grad)
-        inner = xp.tril(_adjoint(lower) @ grad, 0)
-        inner = (inner + _adjoint(xp.tril(inner, -1))) * 0.5
-        left = xp.linalg_solve(_adjoint(lower), inner, True)
-        return xp.linalg_solve(lower, left, False)
+        return _cholesky_gradient(grad, result, upper, xp)
 
 
-@public(namespace="linalg", name="cholesky")
-def cholesky_lower(A, *, upper=False, out=None):
-    """The lower (or upper) triangular L with `A = L @ L.mH`.
+def _cholesky_gradient(grad, result, upper, xp):
+    """Murray (2016), "Differentiation of the Cholesky decomposition": L^-H Phi(L^H grad) L^-1, symmetrized."""
+    lower, grad = (_adjoint(result), _adjoint(grad)) if upper else (result, grad)
+    inner = xp.tril(_adjoint(lower) @ grad, 0)
+    inner = (inner + _adjoint(xp.tril(inner, -1))) * 0.5
+    left = xp.linalg_solve(_adjoint(lower), inner, True)
+    return xp.linalg_solve(lower, left, False)
+
+
+@public(namespace="linalg", name="cholesky", numpy_names=True)
+def cholesky_lower(input, *, upper=False, out=None):
+    """The lower (or upper) triangular L with `input = L @ L.mH`.
 
     Raises:
-        LinAlgError: if A is not positive-definite.
+        LinAlgError: if the matrix is not positive-definite.
     """
-    return linalg_cholesky(A, upper, out=out)
-
-
-@public(name="cholesky", method=("cholesky",))
-def cholesky(input, upper=False, *, out=None):
-    """The triangular factor of positive-definite matrices: `linalg.cholesky`."""
     return linalg_cholesky(input, upper, out=out)
+
+
+@operator(kernel=kernels.cholesky)
+class cholesky:
+    """The triangular factor of positive-definite matrices: `linalg.cholesky`."""
+
+    def forward(self: Array, upper: Bool = False): ...
+
+    def grad_self(grad, result, upper, xp):
+        return _cholesky_gradient(grad, result, upper, xp)
 
 
 @operator(
     kernel=kernels.svd,
+    same_out=STRICT,
     namespace=None,
     method=False,
     name="linalg_svd",
@@ -232,22 +260,16 @@ def _svd_gradient(grads, U, S, Vh, xp):
     u, vh = U[..., :, :k], Vh[..., :k, :]
     if to_u is None and to_vh is None:
         return (u * to_s[..., None, :]) @ vh
-    square = S * S
-    difference = square[..., None, :] - square[..., :, None]
-    identity = difference == 0
-    spread = xp.where(identity, difference * 0, 1 / xp.where(identity, difference * 0 + 1, difference))
-    inner = u * 0
-    inner = _adjoint(u) @ inner
+    # A change of phase, one way of a vector of U and the other way of that of V, changes A too: for real numbers there is none,
+    # and nothing is divided by the diagonal.
+    difference, turned = _differences(S * S), xp.diag_embed(4 * S * S if U.dtype in _COMPLEX else S * 0 + 1, 0, -2, -1)
+    inner = 0
     if to_s is not None:
         inner = inner + xp.diag_embed(to_s, 0, -2, -1)
     if to_u is not None:
-        skew = _adjoint(u) @ to_u[..., :, :k]
-        skew = skew - _adjoint(skew)
-        inner = inner + (spread * skew) * S[..., None, :]
+        inner = inner + _skew(_adjoint(u) @ to_u[..., :, :k]) / (difference + turned) * S[..., None, :]
     if to_vh is not None:
-        skew = vh @ _adjoint(to_vh[..., :k, :])
-        skew = skew - _adjoint(skew)
-        inner = inner + S[..., :, None] * (spread * skew)
+        inner = inner + S[..., :, None] * (_skew(vh @ _adjoint(to_vh[..., :k, :])) / (difference - turned))
     result = u @ inner @ vh
     if to_u is not None and u.shape[-2] > k:
         part = to_u[..., :, :k] / S[..., None, :]
@@ -256,6 +278,15 @@ def _svd_gradient(grads, U, S, Vh, xp):
         part = to_vh[..., :k, :] / S[..., :, None]
         result = result + u @ (part - (part @ _adjoint(vh)) @ vh)
     return result
+
+
+def _skew(matrix):
+    return matrix - _adjoint(matrix)
+
+
+def _differences(values):
+    """`values[j] - values[i]`, which gradients of vectors divide by."""
+    return values[..., None, :] - values[..., :, None]
 
 
 @public(namespace="linalg")
@@ -267,12 +298,12 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
 @public(namespace="linalg")
 def svdvals(A, *, driver=None, out=None):
     """The singular values, descending."""
-    values = linalg_svd(A, False).S
-    return values if out is None else out.copy_(values)
+    return stored("linalg_svdvals", linalg_svd(A, False).S, out, STRICT)
 
 
 @operator(
     kernel=kernels.eigh,
+    same_out=STRICT,
     namespace=None,
     method=False,
     name="linalg_eigh",
@@ -289,30 +320,29 @@ class linalg_eigh:
         adjoint = _adjoint(eigenvectors)
         if to_vectors is None:
             return (eigenvectors * to_values[..., None, :]) @ adjoint
-        difference = eigenvalues[..., None, :] - eigenvalues[..., :, None]
-        same = difference == 0
-        inner = adjoint @ to_vectors
-        inner = xp.where(same, inner * 0, inner / xp.where(same, difference * 0 + 1, difference))
+        gaps = _differences(eigenvalues) + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
+        inner = _skew(adjoint @ to_vectors) * 0.5 / gaps
+        inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)  # a vector's phase changes nothing
         if to_values is not None:
             inner = inner + xp.diag_embed(to_values, 0, -2, -1)
         return eigenvectors @ inner @ adjoint
 
 
-@public(namespace="linalg")
-def eigh(A, UPLO="L", *, out=None):
+@public(namespace="linalg", numpy_names=True)
+def eigh(input, UPLO="L", *, out=None):
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
-    return linalg_eigh(A, UPLO, out=out)
+    return linalg_eigh(input, UPLO, out=out)
 
 
-@public(namespace="linalg")
-def eigvalsh(A, UPLO="L", *, out=None):
+@public(namespace="linalg", numpy_names=True)
+def eigvalsh(input, UPLO="L", *, out=None):
     """The eigenvalues of Hermitian matrices, ascending."""
-    values = linalg_eigh(A, UPLO).eigenvalues
-    return values if out is None else out.copy_(values)
+    return stored("linalg_eigvalsh", linalg_eigh(input, UPLO).eigenvalues, out, STRICT)
 
 
 @operator(
     kernel=kernels.qr,
+    same_out=STRICT,
     namespace=None,
     method=False,
     name="linalg_qr",
@@ -325,23 +355,44 @@ class linalg_qr:
     def forward(A: Array, mode="reduced"): ...
 
     def grad_A(grads, Q, R, mode, xp):
-        # Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for matrices at least as
-        # tall as wide.
-        if mode == "r" or Q.shape[-2] < R.shape[-1] or (mode == "complete" and Q.shape[-2] != R.shape[-1]):
+        if mode == "r":
             raise RuntimeError(
-                f"The derivative of linalg.qr depends on Q, or is not defined, for mode='{mode}' and matrices of this shape"
+                "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+                "mode='reduced') if you are going to differentiate through linalg.qr."
             )
+        rows, columns = Q.shape[-2], R.shape[-1]
+        if mode == "complete" and rows > columns:
+            raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
         to_q, to_r = grads
-        inner = None
-        if to_r is not None:
-            inner = R @ _adjoint(to_r)
-        if to_q is not None:
-            part = _adjoint(to_q) @ Q
-            inner = -part if inner is None else inner - part
-        symmetric = xp.tril(inner, -1)
-        symmetric = symmetric + _adjoint(symmetric) + xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
-        total = Q @ symmetric if to_q is None else to_q + Q @ symmetric
-        return xp.linalg_solve(_adjoint(R), total, False)
+        if rows >= columns:
+            return _qr_gradient(to_q, to_r, Q, R, xp)
+        # Roberts & Roberts (2020), "QR and LQ decomposition matrix backpropagation algorithms for square, wide, and deep
+        # matrices": the first columns give Q, which turns the others into the rest of R.
+        if to_r is None:
+            return xp.cat([_qr_gradient(to_q, None, Q, R[..., :, :rows], xp), R[..., :, rows:] * 0], -1)
+        rest, to_rest = R[..., :, rows:], to_r[..., :, rows:]
+        turned = Q @ (rest @ _adjoint(to_rest))
+        first = _qr_gradient(turned if to_q is None else to_q + turned, to_r[..., :, :rows], Q, R[..., :, :rows], xp)
+        return xp.cat([first, Q @ to_rest], -1)
+
+
+def _qr_gradient(to_q, to_r, Q, R, xp):
+    """Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for square or tall matrices.
+
+    What the product with Q leaves of `to_q` above the diagonal cancels, and is left out, so that rounding does not remain.
+    """
+    inner = 0
+    if to_r is not None:
+        product = R @ _adjoint(to_r)
+        below = xp.tril(product, -1)
+        inner = inner + below + _adjoint(below) + xp.diag_embed(xp.diagonal(product, 0, -2, -1), 0, -2, -1)
+    if to_q is not None:
+        within = _adjoint(Q) @ to_q
+        inner = inner + xp.tril(_skew(within), 0)
+    total = Q @ inner
+    if to_q is not None and Q.shape[-2] > Q.shape[-1]:
+        total = total + (to_q - Q @ within)
+    return xp.linalg_solve(_adjoint(R), total, False)
 
 
 @public(namespace="linalg")
@@ -350,158 +401,22 @@ def qr(A, mode="reduced", *, out=None):
     return linalg_qr(A, mode, out=out)
 
 
-@public(name="qr", method=("qr",))
+@public(name="qr", method=("qr",), numpy_names=True)
 def qr_function(input, some=True, *, out=None):
     """An orthonormal and an upper triangular factor: `linalg.qr`."""
-    return linalg_qr(input, "reduced" if some else "complete", out=out)
+    return _named(QR, linalg_qr(input, "reduced" if some else "complete", out=out), out)
 
 
-# --- norms ----------------------------------------------------------------------------------------------------
+QR = return_type("qr", "Q", "R")
+SLOGDET = return_type("slogdet", "sign", "logabsdet")
 
 
-@public(namespace="linalg")
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The `ord`-norm of the elements over `dim`, all by default."""
-    dim = tuple(dim) if isinstance(dim, list) else dim
-    return tensors.linalg_vector_norm(x, ord, dim, keepdim, dtype=dtype, out=out)
-
-
-@public(namespace=None)
-def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
-    """The norm of matrices: `"fro"`, `"nuc"`, 1, -1, 2, -2, inf or -inf."""
-    ndim = A._array.ndim
-    if ndim < 2:
-        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
-    if len(dim) != 2:
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {', '.join(map(str, dim))}")
-    first, second = wrap_dim(dim[0], ndim), wrap_dim(dim[1], ndim)
-    if first == second:
-        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
-    if ord == "fro":
-        return tensors.linalg_vector_norm(A, 2, (first, second), keepdim, dtype=dtype, out=out)
-    matrix = A if dtype is None else A.to(dtype)
-    if ord == "nuc" or ord in (2, -2):
-        values = svdvals(matrix.movedim((first, second), (-2, -1)))
-        result = values.sum(-1) if ord == "nuc" else values.amax(-1) if ord == 2 else values.amin(-1)
-        if keepdim:
-            for position in sorted((first, second)):
-                result = result.unsqueeze(position)
-    elif isinstance(ord, str) or abs(ord) not in (1, float("inf")):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
-    else:
-        summed, kept = (first, second) if abs(ord) == 1 else (second, first)
-        sums = tensors.linalg_vector_norm(matrix, 1, summed, True)
-        sums = sums.amax(kept, True) if ord > 0 else sums.amin(kept, True)
-        result = sums if keepdim else sums.squeeze((first, second))
-    return result if out is None else out.copy_(result)
-
-
-@public(namespace="linalg")
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
-    """The norm of matrices: `"fro"`, `"nuc"`, 1, -1, 2, -2, inf or -inf."""
-    return linalg_matrix_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
-
-
-@public(namespace="linalg")
-def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The norm of vectors (one `dim`) or matrices (two); by default that of all elements as a vector."""
-    if ord is None:
-        return vector_norm(A, 2, dim, keepdim, dtype=dtype, out=out)
-    if dim is None:
-        if A._array.ndim not in (1, 2):
-            raise RuntimeError(
-                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A._array.ndim}D."
-            )
-        dim = (0, 1) if A._array.ndim == 2 else (0,)
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    if len(dims) == 2:
-        return matrix_norm(A, ord, dims, keepdim, dtype=dtype, out=out)
-    if isinstance(ord, str):
-        raise RuntimeError(f"linalg.norm: If ord is a string, dim must be None or a 2-tuple, got {dims}")
-    return vector_norm(A, ord, dims, keepdim, dtype=dtype, out=out)
+def _named(cls, results, out):
+    """The results of a function of `linalg` as those of the older one of another name."""
+    return (cls if out is None else cls.out)(*results)
 
 
 # --- products -------------------------------------------------------------------------------------------------
-
-
-@public(namespace="linalg")
-def matmul(input, other, *, out=None):
-    """The product of two tensors: `adjoint.matmul`."""
-    return tensors.matmul(input, other, out=out)
-
-
-@public(namespace="linalg")
-def multi_dot(tensors_, *, out=None):
-    """The product of several matrices, in the order of the fewest multiplications (Cormen et al., chapter 15.2)."""
-    factors = list(tensors_)
-    if len(factors) < 2:
-        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
-    first_vector, last_vector = factors[0]._array.ndim == 1, factors[-1]._array.ndim == 1
-    if first_vector:
-        factors[0] = factors[0].unsqueeze(0)
-    if last_vector:
-        factors[-1] = factors[-1].unsqueeze(-1)
-    result = _product(
-        factors, _best_splits([f._array.shape[0] for f in factors] + [factors[-1]._array.shape[1]]), 0, len(factors) - 1
-    )
-    if last_vector:
-        result = result.squeeze(-1)
-    if first_vector:
-        result = result.squeeze(0)
-    return result if out is None else out.copy_(result)
-
-
-def _best_splits(sizes):
-    count = len(sizes) - 1
-    cost = [[0.0] * count for _ in range(count)]
-    split = [[0] * count for _ in range(count)]
-    for length in range(1, count):
-        for start in range(count - length):
-            stop = start + length
-            options = [
-                cost[start][middle] + cost[middle + 1][stop] + sizes[start] * sizes[middle + 1] * sizes[stop + 1]
-                for middle in range(start, stop)
-            ]
-            cost[start][stop] = min(options)
-            split[start][stop] = start + options.index(cost[start][stop])
-    return split
-
-
-def _product(factors, split, start, stop):
-    if start == stop:
-        return factors[start]
-    middle = split[start][stop]
-    return tensors.mm(_product(factors, split, start, middle), _product(factors, split, middle + 1, stop))
-
-
-@public(namespace="linalg")
-def matrix_power(A, n, *, out=None):
-    """Square matrices to the power `n`, by repeated squaring; of the inverse for negative `n`."""
-    kernels.check_matrix("matrix_power", A._array, square=True)
-    if n == 0:
-        result = tensors.eye(A._array.shape[-1], dtype=A.dtype).expand(*A._array.shape).clone()
-        return result if out is None else out.copy_(result)
-    base = linalg_inv(A) if n < 0 else A
-    result, n = None, abs(n)
-    while n:
-        if n & 1:
-            result = base if result is None else tensors.matmul(result, base)
-        n >>= 1
-        if n:
-            base = tensors.matmul(base, base)
-    return result if out is None else out.copy_(result)
-
-
-@public(name="matrix_power", method=("matrix_power",))
-def matrix_power_function(input, n, *, out=None):
-    """Square matrices to the power `n`: `linalg.matrix_power`."""
-    return matrix_power(input, n, out=out)
-
-
-@public(namespace="linalg")
-def vecdot(x, y, *, dim=-1, out=None):
-    """The sums of the products of two tensors' elements along `dim`, the first conjugated."""
-    return tensors.sum(x.conj() * y, dim, out=out)
 
 
 @operator(namespace=None, method=(), same_out=STRICT, kernel=products.cross)

@@ -6,6 +6,7 @@ import math
 
 from ..kernels import loss as kernels
 from ..kernels import nll_loss as nll_kernels
+from ..tensor import wrap
 from .build import operator, public, tensors
 
 
@@ -114,6 +115,15 @@ def _check_nll(self, target, weight, ignore_index, reduction):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
 
 
+def _total_weight(node):
+    saved = (node._saved_self, node._saved_target, node._saved_weight)
+    arrays = [None if tensor is None else tensor._array for tensor in saved]
+    return wrap(nll_kernels.nll_loss_forward(*arrays, node.saved_reduction, node.saved_ignore_index)[1])
+
+
+_SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
+
+
 def _nll(self, target, weight, ignore_index, reduction):
     return nll_kernels.nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
 
@@ -124,7 +134,7 @@ def _nll(self, target, weight, ignore_index, reduction):
 class nll_loss_of:
     """The negative log-likelihood of classes."""
 
-    shown = REDUCTION
+    shown = _SHOWN_OF_NLL
 
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
@@ -144,7 +154,7 @@ class nll_loss_of:
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 
-    shown = REDUCTION
+    shown = _SHOWN_OF_NLL
 
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
@@ -275,12 +285,34 @@ class binary_cross_entropy:
     def forward(self: Array, target: Array, weight: Array | None = None, reduction="mean"): ...
 
     def grad_self(grad, self, target, weight, reduction, xp):
-        slope = (self - target) / xp.clamp(self * (1 - self), 1e-12, None)
-        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
+        return xp.binary_cross_entropy_backward(grad, self, target, weight, reduction)
 
     def grad_target(grad, self, target, weight, reduction, xp):
         slope = xp.clamp(xp.log1p(-self), -100, None) - xp.clamp(xp.log(self), -100, None)
         return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
+
+
+@operator(kernel=kernels.binary_cross_entropy_backward, namespace=None, method=False, out=False)
+class binary_cross_entropy_backward:
+    """The gradient of the probabilities."""
+
+    shown = REDUCTION
+
+    def forward(grad_output: Array, self: Array, target: Array, weight: Array | None, reduction): ...
+
+    # 1e-12 keeps second derivatives finite at 0 and 1, as in PyTorch.
+
+    def grad_grad_output(grad, self, target, weight, reduction):
+        slope = (self - target) / ((self + 1e-12) * (1 - self + 1e-12))
+        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
+
+    def grad_self(grad, grad_output, self, target, weight, reduction):
+        bend = (self * self - 2 * self * target + target) / ((self + 1e-12) * (1 - self + 1e-12)) ** 2
+        return _weigh(bend * grad * scaled(grad_output, reduction, _size(self.shape)), weight)
+
+    def grad_target(grad, grad_output, self, weight, reduction, xp):
+        slope = grad * scaled(grad_output, reduction, _size(self.shape)) / xp.clamp(self * (1 - self), 1e-12, None)
+        return -_weigh(slope, weight)
 
 
 def _weigh(value, weight):

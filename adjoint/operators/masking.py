@@ -12,7 +12,7 @@ from ..tensor import Tensor, wrap
 from .arithmetic import overloads
 from .build import binary, operator, public
 from .constants import NUMBERS, constant
-from .dispatch import constant_tensor
+from .dispatch import constant_tensor, invalid_arguments
 
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
@@ -219,6 +219,8 @@ def _bounds(input, min, max):
     """The operator for such bounds, and the bounds as it takes them."""
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
         return clamp_to_numbers, min, max
+    if any(bound is not None and not isinstance(bound, Tensor) for bound in (min, max)):
+        raise invalid_arguments("clamp", input, min, max)
     min, max = (None if bound is None else _operand(bound, input) for bound in (min, max))
     return clamp_to_tensors, min, max
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import dtypes
 from ..kernels import normalization as kernels
-from ..tape.saved import about_to_change, bump
 from ..tensor import Tensor
 from .build import operator, public, tensors
 
@@ -91,6 +92,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
     See Ioffe and Szegedy (2015), "Batch Normalization".
     """
+    if input._array.size == 0:
+        return _of_nothing(input, weight, bias)
     channels = input._array.shape[1] if input._array.ndim > 1 else 0
     named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, value in named.items():
@@ -103,19 +106,25 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None:
-        count = input._array.size // channels if channels else 0
+        count = input._array.size // channels
         _move(running_mean, mean._array, momentum)
         variance = kernels.unbiased_variance(invstd._array, eps, count)
         _move(running_var, variance, momentum)
     return output
 
 
+def _of_nothing(input, weight, bias):
+    """An empty batch: no statistics, but still something for weight and bias to be a part of, as in PyTorch."""
+    output = input.clone()
+    if weight is not None:
+        output = output * weight[0]
+    return output if bias is None else output + bias[0]
+
+
 def _move(running: Tensor, towards, momentum):
-    """`running` moved by `momentum` towards the statistics of a batch."""
-    about_to_change(running)
+    """`running` moved by `momentum` towards the statistics of a batch; its version stays, as in PyTorch."""
     array = running._array
     array += (momentum * (towards - array)).astype(array.dtype, copy=False)
-    bump(running, "batch_norm", depth=3)
 
 
 # --- over a layer ---------------------------------------------------------------------------------------------
@@ -165,7 +174,7 @@ class native_layer_norm:
     def forward(input: Array, normalized_shape, weight: Array | None, bias: Array | None, eps):
         return kernels.layer_norm(input, normalized_shape, weight, bias, eps)
 
-    def grad_inputs(grads, input, normalized_shape, weight, result1, result2, eps, needs, xp):
+    def grad_inputs(grads, input, normalized_shape, weight, bias, result1, result2, eps, needs, xp):
         if grads[0] is None:
             return None, None, None
         return xp.layer_norm_gradients(grads[0], input, normalized_shape, weight, result1, result2, eps, needs)
@@ -225,11 +234,12 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 def _group_norm_recorded(grad, input, weight, groups, eps, needs):
     shape = input._array.shape
     per_channel = (1, -1, *(1,) * (len(shape) - 2))
-    grouped = input.reshape((shape[0], groups, -1))
+    whole = (shape[0], groups, math.prod(shape[1:]) // groups)
+    grouped = input.reshape(whole)
     mean = grouped.mean(-1, True)
     rstd = (grouped.var(-1, correction=0, keepdim=True) + eps).rsqrt()
     normalized = (grouped - mean) * rstd
-    scaled = (grad if weight is None else grad * weight.reshape(per_channel)).reshape((shape[0], groups, -1))
+    scaled = (grad if weight is None else grad * weight.reshape(per_channel)).reshape(whole)
     to_input = None
     if needs[0]:
         to_input = rstd * (scaled - scaled.mean(-1, True) - normalized * (scaled * normalized).mean(-1, True))
@@ -256,6 +266,11 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
 class native_group_norm:
     """The normalized input, and the mean and the inverse standard deviation used."""
 
+    shown = {
+        "N": lambda node: node._saved_input.shape[0],
+        "C": lambda node: node._saved_input.shape[1],
+        "HxW": lambda node: math.prod(node._saved_input.shape[2:]),
+    }
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
 

@@ -38,6 +38,8 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
     for target in targets:
         if not isinstance(target, Tensor):
             raise TypeError(f"{op.called}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    if several and isinstance(out, Tensor):
+        raise TypeError(f"{op.called}(): argument 'out' must be tuple of Tensors, not Tensor")
     if len(targets) != len(results):
         raise TypeError(f"{op.called}() expected a tuple of {len(results)} elements but got {len(targets)}")
     flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
@@ -61,13 +63,9 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
         bump(target, op.name, depth=3)
         if underived and modes.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
             views.rebase_history(target, Underived(op.called, inputs, target), 3)
-    return (
-        op.returns.out(*targets)
-        if several and op.outputs and op.returns is not tuple
-        else tuple(targets)
-        if several
-        else out
-    )
+    if op.many or not several:
+        return None if op.many else out  # PyTorch returns nothing where the number of results varies
+    return op.returns.out(*targets) if op.outputs and op.returns is not tuple else tuple(targets)
 
 
 class Underived(Node):
@@ -205,12 +203,9 @@ def check_partial_overlap(target: Tensor, others: list[Any]) -> None:
     for other in others:
         if not isinstance(other, numpy.ndarray) or other is array or not numpy.may_share_memory(array, other):
             continue
-        same = (
-            other.shape == array.shape
-            and other.strides == array.strides
-            and storage.address(other) == storage.address(array)
-        )
-        if not same and numpy.shares_memory(array, other):
+        begin = storage.address(array)
+        same = other.strides == array.strides and other.nbytes == array.nbytes and storage.address(other) == begin
+        if not same and storage.dense_and_overlapping(array, other):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                 "location. Please clone() the tensor before performing the operation."

@@ -10,7 +10,9 @@ from ..kernels import moments, special
 from ..kernels import pairwise as kernels
 from .arithmetic import overloads
 from .build import PUBLIC, binary, operator, public
+from .out import STRICT
 from .reduction import norm_gradient
+from .return_types import return_type
 
 
 @binary(kernels.atan2, promote="float", simple=numpy.arctan2, alias=("arctan2",), numbers=False)
@@ -136,6 +138,28 @@ class ldexp:
 
     def grad_other(grad, self, other, xp):
         return grad * (xp.wide(self) * xp.number_pow(2.0, xp.wide(other)) * math.log(2)).conj()
+
+
+@operator(
+    kernel=kernels.frexp,
+    outputs=("mantissa", "exponent"),
+    returns=return_type("frexp", "mantissa", "exponent"),
+    same_out=STRICT,
+)
+class frexp:
+    """Mantissas of magnitude 0.5 to 1 and exponents of 2 that multiply to `input`.
+
+    >>> import adjoint as torch
+    >>> torch.frexp(torch.tensor([5.0])).exponent
+    tensor([3], dtype=torch.int32)
+    """
+
+    nondifferentiable = ("exponent",)
+
+    def forward(self: Array): ...
+
+    def grad_self(grads, exponent, xp):
+        return None if grads[0] is None else xp.ldexp(grads[0], -exponent)
 
 
 @binary(kernels.logaddexp, numbers=False, inplace=False)

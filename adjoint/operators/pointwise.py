@@ -114,7 +114,7 @@ class sigmoid_backward:
 class logit:
     """`log(input / (1 - input))`, elementwise; `input` is first clamped to `[eps, 1 - eps]` if `eps` is given."""
 
-    def forward(self: Array, eps=None): ...
+    def forward(self: Array, eps: Float = None): ...
 
     def grad_self(grad, self, eps, xp):
         return xp.logit_backward(grad, self, eps)

@@ -588,19 +588,19 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     if ord == 1:
         return xp.sgn(self) * grad
     if ord == 2:
-        return self * xp.where(norm == 0, grad * 0, grad / norm)
+        return self * (grad * xp.where(norm == 0, norm * 0, 1 / norm))
     size = xp.abs(self)
     if ord in (float("inf"), float("-inf")):
         equal = (size == norm) | ((size != size) & (norm != norm))
         return xp.sgn(self) * (equal * (grad / xp.sum(equal, dim, True)))
     if ord < 1:
         scaled = xp.sgn(self) * xp.where(size == 0, size * 0, xp.pow_number(size, ord - 1))
-        return scaled * (grad * xp.pow_number(norm, 1 - ord))
+        return scaled * (grad / xp.pow_number(norm, ord - 1))
     if ord < 2:
         scaled = xp.sgn(self) * xp.pow_number(size, ord - 1)
-        return xp.where(norm == 0, scaled * 0, scaled * (grad * xp.pow_number(norm, 1 - ord)))
+        return xp.where(norm == 0, scaled * 0, scaled * (grad / xp.pow_number(norm, ord - 1)))
     scaled = self * xp.pow_number(size, ord - 2)
-    return scaled * xp.where(norm == 0, grad * 0, grad * xp.pow_number(norm, 1 - ord))
+    return scaled * xp.where(norm == 0, grad * 0, grad / xp.pow_number(norm, ord - 1))
 
 
 @public(method=True)

@@ -10,23 +10,41 @@ from .dispatch import invalid_arguments
 from .out import SAME_TYPE
 
 
-@operator(namespace=None, method=(), inplace=True, out=False, called="masked_fill", node="MaskedFillBackward0")
+@operator(
+    kernel=kernels.masked_fill,
+    changing=kernels.masked_fill_,
+    repeats=True,
+    namespace=None,
+    method=(),
+    inplace=True,
+    out=False,
+    called="masked_fill",
+    node="MaskedFillBackward0",
+)
 class masked_fill_number:
     """A copy with a number where the mask is true."""
 
-    def forward(self: Array, mask: Array, value: Number):
-        return kernels.masked_fill(self, mask, value)
+    def forward(self: Array, mask: Array, value: Number): ...
 
     def grad_self(grad, mask, xp):
         return xp.masked_fill_number(grad, mask, 0)
 
 
-@operator(namespace=None, method=(), inplace=True, out=False, called="masked_fill", node="MaskedFillBackward1")
+@operator(
+    kernel=kernels.masked_fill,
+    changing=kernels.masked_fill_,
+    repeats=True,
+    namespace=None,
+    method=(),
+    inplace=True,
+    out=False,
+    called="masked_fill",
+    node="MaskedFillBackward1",
+)
 class masked_fill_tensor:
     """A copy with a zero-dimensional tensor where the mask is true."""
 
-    def forward(self: Array, mask: Array, value: Array):
-        return kernels.masked_fill(self, mask, value)
+    def forward(self: Array, mask: Array, value: Array): ...
 
     def grad_self(grad, mask, xp):
         return xp.masked_fill_number(grad, mask, 0)

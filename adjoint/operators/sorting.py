@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from .. import dtypes
 from ..kernels import counting, picking, scan, sorting
+from ..kernels.precision import HALVES, widen
 from ..tensor import Tensor, wrap_dim
+from .arithmetic import is_number
 from .build import operator, public, tensors
-from .dispatch import MISSING
+from .dispatch import MISSING, invalid_arguments
 from .out import SCALAR_TYPE, STRICT, stored
 from .return_types import return_type
 
@@ -129,6 +131,9 @@ class logcumsumexp:
         # and by sign, so that nothing overflows or cancels.
         if len(self.shape) == 0:
             return grad
+        wide = xp.in_float32(self)
+        if wide is not self:  # exponentials of differences of numbers rounded to half types would be far off
+            grad, self, result = xp.in_float32(grad), wide, xp.logcumsumexp(wide, dim)
         if _is_complex(self):
             weights = _reversed_logcumsumexp(xp.log(grad.conj()) - result, dim, xp)
             return xp.exp(weights + self).conj()
@@ -137,6 +142,12 @@ class logcumsumexp:
         negative = xp.where(grad < 0, xp.log(-grad), least)
         up = xp.exp(_reversed_logcumsumexp(positive - result, dim, xp) + self)
         return up - xp.exp(_reversed_logcumsumexp(negative - result, dim, xp) + self)
+
+
+@public(namespace=None, on_arrays=widen)
+def in_float32(x):
+    """Half types in float32, others as they are."""
+    return x.float() if x._array.dtype in HALVES else x
 
 
 def _is_complex(x):
@@ -490,6 +501,8 @@ class searchsorted_tensor:
 @public()
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """The indices at which the elements of `input` would be inserted to keep the innermost dimension sorted."""
+    if not isinstance(sorted_sequence, Tensor) or not (isinstance(input, Tensor) or is_number(input)):
+        raise invalid_arguments("searchsorted", sorted_sequence, input)
     values = input if isinstance(input, Tensor) else tensors.scalar_tensor(input, dtype=sorted_sequence.dtype)
     return searchsorted_tensor(
         sorted_sequence, values, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out

@@ -466,8 +466,8 @@ def _inplace_name(op: Any) -> str:
 
 # PyTorch writes past the end of an `out` of other strides or another dtype here.
 _UNCHECKED_OUT = frozenset(["tril", "triu"])
-# PyTorch copies rows to the wrong places of an `out` of other strides here.
-_ROW_MAJOR_OUT = frozenset(["narrow_copy"])
+# PyTorch writes to the wrong places of an `out` of other strides here.
+_ROW_MAJOR_OUT = frozenset(["narrow_copy", "nn.functional.avg_pool3d"])
 
 
 def out(op: Any, sample: Sample) -> str | None:
@@ -554,9 +554,13 @@ def error_samples(op: Any) -> list[ErrorSample]:
         sample = wrong.sample_input
         args = (sample.input, *sample.args)
         tensors = list(tensors_in([*args, *sample.kwargs.values()]))
-        if all(tensor.layout == torch.strided and tensor.dim() <= _NUMPY_DIMS for tensor in tensors):
+        if all(_is_plain(tensor) and tensor.dim() <= _NUMPY_DIMS for tensor in tensors):
             found.append(ErrorSample(args, sample.kwargs))
     return found
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and tensor.device.type == "cpu"
 
 
 def _raises(op: Any, sample: ErrorSample, words: int) -> str | None:

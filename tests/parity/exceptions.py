@@ -21,7 +21,35 @@ class Difference(NamedTuple):
 
 _CONJUGATE_IS_A_COPY = "a conjugate is computed at once: no bit of the tensor says that it is still to be taken"
 
+_ALPHA = "PyTorch multiplies by alpha = 1 + 0j, which makes NaNs of infinities"
+
+_ONE_FUNCTION = "a method and its function are one object: what was given includes the tensor"
+
 KNOWN: dict[str, Difference] = {
+    "saved_tensors_hooks_bad": Difference(
+        "PyTorch hides the error of a hook behind `**`, which then gives up", "line 9"
+    ),
+    "out_argument": Difference("PyTorch takes a number for a tensor, and finds that it is one of integers", "line 11"),
+    "python_protocols": Difference(
+        "a Python function as `__hash__` would slow every dict and set of tensors", "line 2"
+    ),
+    "mistake torch.tensor()": Difference("Python counts the arguments, in words of its own", "missing 1 required"),
+    "mistake torch.exp(torch.ones(2), torch.ones(2))": Difference(
+        "Python counts the arguments; all have defaults, so that missing ones are told in PyTorch's words",
+        "from 0 to 1",
+    ),
+    "mistake torch.logit(torch.ones(2), 'a')": Difference(_ONE_FUNCTION, "(position 1)"),
+    "mistake torch.meshgrid(torch.ones(2, 2))": Difference("PyTorch prints the tensor as C++ does", "but got"),
+    "mistake torch.ones(2).sum('a')": Difference(_ONE_FUNCTION, "got (Tensor"),
+    "mistake torch.ones(2).sum(foo=1)": Difference(_ONE_FUNCTION, "got (Tensor"),
+    "mistake torch.ones(2).to(5.5)": Difference(
+        "PyTorch takes any floating-point number for the type `float`", "float"
+    ),
+    "__rsub__ value[complex128]": Difference(_ALPHA, "(nan+nanj)"),
+    "__rsub__ value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
+    "rsub value[complex128]": Difference(_ALPHA, "(nan+nanj)"),
+    "rsub value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
+    "where value[float16]": Difference("NumPy has no complex numbers of two halves", "complex32"),
     "graph of c.conj()": Difference(_CONJUGATE_IS_A_COPY, "line 16"),
     "graph of c.mH": Difference(_CONJUGATE_IS_A_COPY, "line 16"),
 }

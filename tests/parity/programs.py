@@ -62,7 +62,8 @@ def record(value: Any) -> Any:
             dtype_name(value.dtype), tuple(value.shape), value.requires_grad, type(value.grad_fn).__name__, values
         )
     if isinstance(value, BaseException):
-        return ErrorRecord(type(value).__name__, _first_sentence(str(value)), str(value))
+        whole = str(value).replace(f"'{candidate.__name__}'", "'torch'")  # the library's own name
+        return ErrorRecord(type(value).__name__, _first_sentence(whole), whole)
     if isinstance(value, dict):
         return {str(key): record(item) for key, item in value.items()}
     if type(value).__name__ == "Size":

@@ -100,6 +100,19 @@ _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "normal.in_place": lambda module: lambda self, *args, **options: self.normal_(*args, **options),
     "polygamma": lambda module: lambda self, n, **options: module.polygamma(n, self, **options),
 }
+
+
+def _leading(vectors: Any, count: int, dim: int) -> Any:
+    return vectors.narrow(dim, 0, count).abs()
+
+
+# Vectors determined up to signs or phases, by their absolute values; where only some are determined, those.
+_UP_TO_PHASES: dict[str, Callable[..., Any]] = {
+    "linalg.eigh": lambda values, vectors: (values, vectors.abs()),
+    "linalg.svd": lambda u, s, vh: (_leading(u, s.shape[-1], -1), s, _leading(vh, s.shape[-1], -2)),
+    "linalg.qr": lambda q, r: (_leading(q, min(q.shape[-2:]), -1) if q.ndim > 1 else q, r.abs()),
+    "qr": lambda q, r: (q.abs(), r.abs()),
+}
 METHODS = frozenset(
     """
     to contiguous item sum_to_size expand expand_as view view_as reshape_as unfold new_zeros new_ones new_full
@@ -142,7 +155,6 @@ def operators() -> dict[str, Any]:
     skipped = (
         "polygamma",  # PyTorch takes minutes over large negative arguments
         "nn.functional.triplet_margin_with_distance_loss",  # its samples hold modules of PyTorch's
-        *("svd", "qr", "linalg.svd", "linalg.qr", "linalg.eig"),  # determined up to signs or phases
         "_",
         "torch.",
         "jiterator",
@@ -174,7 +186,11 @@ def function(op: Any, module: Any) -> Callable[..., Any] | None:
         return adapt(module)
     if op.name in METHODS:
         return getattr(module.Tensor, op.name, None)
-    return lookup(module, op.name)
+    found = lookup(module, op.name)
+    determined = _UP_TO_PHASES.get(op.name)
+    if found is None or determined is None:
+        return found
+    return lambda *args, **options: determined(*found(*args, **options))
 
 
 def samples(op: Any, dtype: torch.dtype, limit: int, *, requires_grad: bool = False) -> list[Sample]:

@@ -1,0 +1,87 @@
+"""Membership, coordinates of indices, reductions at indices, and window functions."""
+
+import numpy
+import pytest
+
+import adjoint as torch
+
+
+@pytest.mark.parametrize("count", [0, 3, 200])
+def test_isin_is_numpys(count):
+    generator = numpy.random.default_rng(0)
+    elements, tests = generator.integers(0, 300, (10, 4)), generator.integers(0, 300, count)
+    for invert in (False, True):
+        found = torch.isin(torch.from_numpy(elements), torch.from_numpy(tests), invert=invert)
+        assert (found.numpy() == numpy.isin(elements, tests, invert=invert)).all()
+
+
+def test_isin_of_numbers():
+    assert torch.isin(torch.tensor([1, 2]), 2).tolist() == [False, True]
+    assert torch.isin(2, torch.tensor([1, 2])).item() is True
+    assert torch.isin(torch.tensor([float("nan")]), torch.tensor([float("nan")])).tolist() == [False]
+    with pytest.raises(RuntimeError, match=r"Unsupported input type encountered for isin\(\): Bool"):
+        torch.isin(torch.tensor([True]), torch.tensor([True]))
+    with pytest.raises(TypeError, match=r"invalid combination of arguments - got \(int, int\)"):
+        torch.isin(1, 2)
+
+
+def test_unravel_index_is_numpys():
+    indices = torch.tensor([[0, 5], [23, 11]])
+    for ours, theirs in zip(
+        torch.unravel_index(indices, (2, 3, 4)), numpy.unravel_index(indices.numpy(), (2, 3, 4)), strict=True
+    ):
+        assert (ours.numpy() == theirs).all()
+    with pytest.raises(TypeError, match=r"expected 'indices' to be integer dtype, but got torch\.float32"):
+        torch.unravel_index(torch.ones(1), (2,))
+
+
+def test_nonzero_of_a_given_size():
+    x = torch.tensor([[1, 0], [0, 2]])
+    assert torch.nonzero_static(x, size=3).tolist() == [[0, 0], [1, 1], [-1, -1]]
+    assert x.nonzero_static(size=1, fill_value=9).tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("bartlett", ()), ("blackman", ()), ("hamming", ()), ("hanning", ()), ("kaiser", (12.0,))]
+)
+def test_windows_are_numpys(name, parameters):
+    function = getattr(torch, {"hanning": "hann"}.get(name, name) + "_window")
+    for length in (1, 2, 7):
+        window = function(length, False, dtype=torch.float64)
+        numpy.testing.assert_allclose(window.numpy(), getattr(numpy, name)(length, *parameters), atol=1e-15)
+        longer = getattr(numpy, name)(length + 1, *parameters)[:-1] if length > 1 else [1.0]
+        numpy.testing.assert_allclose(function(length, dtype=torch.float64).numpy(), longer, atol=1e-15)
+    assert function(0).shape == (0,)
+    with pytest.raises(RuntimeError, match="requires non-negative window_length, got window_length=-1"):
+        function(-1)
+
+
+@pytest.mark.parametrize(
+    ("reduce", "combine"), [("prod", numpy.prod), ("amax", numpy.max), ("amin", numpy.min), ("mean", numpy.mean)]
+)
+@pytest.mark.parametrize("include_self", [True, False])
+def test_index_reduce_combines_slices(reduce, combine, include_self):
+    generator = numpy.random.default_rng(0)
+    x, source, index = (
+        generator.standard_normal((3, 4)),
+        generator.standard_normal((5, 4)),
+        numpy.array([0, 2, 0, 0, 2]),
+    )
+    expected = x.copy()
+    for row in (0, 2):
+        parts = [*([x[row]] if include_self else []), *source[index == row]]
+        expected[row] = combine(parts, axis=0)
+    ours = torch.index_reduce(
+        torch.from_numpy(x), 0, torch.from_numpy(index), torch.from_numpy(source), reduce, include_self=include_self
+    )
+    numpy.testing.assert_allclose(ours.numpy(), expected)
+
+
+def test_frexp():
+    x = torch.tensor([5.0, -0.75, 0.0, float("inf")], requires_grad=True)
+    mantissa, exponent = torch.frexp(x)
+    assert mantissa.tolist() == [0.625, -0.75, 0.0, float("inf")] and exponent.tolist() == [3, 0, 0, 0]
+    mantissa[:2].sum().backward()
+    assert x.grad.tolist() == [0.125, 1.0, 0.0, 0.0]
+    with pytest.raises(RuntimeError, match=r"torch\.frexp\(\) only supports floating-point dtypes"):
+        torch.frexp(torch.tensor([1]))

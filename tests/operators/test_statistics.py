@@ -1,0 +1,79 @@
+"""Covariances, correlations, integrals and differences of samples."""
+
+import numpy
+import pytest
+
+import adjoint as torch
+
+
+def test_cov_is_numpys():
+    x = numpy.random.default_rng(0).standard_normal((3, 6))
+    often, much = numpy.array([1, 2, 1, 0, 3, 1]), numpy.array([0.5, 1.0, 2.0, 1.0, 0.1, 0.7])
+    for options in ({}, {"ddof": 0}, {"fweights": often}, {"aweights": much}, {"fweights": often, "aweights": much}):
+        ours = {("correction" if name == "ddof" else name): value for name, value in options.items()}
+        ours = {name: torch.from_numpy(v) if isinstance(v, numpy.ndarray) else v for name, v in ours.items()}
+        numpy.testing.assert_allclose(torch.cov(torch.from_numpy(x), **ours).numpy(), numpy.cov(x, **options))
+
+
+def test_cov_without_degrees_of_freedom_warns():
+    with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+        assert torch.cov(torch.tensor(3.0)).isnan()
+
+
+def test_cov_refuses_weights_of_another_kind():
+    x = torch.ones(2, 3)
+    with pytest.raises(
+        RuntimeError, match="expected fweights to have integral dtype but got fweights with Float dtype"
+    ):
+        torch.cov(x, fweights=torch.ones(3))
+    with pytest.raises(RuntimeError, match="aweights cannot be negative"):
+        torch.cov(x, aweights=-torch.ones(3))
+
+
+def test_corrcoef_is_numpys():
+    x = numpy.random.default_rng(0).standard_normal((3, 6))
+    numpy.testing.assert_allclose(torch.corrcoef(torch.from_numpy(x)).numpy(), numpy.corrcoef(x))
+    complex_x = x + 1j * x[::-1] ** 2
+    numpy.testing.assert_allclose(torch.corrcoef(torch.from_numpy(complex_x)).numpy(), numpy.corrcoef(complex_x))
+
+
+def test_trapezoid():
+    y = torch.tensor([[1.0, 2.0, 4.0], [0.0, 1.0, 0.0]])
+    assert torch.trapezoid(y).tolist() == [4.5, 1.0]
+    assert torch.trapezoid(y, torch.tensor([0.0, 2.0, 3.0])).tolist() == [6.0, 1.5]
+    assert torch.trapezoid(y, dx=2.0, dim=0).tolist() == [1.0, 3.0, 4.0]
+    assert torch.cumulative_trapezoid(y).tolist() == [[1.5, 4.5], [0.5, 1.0]]
+    assert torch.trapezoid(torch.ones(3, 0)).tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(RuntimeError, match="There must be one `x` value for each sample point"):
+        torch.trapezoid(y, torch.ones(2))
+    with pytest.raises(RuntimeError, match="bool is not supported"):
+        torch.cumulative_trapezoid(y > 1)
+
+
+@pytest.mark.parametrize("edge_order", [1, 2])
+def test_gradient_is_numpys(edge_order):
+    x = numpy.random.default_rng(0).standard_normal((5, 4))
+    points = numpy.array([0.0, 1.0, 1.5, 3.0, 7.0])
+    numpy.testing.assert_allclose(
+        torch.gradient(torch.from_numpy(x), spacing=(torch.from_numpy(points),), dim=0, edge_order=edge_order)[
+            0
+        ].numpy(),
+        numpy.gradient(x, points, axis=0, edge_order=edge_order),
+    )
+    for ours, theirs in zip(
+        torch.gradient(torch.from_numpy(x), spacing=(2.0, 0.5), edge_order=edge_order),
+        numpy.gradient(x, 2.0, 0.5, edge_order=edge_order),
+        strict=True,
+    ):
+        numpy.testing.assert_allclose(ours.numpy(), theirs)
+
+
+def test_gradients_of_all():
+    y, x = (
+        torch.rand(3, 5, dtype=torch.float64, requires_grad=True),
+        torch.rand(5, dtype=torch.float64, requires_grad=True),
+    )
+    torch.autograd.backward(
+        [torch.trapezoid(y, x).sum(), torch.cov(y).sum(), torch.corrcoef(y).sum(), torch.gradient(y)[0].sum()]
+    )
+    assert y.grad.shape == (3, 5) and x.grad.shape == (5,)
