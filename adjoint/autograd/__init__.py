@@ -4,6 +4,7 @@ from ..tape.modes import is_grad_enabled
 from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
+from .explain import Explanation, explain
 from .function import Function, NestedIOFunction
 from .grad_mode import (
     _force_original_view_tracking,
@@ -22,6 +23,7 @@ from .task import is_checkpoint_valid as _is_checkpoint_valid
 from .variable import Variable, variable
 
 __all__ = [
+    "Explanation",
     "Function",
     "NestedIOFunction",
     "Variable",
@@ -30,6 +32,7 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "enforce_grad_layout_policy",
+    "explain",
     "function",
     "grad",
     "grad_mode",

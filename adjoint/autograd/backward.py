@@ -170,12 +170,20 @@ def checked_results(
             value = wrap(numpy.zeros_like(item._array))
             value.requires_grad = create_graph
         elif not allow_unused:
-            raise RuntimeError(
+            raise about(
+                item,
                 f"The differentiated Tensor at index {len(results)} appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior."
+                "allow_unused=True if this is the desired behavior.",
             )
         results.append(value)
     return tuple(results)
+
+
+def about(tensor: Any, message: str) -> RuntimeError:
+    """An error that knows which tensor it is about, for `explain`."""
+    error = RuntimeError(message)
+    error.tensor = tensor  # type: ignore[attr-defined]
+    return error
 
 
 def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor]:
@@ -312,7 +320,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
         if not isinstance(root, (Tensor, GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")
         if isinstance(root, Tensor) and edge_of(root) is None:
-            raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+            raise about(root, f"element {index} of tensors does not require grad and does not have a grad_fn")
         shape, dtype = metadata_of(root)
         if value is None:
             if math.prod(shape) != 1:

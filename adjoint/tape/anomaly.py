@@ -6,10 +6,9 @@ Anomaly detection sends all operators through the general path; nothing of this 
 from __future__ import annotations
 
 import traceback
+import weakref
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, Generic, TypeVar
 
 import numpy
 
@@ -17,6 +16,9 @@ from ..tensor import Tensor, can_require_grad
 from . import modes, origin
 from .edges import edge_of
 from .modes import ANOMALY
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,30 @@ class Cut:
         return f"{self.operation}: {self.reason}\n  {self.line}"
 
 
-CUTS_TO: WeakKeyDictionary[Tensor, list[Cut]] = WeakKeyDictionary()
+class Notes(Generic[T]):
+    """Something about each of some tensors, for as long as the tensor is there. (`==` of tensors is no comparison.)"""
+
+    def __init__(self) -> None:
+        self.held: dict[int, tuple[weakref.ref[Tensor], T]] = {}
+
+    def get(self, tensor: Tensor) -> T | None:
+        """What is noted about `tensor`."""
+        entry = self.held.get(id(tensor))
+        return None if entry is None else entry[1]
+
+    def put(self, tensor: Tensor, note: T) -> None:
+        """Note something, in place of what was."""
+        key = id(tensor)
+        self.held[key] = (weakref.ref(tensor, lambda reference: self.held.pop(key, None)), note)
+
+
+CUTS_TO: Notes[list[Cut]] = Notes()
 """By leaf: the cuts on the paths that led to it."""
 
-CUT_BEFORE: WeakKeyDictionary[Tensor, Cut] = WeakKeyDictionary()
+CUT_BEFORE: Notes[Cut] = Notes()
 """By tensor without history: the cut that took it away."""
 
-USES: WeakKeyDictionary[Tensor, list[str]] = WeakKeyDictionary()
+USES: Notes[list[str]] = Notes()
 """By leaf: the lines at which operations of it were recorded."""
 
 MOST_NOTES = 16
@@ -103,10 +122,10 @@ def note_operation(name: str, values: Any, outputs: list[Tensor]) -> None:
     if sources:
         note_cut(name, _reason(outputs), sources, outputs, line)
         return
-    earlier = next((CUT_BEFORE[tensor] for tensor in inputs if tensor in CUT_BEFORE), None)
+    earlier = next((cut for cut in map(CUT_BEFORE.get, inputs) if cut is not None), None)
     if earlier is not None:
         for output in outputs:
-            CUT_BEFORE[output] = earlier
+            CUT_BEFORE.put(output, earlier)
 
 
 def note_cut(
@@ -115,7 +134,7 @@ def note_cut(
     """Keep that `outputs` were computed from `sources` without a way back for gradients."""
     cut = Cut(name, reason, line or _line())
     for output in outputs:
-        CUT_BEFORE[output] = cut
+        CUT_BEFORE.put(output, cut)
     for leaf in leaves_of([edge_of(tensor) for tensor in sources]):
         _add(CUTS_TO, leaf, cut)
 
@@ -148,9 +167,12 @@ def _line() -> str:
     return origin.describe(frame.f_code, frame.f_lasti)
 
 
-def _add(notes: Any, key: Tensor, note: Any) -> None:
-    held = notes.setdefault(key, [])
-    if note not in islice(held, MOST_NOTES) and len(held) < MOST_NOTES:
+def _add(notes: Notes[list[Any]], tensor: Tensor, note: Any) -> None:
+    held = notes.get(tensor)
+    if held is None:
+        held = []
+        notes.put(tensor, held)
+    if note not in held and len(held) < MOST_NOTES:
         held.append(note)
 
 

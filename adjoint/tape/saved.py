@@ -283,6 +283,7 @@ def stale_error(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"{described} is at version {counter[0]}; expected version {expected} instead. {_TRACED if modes.ANOMALY.enabled else _TRACE}"
     )
+    error.node = node  # type: ignore[attr-defined]
     if node is not None:
         error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
     if len(counter) > 1:
