@@ -60,7 +60,7 @@ def test_debugging_names_the_lines() -> None:
     x = torch.ones(3, requires_grad=True)
     with set_checkpoint_debug_enabled(True):
         y = checkpoint(function, x, use_reentrant=False)
-    with pytest.raises(CheckpointError, match="x.sin") as caught:
+    with pytest.raises(CheckpointError, match=r"x\.sin") as caught:
         y.sum().backward()
     assert "test_checkpoint.py" in str(caught.value)
 

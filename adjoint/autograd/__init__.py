@@ -1,7 +1,7 @@
 """Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""
 
 from ..tape.modes import is_grad_enabled
-from . import anomaly_mode, function, grad_mode, graph, methods
+from . import anomaly_mode, function, functional, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
 from .explain import Explanation, explain
@@ -34,6 +34,7 @@ __all__ = [
     "enforce_grad_layout_policy",
     "explain",
     "function",
+    "functional",
     "grad",
     "grad_mode",
     "graph",

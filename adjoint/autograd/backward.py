@@ -14,8 +14,8 @@ from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
 from ..tape.edges import edge_of
 from ..tensor import Tensor, wrap
-from .engine import run
 from .edge import GradientEdge, recorded_edge
+from .engine import run
 from .hooks import recording_mode
 from .task import Capture
 
@@ -48,9 +48,7 @@ def backward(
     tensor([2., 4.])
     """
     if grad_variables is not None:
-        warnings.warn(
-            "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2
-        )
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "

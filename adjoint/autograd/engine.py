@@ -23,7 +23,14 @@ from ..tensor import Tensor
 from .accumulate import accumulate
 from .anomaly_mode import check_nan, report
 from .conform import conform
-from .hooks import run_accumulator, run_leaf_hooks, run_node, run_post_accumulate_hooks, run_tensor_hooks, run_with_hooks
+from .hooks import (
+    run_accumulator,
+    run_leaf_hooks,
+    run_node,
+    run_post_accumulate_hooks,
+    run_tensor_hooks,
+    run_with_hooks,
+)
 from .task import Capture, Task, run_callbacks
 
 _by_sequence = attrgetter("sequence")

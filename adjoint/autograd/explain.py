@@ -18,7 +18,9 @@ from .anomaly_mode import has_nan, listed
 from .backward import first_grad
 from .engine import deliver, discover
 
-ENABLE = "Run it within torch.autograd.detect_anomaly() to learn more: then every operation's place and values are noted."
+ENABLE = (
+    "Run it within torch.autograd.detect_anomaly() to learn more: then every operation's place and values are noted."
+)
 
 
 class Explanation(str):
@@ -30,6 +32,7 @@ class Explanation(str):
     line: str | None
 
     def __new__(cls, text: str, node: Node | None = None) -> Explanation:
+        """An explanation about `node`."""
         self = super().__new__(cls, text)
         self.node = node
         self.line = None if node is None else node.describe_origin()
@@ -82,7 +85,7 @@ def _of_error(error: BaseException) -> Explanation:
     node = getattr(error, "node", None)
     results = getattr(error, "results", None)
     if node is not None and results is not None:
-        return _of_nan_gradient(node, error.grads, results)  # type: ignore[attr-defined]
+        return _of_nan_gradient(node, getattr(error, "grads", []), results)
     tensor = getattr(error, "tensor", None)
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
     if isinstance(tensor, Tensor):
@@ -92,16 +95,17 @@ def _of_error(error: BaseException) -> Explanation:
 
 def _of_nan_gradient(node: Node, grads: list[Statistics], results: list[Statistics | None]) -> Explanation:
     new = not any(each.nans for each in grads)
-    lines = [f"The backward of {node.name()} {'made' if new else 'passed on'} a nan.", f"Recorded at {node.describe_origin()}"]
+    lines = [
+        f"The backward of {node.name()} {'made' if new else 'passed on'} a nan.",
+        f"Recorded at {node.describe_origin()}",
+    ]
     lines += [f"  gradient it was given: {each}" for each in grads]
     known = node.metadata.get("inputs_")
     if known is None:
         lines += [f"  saved {name}: {Statistics.of(array)}" for name, array in _saved_arrays(node)]
     else:
         lines += [f"  input {index}: {each}" for index, each in enumerate(known)]
-    lines += [
-        f"  gradient of input {index}: {each}" for index, each in enumerate(results) if each is not None
-    ]
+    lines += [f"  gradient of input {index}: {each}" for index, each in enumerate(results) if each is not None]
     if not new:
         lines.append("The nan was in the gradient that it was given: the backward's own root, or a hook, brought it.")
     return Explanation("\n".join(lines), node)
@@ -208,7 +212,7 @@ class _Values:
     def _computed_again(self, node: Node) -> Any:
         """The result of `node`, if its inputs are known and are all that it was computed from."""
         names = _input_names(node)
-        operator = getattr(node, "operator", None)
+        operator: Any = getattr(node, "operator", None)
         if not names or operator.outputs or list(operator.names) != names:
             return None
         arrays = dict(_saved_arrays(node))
@@ -265,7 +269,10 @@ def _of_backward(root: Tensor) -> Explanation:
 def _of_no_history(tensor: Tensor) -> Explanation:
     cut = _cut_before(tensor)
     if not cut:
-        cut = " It was made from data, or from tensors that do not require grad, or cut off from them unnoticed.\n" + ENABLE
+        cut = (
+            " It was made from data, or from tensors that do not require grad, or cut off from them unnoticed.\n"
+            + ENABLE
+        )
     return Explanation(f"The tensor has no history and does not require grad.{cut}")
 
 

@@ -237,7 +237,7 @@ class FunctionMeta(type):
         super().__init__(name, bases, members)
         own = {"__slots__": (), "_forward_cls": cls, "__module__": cls.__module__}
         cls._backward_cls = type(name + "Backward", (FunctionNode,), own)
-        cls._argument_count = getattr(getattr(cls.forward, "__code__", None), "co_argcount", None)
+        cls._argument_count = getattr(getattr(getattr(cls, "forward", None), "__code__", None), "co_argcount", None)
 
 
 class Function(metaclass=FunctionMeta):

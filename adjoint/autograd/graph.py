@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -13,8 +13,8 @@ from ..tape.hooks import RemovableHandle
 from ..tape.saved import bump
 from ..tensor import Tensor
 from .edge import GradientEdge, get_gradient_edge
-from .multi_grad import _MultiHandle, register_multi_grad_hook
-from .mutation import _AllowMutationOnSavedContext, allow_mutation_on_saved_tensors
+from .multi_grad import register_multi_grad_hook
+from .mutation import allow_mutation_on_saved_tensors
 from .task import current_node, current_task_id
 
 __all__ = [
@@ -112,7 +112,7 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        if not (callable(self.pack_hook) and callable(self.unpack_hook)):
+        if not all(map(callable, (self.pack_hook, self.unpack_hook))):
             raise TypeError(
                 "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types are "
                 "supported:\n    1. (arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None\n\n"
@@ -136,7 +136,7 @@ class save_on_cpu(saved_tensors_hooks):
 
         def unpack(packed: tuple[Any, Tensor]) -> Tensor:
             device, tensor = packed
-            return tensor.to(device, non_blocking=pin_memory)
+            return tensor.to(device)
 
         super().__init__(pack, unpack)
 

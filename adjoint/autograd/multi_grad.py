@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from ..tape import modes

@@ -10,7 +10,6 @@ from ..tape import modes
 from ..tape.node import AccumulateGrad, Node, accumulator_of
 from ..tensor import Tensor
 
-
 _next_id = count().__next__
 
 
@@ -45,8 +44,19 @@ class Task:
     """
 
     __slots__ = (
-        "__weakref__", "accumulating", "callbacks", "capture", "create_graph", "depth", "id", "keep", "needed", "node", "order", "uses",
-    )  # fmt: skip
+        "__weakref__",
+        "accumulating",
+        "callbacks",
+        "capture",
+        "create_graph",
+        "depth",
+        "id",
+        "keep",
+        "needed",
+        "node",
+        "order",
+        "uses",
+    )
 
     def __init__(self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
         self.keep = keep

@@ -17,7 +17,6 @@ from . import modes, origin
 from .edges import edge_of
 from .modes import ANOMALY
 
-
 T = TypeVar("T")
 
 
@@ -67,7 +66,10 @@ class Cut:
 
 
 class Notes(Generic[T]):
-    """Something about each of some tensors, for as long as the tensor is there. (`==` of tensors is no comparison.)"""
+    """Something about each of some tensors, for as long as the tensor is there.
+
+    A `WeakKeyDictionary` would compare them, which for tensors is another operation.
+    """
 
     def __init__(self) -> None:
         self.held: dict[int, tuple[weakref.ref[Tensor], T]] = {}
@@ -128,9 +130,7 @@ def note_operation(name: str, values: Any, outputs: list[Tensor]) -> None:
             CUT_BEFORE.put(output, earlier)
 
 
-def note_cut(
-    name: str, reason: str, sources: list[Tensor], outputs: list[Tensor], line: str | None = None
-) -> None:
+def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor], line: str | None = None) -> None:
     """Keep that `outputs` were computed from `sources` without a way back for gradients."""
     cut = Cut(name, reason, line or _line())
     for output in outputs:
@@ -156,7 +156,11 @@ def leaves_of(edges: list[Any]) -> list[Tensor]:
 
 def _reason(outputs: list[Tensor]) -> str:
     if not modes.is_grad_enabled():
-        return "gradients were switched off (inference_mode)" if modes.STATE.inference else "gradients were switched off (no_grad)"
+        return (
+            "gradients were switched off (inference_mode)"
+            if modes.STATE.inference
+            else "gradients were switched off (no_grad)"
+        )
     if outputs and not can_require_grad(outputs[0]._array):
         return f"the result is {outputs[0].dtype}, which has no gradient"
     return "the operation has no derivative"

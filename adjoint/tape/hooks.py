@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Self
 
-
 _lock = threading.Lock()
 
 

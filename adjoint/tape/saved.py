@@ -281,7 +281,8 @@ def stale_error(
         described += f", which is output {edge[1]} of {edge[0].operation()},"
     error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{described} is at version {counter[0]}; expected version {expected} instead. {_TRACED if modes.ANOMALY.enabled else _TRACE}"
+        f"{described} is at version {counter[0]}; expected version {expected} instead. "
+        f"{_TRACED if modes.ANOMALY.enabled else _TRACE}"
     )
     error.node = node  # type: ignore[attr-defined]
     if node is not None:

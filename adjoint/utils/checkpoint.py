@@ -59,9 +59,7 @@ class DefaultDeviceType:
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Tensors on the same memory without history, which require grad where the given ones do; other things as they are."""
     if not isinstance(inputs, tuple):
-        raise RuntimeError(
-            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
-        )
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     results = []
     for value in inputs:
         if isinstance(value, torch.Tensor):
@@ -82,7 +80,9 @@ def get_device_states(*args: Any) -> tuple[list[int], list[torch.Tensor]]:
     return [], []
 
 
-def set_device_states(devices: Sequence[int], states: Sequence[torch.Tensor], *, device_type: str | None = None) -> None:
+def set_device_states(
+    devices: Sequence[int], states: Sequence[torch.Tensor], *, device_type: str | None = None
+) -> None:
     """Set the random states of `devices`, of which there are none."""
 
 
@@ -386,7 +386,13 @@ class Frame:
         args = list(self.others)
         for index, tensor in zip(self.positions, self.inputs.saved_tensors, strict=True):
             args[index] = tensor
-        with self.random.again(), torch.enable_grad(), contextlib.suppress(_StopRecomputationError), run.saving(), self.context:
+        with (
+            self.random.again(),
+            torch.enable_grad(),
+            contextlib.suppress(_StopRecomputationError),
+            run.saving(),
+            self.context,
+        ):
             self.function(*args, **self.kwargs)
         self.check(run)
         return run.values
