@@ -174,7 +174,7 @@ class _Values:
             for name in node.saved_tensor_names:
                 saved = getattr(node, f"saved_{name}", None)
                 if type(saved) is ndarray:
-                    outputs = node.operator.outputs  # type: ignore[attr-defined]
+                    outputs = node.operator.outputs
                     self.arrays[node, outputs.index(name) if outputs else 0] = saved
                 elif isinstance(saved, Tensor) and type(saved._edge) is tuple:
                     self.arrays[saved._edge] = saved._array
