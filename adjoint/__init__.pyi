@@ -17,6 +17,8 @@ from adjoint.autograd import is_grad_enabled as is_grad_enabled
 from adjoint.autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from adjoint.autograd import no_grad as no_grad
 from adjoint.autograd import set_grad_enabled as set_grad_enabled
+from adjoint.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from adjoint.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
 from adjoint.device import Size as Size
 from adjoint.device import channels_last as channels_last
 from adjoint.device import channels_last_3d as channels_last_3d
@@ -66,6 +68,18 @@ from adjoint.random import initial_seed as initial_seed
 from adjoint.random import manual_seed as manual_seed
 from adjoint.random import seed as seed
 from adjoint.random import set_rng_state as set_rng_state
+from adjoint.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from adjoint.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from adjoint.settings import get_float32_matmul_precision as get_float32_matmul_precision
+from adjoint.settings import get_num_interop_threads as get_num_interop_threads
+from adjoint.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from adjoint.settings import is_warn_always_enabled as is_warn_always_enabled
+from adjoint.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from adjoint.settings import set_float32_matmul_precision as set_float32_matmul_precision
+from adjoint.settings import set_flush_denormal as set_flush_denormal
+from adjoint.settings import set_num_interop_threads as set_num_interop_threads
+from adjoint.settings import set_warn_always as set_warn_always
+from adjoint.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from adjoint.tensor import Tensor as Tensor
 newaxis: None
 from adjoint import nn as nn

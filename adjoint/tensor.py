@@ -164,6 +164,7 @@ class Tensor(TensorMethods):
 
     is_cuda = is_sparse = is_mkldnn = is_quantized = is_meta = is_mps = is_xpu = is_nested = False
     is_sparse_csr = is_vulkan = is_ipu = is_hpu = is_xla = is_maia = is_mtia = False
+    is_cpu = True
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension `dim`."""
@@ -374,12 +375,15 @@ class Tensor(TensorMethods):
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded."""
-        return self._edge is not None or (self._base is not None and self._base._edge is not None)
+        edge, base = self._edge, self._base
+        if base is None:
+            return edge is not None
+        return base._edge is not None or edge is LEAF or is_recorded(edge)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         edge = self._edge if self._base is None else current_edge(self)
-        if type(edge) is tuple:
+        if is_recorded(edge):
             if not value:
                 raise RuntimeError(
                     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
@@ -410,7 +414,7 @@ class Tensor(TensorMethods):
     def grad_fn(self) -> Any:
         """The node that made this tensor, None for a leaf."""
         edge = self._edge if self._base is None else history(self)
-        return edge[0] if type(edge) is tuple else None
+        return edge[0] if is_recorded(edge) else None
 
     @property
     def output_nr(self) -> int:
@@ -421,13 +425,13 @@ class Tensor(TensorMethods):
     @property
     def is_leaf(self) -> bool:
         """Whether this tensor was not made by a recorded operation."""
-        return type(self._edge if self._base is None else history(self)) is not tuple
+        return not is_recorded(self._edge if self._base is None else history(self))
 
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient of a leaf (or of a tensor whose `retain_grad` was called), None before."""
         grad = self._grad
-        if grad is None and type(self._edge) is tuple and not self.retains_grad:
+        if grad is None and is_recorded(self._edge) and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
                 "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
@@ -665,6 +669,11 @@ def current_edge(view: Tensor) -> Any:
 def is_grad_enabled() -> bool:
     """Whether operators record: `adjoint.tape.modes.is_grad_enabled`, put here when that is imported."""
     return True
+
+
+def is_recorded(edge: Any) -> bool:
+    """Whether an edge leads to the operation that made the tensor."""
+    return type(edge) is tuple and not edge[0].is_nowhere
 
 
 def history(view: Tensor) -> Any:

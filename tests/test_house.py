@@ -25,7 +25,7 @@ FLOORS = [
     {"adjoint.tensor"},
     {"adjoint.printing"},
     {"adjoint.kernels"},
-    {"adjoint.dtypes", "adjoint.device", "adjoint._version"},
+    {"adjoint.dtypes", "adjoint.device", "adjoint.settings", "adjoint._version"},
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.

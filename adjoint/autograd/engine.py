@@ -104,6 +104,8 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
                     if type(target.shape) is list:
                         deliver(edge, result, buffers, node)
                         continue
+                    if target.is_nowhere:
+                        continue
                     result = conform(result, target.shape, target.dtype, node, edge)
                 buffers[target] = buffers[target] + result if target in buffers else result
                 continue
@@ -216,6 +218,8 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
         buffers[edge] = grad if edge not in buffers else buffers[edge] + grad
         return
     node, number = edge
+    if node.is_nowhere:
+        return
     if type(node.shape) is list:
         grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
         held = buffers.get(node)

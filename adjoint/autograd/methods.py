@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ..tape.edges import edge_of
 from ..tape.hooks import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tensor import Tensor
+from ..tensor import Tensor, is_recorded
 from .backward import backward as run_backward
 
 
@@ -46,7 +46,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
     edge = edge_of(self)
     if edge is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    if type(edge) is tuple:
+    if is_recorded(edge):
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     extra = self._own_extra()
     if extra.post_hooks is None:
@@ -59,7 +59,7 @@ def retain_grad(self: Tensor) -> None:
     edge = edge_of(self)
     if edge is None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if type(edge) is tuple:
+    if is_recorded(edge):
         own_hooks(edge[0]).retained[edge[1]] = weakref.ref(self)
 
 

@@ -24,6 +24,8 @@ class Capture:
 
     def add(self, edge: Any) -> None:
         """Ask for the gradient that arrives at `edge`."""
+        if type(edge) is tuple and edge[0].is_nowhere:
+            return
         if type(edge) is tuple:
             self.outputs.setdefault(edge[0], {})[edge[1]] = None
         else:
@@ -31,6 +33,8 @@ class Capture:
 
     def value(self, edge: Any) -> Any:
         """The gradient that arrived, None if none did."""
+        if type(edge) is tuple and edge[0].is_nowhere:
+            return None
         return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
 
 

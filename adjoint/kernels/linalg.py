@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ..dtypes import from_numpy
-from .precision import is_inexact
+from .precision import is_inexact, type_name
 
 Array = numpy.ndarray[Any, Any]
 
@@ -61,16 +61,27 @@ def _exactly_singular(array: Array) -> Array:
     return numpy.asarray(numpy.linalg.slogdet(array)[0] == 0)
 
 
+def lu_factor(self: Array) -> tuple[Array, Array]:
+    """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged, from 1 on."""
+    work = self.copy()
+    size = work.shape[-1]
+    pivots = numpy.empty(work.shape[:-1], numpy.int32)
+    for matrix, exchanged in zip(work.reshape(-1, size, size), pivots.reshape(-1, size), strict=True):
+        for column in range(size):
+            pivot = column + int(numpy.argmax(numpy.abs(matrix[column:, column])))
+            exchanged[column] = pivot + 1
+            if matrix[pivot, column] != 0:
+                matrix[[column, pivot]] = matrix[[pivot, column]]
+                matrix[column + 1 :, column] /= matrix[column, column]
+                matrix[column + 1 :, column + 1 :] -= numpy.outer(
+                    matrix[column + 1 :, column], matrix[column, column + 1 :]
+                )
+    return _column_major(work), pivots
+
+
 def _zero_pivot(matrix: Array) -> int:
     """The number, counted from 1, of the first zero pivot in Gaussian elimination with partial pivoting."""
-    work = matrix.copy()
-    for column in range(len(work)):
-        pivot = column + int(numpy.argmax(numpy.abs(work[column:, column])))
-        if work[pivot, column] == 0:
-            return column + 1
-        work[[column, pivot]] = work[[pivot, column]]
-        work[column + 1 :] -= numpy.outer(work[column + 1 :, column] / work[column, column], work[column])
-    return len(work)
+    return int(numpy.argmax(numpy.diagonal(lu_factor(matrix)[0]) == 0)) + 1
 
 
 def inv(self: Array, name: str = "inv") -> Array:
@@ -151,9 +162,9 @@ def cofactors(self: Array) -> Array:
     return phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj())
 
 
-def cholesky(self: Array, upper: bool = False) -> Array:
+def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
     """The lower (or upper) triangular factor of Hermitian positive-definite matrices; only one triangle is read."""
-    check_matrix("cholesky", self, square=True)
+    check_matrix(name.removeprefix("linalg."), self, square=True)
     source = self.mT.conj() if upper else self
     try:
         result = numpy.linalg.cholesky(source)
@@ -164,11 +175,21 @@ def cholesky(self: Array, upper: bool = False) -> Array:
             if order:
                 prefix = f"(Batch element {number}): " if source.ndim > 2 else ""
                 raise LinAlgError(
-                    f"linalg.cholesky: {prefix}The factorization could not be completed because the input is not "
+                    f"{name}: {prefix}The factorization could not be completed because the input is not "
                     f"positive-definite (the leading minor of order {order} is not positive-definite)."
                 ) from None
         raise
     return result.mT.conj() if upper else _column_major(result)
+
+
+def older_cholesky(self: Array, upper: bool = False) -> Array:
+    """`cholesky` as `torch.cholesky` calls it."""
+    try:
+        return cholesky(self, upper, "cholesky")
+    except RuntimeError as error:
+        if not is_inexact(self.dtype) and self.ndim > 1:
+            raise NotImplementedError(f"\"cholesky_cpu\" not implemented for '{type_name(self.dtype)}'") from None
+        raise type(error)(str(error).removeprefix("linalg.")) from None
 
 
 def _indefinite_order(matrix: Array) -> int:

@@ -18,14 +18,15 @@ Array = numpy.ndarray[Any, Any]
 _BLAS = "fdFD"
 
 
-def _c_name(array: Array) -> str:
+def c_name(array: Array) -> str:
+    """The name of an array's type in some messages."""
     kind = from_numpy(array.dtype)
     return "long int" if kind is dtypes.int64 else C_NAMES[kind]
 
 
 def _same_types(a: Array, b: Array) -> None:
     if a.dtype != b.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_c_name(a)} != {_c_name(b)}")
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a)} != {c_name(b)}")
 
 
 def product(a: Array, b: Array) -> Array:
@@ -165,7 +166,7 @@ def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: 
     _check_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {_c_name(self)}, batch1: {_c_name(batch1)}, batch2: {_c_name(batch2)}"
+            f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, batch2: {c_name(batch2)}"
         )
     return _combine(self, wide_product(batch1, batch2), beta, alpha)
 

@@ -1,11 +1,12 @@
 """Normalization over a batch, a layer or groups of channels, and the gradients of input, weight and bias.
 
-Statistics are computed in two passes, the mean and then the squared distances from it, in float32 for half types.
+Statistics are computed in two passes, the mean and then the squared distances from it, or in one where means are small
+beside deviations; in float32 for half types.
 Results are (output, mean, inverse standard deviation); gradients are None where `needs` says that nobody asks.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -15,10 +16,11 @@ from adjoint.kernels import reduction
 from adjoint.kernels.moments import row_dots, sum_of_squares
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import compute_dtype, widen
+from adjoint.kernels.scratch import scratch
 
 __all__ = [
     "batch_norm", "batch_norm_gradients", "group_norm", "group_norm_gradients", "layer_norm", "layer_norm_gradients",
-    "rms_norm", "rms_norm_gradients", "unbiased_variance",
+    "unbiased_variance",
 ]  # fmt: skip
 
 Triple = tuple[ndarray, ndarray, ndarray]
@@ -27,12 +29,27 @@ Needs = Sequence[bool]
 
 _FEW = 1 << 13
 _LARGE = 1 << 15
+_CACHED = 1 << 18
 
 
 def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
     total = variance + variance.dtype.type(eps)
     numpy.sqrt(total, out=total)
     return numpy.reciprocal(total, out=total)
+
+
+def _all_near_zero(mean: ndarray, variance: ndarray) -> bool:
+    """Whether no mean is larger than the deviation; not so where one is not finite.
+
+    Then the variance as the mean of squares less the square of the mean, and the normalized `x` as a difference of multiples of
+    `x` and the mean, lose no more than the last digits.
+    """
+    return bool(numpy.logical_and.reduce(mean * mean <= variance, None))
+
+
+def _row_sums(x: ndarray) -> ndarray:
+    """The sums over the last dimension: short rows by einsum, which is faster, longer ones pairwise, which is more precise."""
+    return numpy.einsum("...i->...", x) if x.shape[-1] <= 4096 else numpy.add.reduce(x, -1)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -89,6 +106,12 @@ def _channel_dims(x: ndarray) -> tuple[int, ...]:
 
 def _channel_moments(x: ndarray) -> tuple[ndarray, ndarray]:
     """Mean and (biased) variance of each channel."""
+    if x.ndim == 2 and x.size > _FEW and len(x) <= 4096:
+        sums, squares = _column_products(x, x)
+        mean = sums / len(x)
+        variance = squares / len(x) - mean * mean
+        if _all_near_zero(mean, variance):
+            return mean, variance
     if x.ndim == 2 or x.size < _LARGE or not x.flags.c_contiguous:
         dims: Any = 0 if x.ndim == 2 else _channel_dims(x)
         mean = reduction.mean(x, dims, True)
@@ -97,25 +120,54 @@ def _channel_moments(x: ndarray) -> tuple[ndarray, ndarray]:
         return mean.reshape(-1), squares
     batch, channels = x.shape[:2]
     planes = x.reshape(batch, channels, -1)
-    mean = reduction.mean(planes, (0, 2))
-    partial = numpy.empty((batch, channels), x.dtype)
+    count = batch * planes.shape[2]
+    sums, squares = _plane_products(planes, planes, x.dtype)
+    mean = numpy.add.reduce(sums, 0) / count
+    variance = numpy.add.reduce(squares, 0) / count - mean * mean
+    if _all_near_zero(mean, variance):
+        return mean, variance
     column = mean[:, None]
 
     def accumulate(start: int, stop: int) -> None:
         centred = planes[start:stop] - column
-        row_dots(centred, centred, partial[start:stop])
+        row_dots(centred, centred, squares[start:stop])
 
     parallel_rows(accumulate, batch, 2 * x.itemsize * planes.shape[1] * planes.shape[2])
-    return mean, numpy.add.reduce(partial, 0) / (batch * planes.shape[2])
+    return mean, numpy.add.reduce(squares, 0) / count
+
+
+def _column_products(first: ndarray, second: ndarray) -> tuple[ndarray, ndarray]:
+    """For each column the sum of `first` and of its products with `second`."""
+    # Two equal rows: a single one BLAS would take for a vector, and cut it up among threads.
+    sums = numpy.matmul(numpy.ones((2, len(first)), first.dtype), first)[0]
+    # Blocks of rows, since einsum adds row after row, which gets less precise the longer it goes on.
+    whole = len(first) // 64 * 64
+    blocks = (array[:whole].reshape(-1, 64, array.shape[1]) for array in (first, second))
+    products = numpy.add.reduce(numpy.einsum("bij,bij->bj", *blocks), 0)
+    products += numpy.einsum("ij,ij->j", first[whole:], second[whole:])
+    return sums, products
+
+
+def _plane_products(first: ndarray, second: ndarray, dtype: Any) -> tuple[ndarray, ndarray]:
+    """For each sample and channel the sum of `first` and of its products with `second`, in one pass."""
+    sums, products = numpy.empty(first.shape[:2], dtype), numpy.empty(first.shape[:2], dtype)
+
+    def accumulate(start: int, stop: int) -> None:
+        sums[start:stop] = _row_sums(first[start:stop])
+        row_dots(first[start:stop], second[start:stop], products[start:stop])
+
+    parallel_rows(accumulate, len(first), 2 * first.itemsize * first.shape[1] * first.shape[2])
+    return sums, products
 
 
 def _scale_and_shift(x: ndarray, scale: ndarray, shift: ndarray) -> ndarray:
     """`x` times `scale` plus `shift`, each (batch or 1, channels); in the type of `x`."""
     planes = numpy.ascontiguousarray(x).reshape(*x.shape[:2], -1)
     result = numpy.empty(planes.shape, x.dtype)
-    scale, shift = scale[:, :, None], shift[:, :, None]
     half = compute_dtype(x.dtype) != x.dtype
     shared = len(scale) == 1
+    spread = _spread(planes) if shared else None
+    scale, shift = (item[:, :, None] if spread is None else spread(item[0]) for item in (scale, shift))
 
     def work(start: int, stop: int) -> None:
         rows = slice(None) if shared else slice(start, stop)
@@ -126,6 +178,17 @@ def _scale_and_shift(x: ndarray, scale: ndarray, shift: ndarray) -> ndarray:
 
     parallel_rows(work, len(planes), x.itemsize * planes.shape[1] * planes.shape[2])
     return result.reshape(x.shape)
+
+
+def _spread(planes: ndarray) -> Callable[[ndarray], ndarray] | None:
+    """What repeats a number for each channel over its plane, where the planes of a sample fit the cache together.
+
+    NumPy's loops then run over samples and not over planes.
+    """
+    channels, size = planes.shape[1:]
+    if not 1 < size <= 4096 or channels * size > _CACHED:
+        return None
+    return lambda numbers: numpy.repeat(numbers, size).reshape(1, channels, size)
 
 
 def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
@@ -153,39 +216,45 @@ def batch_norm_gradients(
     if not training:
         mean, invstd = _running(running_mean, running_var, eps)
     g, x = widen(grad), widen(input)
-    dims = _channel_dims(x)
-    total = reduction.sum(g, dims)
-    along = _channel_products(g, x, mean) * invstd if training or needs[1] else None
+    total, along = _channel_products(g, x, mean, invstd)
     to_input = None
     if needs[0]:
         scale = invstd if weight is None else invstd * widen(weight)
         if training:
             count = max(x.size // max(len(mean), 1), 1)
-            to_input = _centred_gradient(g, x, mean, scale, total / count, asarray(along) * invstd / count)
+            to_input = _centred_gradient(g, x, mean, scale, total / count, along * invstd / count)
         else:
             to_input = g * scale.reshape(_channel_shape(x))
         to_input = to_input.astype(input.dtype, copy=False)
     parameter = input.dtype if weight is None else weight.dtype
-    to_weight = asarray(along).astype(parameter, copy=False) if needs[1] else None
+    to_weight = along.astype(parameter, copy=False) if needs[1] else None
     return to_input, to_weight, total.astype(parameter, copy=False) if needs[2] else None
 
 
-def _channel_products(g: ndarray, x: ndarray, mean: ndarray) -> ndarray:
-    """For each channel the sum of `g` times the distance of `x` from its mean."""
+def _channel_products(g: ndarray, x: ndarray, mean: ndarray, invstd: ndarray) -> tuple[ndarray, ndarray]:
+    """For each channel the sum of `g`, and that of its products with the normalized `x`."""
+    distance = mean * invstd
+    if x.ndim == 2 and x.size > _FEW and len(x) <= 4096 and _all_near_zero(distance, numpy.ones_like(distance)):
+        total, products = _column_products(g, x)
+        return total, products * invstd - distance * total
     if x.size < _LARGE or x.ndim == 2 or not (x.flags.c_contiguous and g.flags.c_contiguous):
         product = x - mean.reshape(_channel_shape(x))
         product *= g
-        return reduction.sum(product, 0 if x.ndim == 2 else _channel_dims(x))
+        dims: Any = 0 if x.ndim == 2 else _channel_dims(x)
+        return reduction.sum(g, dims), reduction.sum(product, dims) * invstd
     batch, channels = x.shape[:2]
     planes, gradients = x.reshape(batch, channels, -1), g.reshape(batch, channels, -1)
-    partial = numpy.empty((batch, channels), x.dtype)
+    sums, products = _plane_products(gradients, planes, x.dtype)
+    total = numpy.add.reduce(sums, 0)
+    if _all_near_zero(distance, numpy.ones_like(distance)):
+        return total, numpy.add.reduce(products, 0) * invstd - distance * total
     column = mean[:, None]
 
     def accumulate(start: int, stop: int) -> None:
-        row_dots(planes[start:stop] - column, gradients[start:stop], partial[start:stop])
+        row_dots(planes[start:stop] - column, gradients[start:stop], products[start:stop])
 
     parallel_rows(accumulate, batch, 3 * x.itemsize * planes.shape[1] * planes.shape[2])
-    return numpy.add.reduce(partial, 0)
+    return total, numpy.add.reduce(products, 0) * invstd
 
 
 def _centred_gradient(
@@ -201,7 +270,8 @@ def _centred_gradient(
     batch, channels = x.shape[:2]
     planes, gradients = x.reshape(batch, channels, -1), g.reshape(batch, channels, -1)
     result = numpy.empty(planes.shape, x.dtype)
-    columns = across[:, None], constant[:, None], scale[:, None]
+    spread = _spread(planes) or (lambda numbers: numbers[:, None])
+    columns = spread(across), spread(constant), spread(scale)
 
     def work(start: int, stop: int) -> None:
         out = numpy.multiply(planes[start:stop], columns[0], out=result[start:stop])
@@ -252,7 +322,7 @@ def layer_norm(
         def normalize_by_blas(start: int, stop: int) -> None:
             x = widen(rows[start:stop])
             average, variance = lines.moments(x)
-            if not lines.all_near_zero(average, variance):
+            if not _all_near_zero(average, variance):
                 normalize(start, stop)
                 return
             mean[start:stop] = average
@@ -273,8 +343,7 @@ class _Lines:
     With one factor for each row and one for each column, NumPy's loops begin anew at each row; `a b' + c d'` is one product of
     two columns with two rows. Two also where one would do: BLAS is not asked for less, or puts threads to work for it.
 
-    Sums of `x` and `x²` say what the deviation is, and `x * rstd - mean * rstd` is `(x - mean) * rstd`, to the last digits
-    only while the mean is not much larger than the deviation. Whoever uses them asks `all_near_zero` first.
+    That is precise only where `_all_near_zero`.
     """
 
     def __init__(self, width: int, factor: ndarray | None, term: ndarray | None, dtype: Any) -> None:
@@ -294,10 +363,6 @@ class _Lines:
         variance -= mean * mean
         return mean, variance
 
-    def all_near_zero(self, mean: ndarray, variance: ndarray) -> bool:
-        """Whether no mean is larger than two deviations; not so where one is not finite."""
-        return bool(numpy.logical_and.reduce(mean * mean <= 4 * variance, None))
-
     def scaled(self, rows: ndarray, out: ndarray | None = None) -> ndarray:
         """The column `rows` times the weights."""
         halves = numpy.empty((len(rows), 2), rows.dtype)
@@ -308,7 +373,8 @@ class _Lines:
         """The biases less the column `rows` times the weights."""
         columns = numpy.ones((len(rows), 2), rows.dtype)
         columns[:, :1] = rows
-        return numpy.matmul(columns, self.shifts)
+        out = scratch("shifts", (len(rows), self.shifts.shape[1]), rows.dtype)
+        return numpy.matmul(columns, self.shifts, out=out)
 
 
 def _flat(x: ndarray | None) -> ndarray | None:
@@ -363,12 +429,12 @@ def layer_norm_gradients(
     elif rows.size:
         lines = _Lines(width, factor, None, means.dtype)
         distances = means * inverses
-        centred = bool((numpy.abs(distances) <= 2).all())
+        centred = bool((numpy.abs(distances) <= 1).all())
 
         def work_by_blas(start: int, stop: int) -> None:
             g, x = widen(gradients[start:stop]), widen(rows[start:stop])
             inverse, distance = inverses[start:stop], distances[start:stop]
-            product = g * x
+            product = numpy.multiply(g, x, out=scratch("product", g.shape, g.dtype))
             if needs[1] or needs[2]:
                 left = numpy.ones((2, len(g)), g.dtype)
                 left[0] = distance[:, 0]
@@ -412,54 +478,6 @@ def _add_up(sums: dict[int, Any], which: int, shape: tuple[int, ...], dtype: Any
     return total.reshape(shape).astype(dtype, copy=False)
 
 
-def rms_norm(
-    input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, eps: float | None
-) -> tuple[ndarray, ndarray]:
-    """The last dimensions over the root of their mean square, times `weight`; and the inverse of that root.
-
-    `eps`, added to the mean square, is that of the type of `input` if None.
-    """
-    x = widen(input)
-    if eps is None:
-        eps = float(numpy.finfo(x.dtype).eps)
-    kept = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
-    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    rstd = _inverse_deviation(sum_of_squares(x, dims) / math.prod(normalized_shape), eps).reshape(kept)
-    result = x * rstd
-    if weight is not None:
-        result *= widen(weight)
-    return result.astype(input.dtype, copy=False), rstd
-
-
-def rms_norm_gradients(
-    grad: ndarray,
-    input: ndarray,
-    normalized_shape: tuple[int, ...],
-    weight: ndarray | None,
-    rstd: ndarray,
-    needs: Needs,
-) -> tuple[ndarray | None, ndarray | None]:
-    """The gradients of `input` and `weight`; `rstd` is what `rms_norm` returned.
-
-    B. Zhang and R. Sennrich, "Root Mean Square Layer Normalization" (2019).
-    """
-    g, x = widen(grad), widen(input)
-    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    normalized = x * rstd
-    to_weight = None
-    if needs[1]:
-        leading = tuple(range(input.ndim - len(normalized_shape)))
-        product = g * normalized
-        to_weight = reduction.sum(product, leading) if leading else product
-        to_weight = to_weight.astype(input.dtype if weight is None else weight.dtype, copy=False)
-    to_input = None
-    if needs[0]:
-        scaled = g if weight is None else g * widen(weight)
-        to_input = rstd * (scaled - normalized * reduction.mean(scaled * normalized, dims, True))
-        to_input = to_input.astype(input.dtype, copy=False)
-    return to_input, to_weight
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Over groups of channels
 
@@ -471,8 +489,8 @@ def group_norm(input: ndarray, groups: int, weight: ndarray | None, bias: ndarra
     """
     batch, channels = input.shape[:2]
     x = widen(input).reshape(batch, groups, -1) if input.size else widen(input).reshape(batch, groups, 0)
-    mean = reduction.mean(x, 2, True)
-    rstd = _inverse_deviation(sum_of_squares(x, (2,), mean) / max(x.shape[2], 1), eps)
+    mean, variance = _row_moments(x)
+    rstd = _inverse_deviation(variance, eps)
     scale = numpy.repeat(rstd[:, :, 0], channels // groups, 1)
     shift = -numpy.repeat(mean[:, :, 0], channels // groups, 1) * scale
     if weight is not None:
@@ -482,6 +500,19 @@ def group_norm(input: ndarray, groups: int, weight: ndarray | None, bias: ndarra
         shift += widen(bias)
     result = _scale_and_shift(input, scale, shift) if input.size else input.copy()
     return result, mean[:, :, 0], rstd[:, :, 0]
+
+
+def _row_moments(x: ndarray) -> tuple[ndarray, ndarray]:
+    """The mean and the variance over the last dimension, which is kept."""
+    count = max(x.shape[2], 1)
+    if x.flags.c_contiguous:
+        sums, squares = _plane_products(x, x, x.dtype)
+        mean = sums / count
+        variance = squares / count - mean * mean
+        if _all_near_zero(mean, variance):
+            return mean[:, :, None], variance[:, :, None]
+    mean = reduction.mean(x, 2, True)
+    return mean, sum_of_squares(x, (2,), mean) / count
 
 
 def group_norm_gradients(
@@ -503,8 +534,12 @@ def group_norm_gradients(
     g, x = widen(grad).reshape(batch, channels, size), widen(input).reshape(batch, channels, size)
     each = channels // groups
     means, inverses = (numpy.repeat(item, each, 1) for item in (mean, rstd))
-    total = reduction.sum(g, 2)  # (batch, channels)
-    along = row_dots(g, x - means[:, :, None]) * inverses
+    total, products = _plane_products(g, x, g.dtype)  # (batch, channels)
+    distance = means * inverses
+    if _all_near_zero(distance, numpy.ones_like(distance)):
+        along = products * inverses - distance * total
+    else:
+        along = row_dots(g, x - means[:, :, None]) * inverses
     to_input = None
     if needs[0]:
         factor = numpy.ones(channels, g.dtype) if weight is None else widen(weight)

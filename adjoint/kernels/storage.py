@@ -101,6 +101,8 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
     if array.flags.c_contiguous and array.size and array.dtype.kind != "V":
         return numpy.ndarray(shape, dtype, array, 0, byte_steps)
     root = owner(array)
+    if not root.flags.c_contiguous:
+        root = root.transpose(sorted(range(root.ndim), key=lambda dim: -root.strides[dim]))
     if array.size == 0 or not root.flags.c_contiguous:
         source = array if dtype == array.dtype else array.view(dtype)
         return numpy.lib.stride_tricks.as_strided(source, shape, byte_steps)

@@ -62,9 +62,9 @@ def _expansion(
             raise RuntimeError(
                 f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}"
             )
-        elif size == 1:
+        elif size == 1 and own:
             steps[dim] = shape[dim + 1] * steps[dim + 1] if dim + 1 < len(sizes) else itemsize
-        else:
+        elif size != 1:
             shared = True
     direct = (
         0 not in own

@@ -18,7 +18,7 @@ import numpy
 from ..kernels import floating, storage
 from ..kernels.layout import laid_out
 from ..tape import modes, origin
-from ..tape.node import Node, next_sequence
+from ..tape.node import NOWHERE, Node, next_sequence
 from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
@@ -47,6 +47,7 @@ _BASE: dict[str, Any] = {
     "Tensor": Tensor,
     "PLAIN": PLAIN_TYPES,
     "LEAF": LEAF,
+    "NOWHERE": NOWHERE,
     "MISSING": MISSING,
     "NUMBERS": NUMBERS,
     "NO_GRAD": NO_GRAD,

@@ -14,7 +14,9 @@ NUMBERS = frozenset((int, float))
 _FLOATS = frozenset((numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)))
 _INT64 = numpy.dtype(numpy.int64)
 _LIMIT = 4096
-_tables: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, _INT64)}
+_of_ints: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, _INT64)}
+_of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _FLOATS}
+"""The constants by dtype and number; 2 and 2.0, of which one would be found for the other, apart."""
 
 
 def constant(number: Any, like: Any) -> Any:
@@ -25,8 +27,8 @@ def constant(number: Any, like: Any) -> Any:
     if type(like) is not Tensor and type(like) not in PLAIN_TYPES:
         return number
     kind = like._array.dtype
-    table = _tables.get(kind)
-    if table is None or (kind is _INT64 and type(number) is not int):
+    table = (_of_ints if type(number) is int else _of_floats).get(kind)
+    if table is None:
         return number
     found = table.get(number)
     if found is None or (number == 0 and type(number) is float):

@@ -300,7 +300,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     return input
 
 
-@public(namespace=None, method=True)
+@public(method=True)
 def resize_as_(input, the_template, memory_format=contiguous_format):
     """Give the tensor the size of another, in place; see `resize_`."""
     return resize_(input, tuple(the_template._array.shape))

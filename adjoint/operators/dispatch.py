@@ -15,12 +15,13 @@ import numpy
 from .. import dtypes
 from ..dtypes import Rank, promote
 from ..kernels.broadcast import broadcast_shapes
+from ..kernels.copying import distinct
 from ..kernels.layout import laid_out
 from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
-from ..tape.node import Node, start
+from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
@@ -327,7 +328,7 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
         creation = source._creation
     view._creation = creation
     if not recording and edge_of(source) is not None and can_require_grad(view._array):
-        view._edge = LEAF  # a view of what requires grad does so too, though nothing of its making is recorded
+        view._edge = NOWHERE  # it requires grad too, though nothing of its making is recorded
 
 
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
@@ -443,6 +444,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if not op.repeats:
         check_overlap(target)
         check_partial_overlap(target, arrays[1:])
+        if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
+            array = arrays[0] = distinct(array)
     recording = grad_enabled and any(edge is not None for edge in edges)
     if recording and not can_require_grad(array):
         raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")

@@ -71,9 +71,7 @@ def _contract(a, b, dims_a, dims_b):
         a = tensors.sum(a, dim, True, dtype=a.dtype)
     for dim in sums_b:
         b = tensors.sum(b, dim, True, dtype=b.dtype)
-    dims_a, dims_b = _distinct(dims_a, ndim_a), _distinct(dims_b, ndim_b)
-    free_a = [d for d in range(ndim_a) if d not in dims_a]
-    free_b = [d for d in range(ndim_b) if d not in dims_b]
+    free_a, free_b = _others(dims_a, ndim_a), _others(dims_b, ndim_b)
     rows, columns = [a._array.shape[d] for d in free_a], [b._array.shape[d] for d in free_b]
     height, width, inner = math.prod(rows), math.prod(columns), math.prod(a._array.shape[d] for d in dims_a)
     left, right = tensors.permute(a, tuple(free_a + dims_a)), tensors.permute(b, tuple(dims_b + free_b))
@@ -87,12 +85,13 @@ def _contract(a, b, dims_a, dims_b):
     return result.reshape((*rows, *columns))
 
 
-def _distinct(dims, ndim):
+def _others(dims, ndim):
+    """The dimensions that are not among `dims`, which must be distinct."""
     wrapped = [wrap_dim(d, ndim) for d in dims]
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
-    return wrapped
+    return [d for d in range(ndim) if d not in wrapped]
 
 
 @public()
@@ -285,7 +284,7 @@ def _align(index, tensor, labels, order):
             tensor = _diagonal(index, tensor, labels, label)
     for label in order:
         if label not in labels:
-            tensor = tensor.unsqueeze(-1)
+            tensor = tensor.unsqueeze(len(labels))
             labels.append(label)
     return tensors.permute(tensor, tuple(labels.index(label) for label in order))
 
@@ -351,10 +350,12 @@ def _sum_of_products(a, b, sums):
         (size(shape_b, batch), size(shape_b, contracted), size(shape_b, columns))
     )
     product = tensors.bmm(left, right)
-    sizes = [*(shape_a[d] for d in (*batch, *rows)), *(shape_b[d] for d in columns), *(1 for _ in contracted)]
-    product = product.reshape(tuple(sizes))
+    laid_out = [*batch, *rows, *contracted, *columns]
+    product = product.reshape(
+        tuple(1 if d in contracted else shape_a[d] * shape_b[d] if d not in batch else shape_a[d] for d in laid_out)
+    )
     inverse = [0] * ndim
-    for position, dim in enumerate([*batch, *rows, *columns, *contracted]):
+    for position, dim in enumerate(laid_out):
         inverse[dim] = position
     return tensors.permute(product, tuple(inverse))
 

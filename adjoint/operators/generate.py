@@ -294,7 +294,7 @@ def body(op: Operator, way_out: str, caller: int) -> list[str]:
     otherwise = [f"{name}._edge = None" for name in outputs]
     if op.view:
         otherwise += ["if not (GATE.grad or STATE.grad_enabled):", "    result._creation = NO_GRAD"]
-        otherwise += ["    if edge_0 is not None:", "        result._edge = LEAF"]
+        otherwise += ["    if edge_0 is not None:", "        result._edge = NOWHERE"]
     lines += [
         *edge_lines,
         f"if {needed}:",
@@ -329,7 +329,7 @@ def many_body(op: Operator, caller: int) -> list[str]:
     lines = [*edge_lines, "node = None", f"if {needed}:", *("    " + line for line in record)]
     if op.view:
         lines.append("creation = MULTI_OUTPUT if GATE.grad or STATE.grad_enabled else NO_GRAD")
-    unrecorded = "None if edge_0 is None else LEAF" if op.view else "None"
+    unrecorded = "None if edge_0 is None else NOWHERE" if op.view else "None"
     each = [
         *wrap_lines(op, "result", "item"),
         f"result._edge = {unrecorded} if node is None else (node, number)",

@@ -51,6 +51,48 @@ for _name in (
     _function_of(_name)
 
 
+@public()
+def typename(obj, /):
+    """The name of a tensor's legacy type, such as `torch.FloatTensor`; of other objects that of their class.
+
+    >>> import adjoint as torch
+    >>> torch.typename(torch.ones(2))
+    'torch.FloatTensor'
+    """
+    if isinstance(obj, Tensor):
+        return obj.type()
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", None) or "builtins"
+    if module.split(".")[0] == "adjoint":  # what stands at the top has no other module for those who use it
+        parts = module.split(".")[1:]
+        module = ".".join(["torch", *parts]) if parts and parts[0] in ("nn", "optim", "utils", "autograd") else "torch"
+    return named.__qualname__ if module == "builtins" else f"{module}.{named.__qualname__}"
+
+
+@public()
+def get_device(input):
+    """The number of the device that `input` is on; -1, the CPU."""
+    return input.get_device()
+
+
+@public(namespace=None, method=True)
+def sparse_dim(input):
+    """The number of dimensions that are stored sparsely: none."""
+    return 0
+
+
+@public(namespace=None, method=True)
+def dense_dim(input):
+    """The number of dimensions that are not stored sparsely: all."""
+    return input._array.ndim
+
+
+@public(namespace=None, method=True)
+def to_dense(input, dtype=None, *, masked_grad=None):
+    """The tensor, which is not sparse, itself, or in `dtype`."""
+    return input if dtype is None else input.to(dtype)
+
+
 @public(method=True)
 def is_distributed(input):
     """Always False: a tensor is in one process."""

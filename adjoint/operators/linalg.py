@@ -8,6 +8,8 @@ import warnings
 from ..kernels import linalg as kernels
 from ..kernels import products
 from ..kernels.broadcast import broadcast_shapes
+from ..tape.saved import unpack
+from ..tensor import wrap
 from .build import operator, public, tensors
 from .out import STRICT, stored
 from .return_types import return_type
@@ -17,12 +19,24 @@ def _adjoint(matrix):
     return matrix.mT.conj()
 
 
+def _factors(transposed):
+    """What PyTorch shows of a node that has saved the factors of Gaussian elimination: here they are found when looked at."""
+
+    def shown(position, node):
+        matrix = unpack(node, "A")._array
+        return wrap(kernels.lu_factor(matrix.mT if transposed else matrix)[position])
+
+    return {"LU": functools.partial(shown, 0), "pivots": functools.partial(shown, 1)}
+
+
 # --- solving --------------------------------------------------------------------------------------------------
 
 
 @operator(kernel=kernels.inv, namespace=None, method=False, node="LinalgInvExBackward0", same_out=STRICT)
 class linalg_inv:
     """The inverse of square matrices."""
+
+    shown = {"result": None, "inverse": functools.partial(unpack, item="result")}
 
     def forward(self: Array): ...
 
@@ -51,12 +65,14 @@ def inverse(input, *, out=None):
 class linalg_solve:
     """The solution of linear systems."""
 
+    shown = _factors(transposed=False)
+
     def forward(A: Array, B: Array, left=True): ...
 
     differentiable = ("A", "B")
 
-    def grad_inputs(grad, A, B_shape, result, left, needs, xp):
-        vector = len(B_shape) == 1 or tuple(B_shape) == tuple(A.shape[:-1])
+    def grad_inputs(grad, A, result, left, needs, xp):
+        vector = len(result.shape) == len(A.shape) - 1
         to_b = xp.linalg_solve(_adjoint(A), grad, left)
         if not needs[0]:
             return None, to_b
@@ -82,12 +98,12 @@ def solve(A, B, *, left=True, out=None):
 # --- determinants ---------------------------------------------------------------------------------------------
 
 
-def _det_gradient_of_arrays(grad, matrix):
-    return grad.reshape((*grad.shape, 1, 1)) * kernels.cofactors(matrix).conj()
+def _det_gradient_of_arrays(grad, A, result):
+    return grad.reshape((*grad.shape, 1, 1)) * kernels.cofactors(A).conj()
 
 
 @public(namespace=None, on_arrays=_det_gradient_of_arrays)
-def det_gradient(grad, A):
+def det_gradient(grad, A, result):
     """`grad` times the conjugate of the derivative of the determinant, also of singular matrices."""
     size = A._array.shape[-1]
     if not A._array.size:
@@ -96,7 +112,7 @@ def det_gradient(grad, A):
     if size == 1:
         return scale
     if not kernels.is_nearly_singular(A._array):
-        return (scale * linalg_det(A)[..., None, None].conj()) * _adjoint(linalg_inv(A))
+        return (scale * result[..., None, None].conj()) * _adjoint(linalg_inv(A))
     U, S, Vh = linalg_svd(A, False)
     phase = (linalg_det(U) * linalg_det(Vh)).conj()[..., None, None]
     return scale * phase * ((U * tensors.others_product(S, -1)[..., None, :]) @ Vh)
@@ -106,10 +122,12 @@ def det_gradient(grad, A):
 class linalg_det:
     """The determinant of square matrices."""
 
+    shown = _factors(transposed=True)
+
     def forward(A: Array): ...
 
-    def grad_A(grad, A, xp):
-        return xp.det_gradient(grad, A)
+    def grad_A(grad, A, result, xp):
+        return xp.det_gradient(grad, A, result)
 
 
 @public(namespace="linalg")
@@ -135,6 +153,8 @@ def det_function(input):
 )
 class linalg_slogdet:
     """The sign and the logarithm of the absolute value of the determinant."""
+
+    shown = _factors(transposed=True)
 
     def forward(A: Array): ...
 
@@ -200,6 +220,8 @@ def logdet(input):
 class linalg_cholesky:
     """The triangular factor of positive-definite matrices."""
 
+    shown = {"result": None, "L": functools.partial(unpack, item="result")}
+
     def forward(self: Array, upper=False): ...
 
     def grad_self(grad, result, upper, xp):
@@ -225,7 +247,7 @@ def cholesky_lower(input, *, upper=False, out=None):
     return linalg_cholesky(input, upper, out=out)
 
 
-@operator(kernel=kernels.cholesky)
+@operator(kernel=kernels.older_cholesky)
 class cholesky:
     """The triangular factor of positive-definite matrices: `linalg.cholesky`."""
 
@@ -249,7 +271,9 @@ class linalg_svd:
 
     def forward(self: Array, full_matrices=True): ...
 
-    def grad_self(grads, U, S, Vh, xp):
+    shown = {"S_sym_argsize_minus_1": lambda node: unpack(node, "S")._array.shape[-1]}
+
+    def grad_self(grads, U, S, Vh, full_matrices, xp):
         return _svd_gradient(grads, U, S, Vh, xp)
 
 
@@ -292,12 +316,21 @@ def _differences(values):
 @public(namespace="linalg")
 def svd(A, full_matrices=True, *, driver=None, out=None):
     """The singular value decomposition `A = U @ diag(S) @ Vh`."""
+    _no_driver(driver)
     return linalg_svd(A, full_matrices, out=out)
+
+
+def _no_driver(driver):
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
 
 
 @public(namespace="linalg")
 def svdvals(A, *, driver=None, out=None):
     """The singular values, descending."""
+    _no_driver(driver)
     return stored("linalg_svdvals", linalg_svd(A, False).S, out, STRICT)
 
 

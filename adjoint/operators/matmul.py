@@ -161,6 +161,12 @@ class addbmm:
     def grad_self(grad, beta):
         return _scaled(grad, beta)
 
+    shown = {
+        "batch1_sym_sizes": None,
+        "batch1_sym_argsize_0": lambda node: node.saved_batch1_shape[0],
+        "batch1_sym_argsize_1": lambda node: node.saved_batch1_shape[1],
+    }
+
     def grad_batch1(grad, batch1_shape, batch2, alpha, xp):
         return _scaled(xp.bmm(xp.expand(grad, (batch1_shape[0], *grad.shape)), batch2.mT.conj()), alpha)
 

@@ -39,7 +39,7 @@ def norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
 
 def _norm(input, ord, dim, keepdim, dtype):
     if ord is None:
-        return vector_norm(input, 2, dim, keepdim, dtype=dtype)
+        return vector_norm(input, 2.0, dim, keepdim, dtype=dtype)
     if dim is None:
         ndim = input._array.ndim
         if ndim not in (1, 2):
@@ -48,16 +48,18 @@ def _norm(input, ord, dim, keepdim, dtype):
             )
         dim = (0, 1) if ndim == 2 else (0,)
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    if len(dims) == 2:
+    if len(dims) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+    if len(dims) == 2 or isinstance(ord, str):
         return linalg_matrix_norm(input, ord, dims, keepdim, dtype=dtype)
-    if isinstance(ord, str):
-        raise RuntimeError(f"linalg.norm: If ord is a string, dim must be None or a 2-tuple, got {dims}")
     return vector_norm(input, ord, dims, keepdim, dtype=dtype)
 
 
 @public(namespace=None)
 def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """The norm of matrices in dimensions `dim`."""
+    if isinstance(ord, str) and ord not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     kernels.check_matrix("matrix_norm", A._array, half=ord not in ("nuc", 2, -2))
     ndim = A._array.ndim
     if len(dim) != 2:
@@ -69,10 +71,10 @@ def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None)
         return tensors.linalg_vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype)
     if ord in ("nuc", 2, -2):
         return _spectral_norm(A if dtype is None else A.to(dtype), ord, rows, columns, keepdim)
-    if isinstance(ord, str) or abs(ord) not in (1, float("inf")):
+    if abs(ord) not in (1, float("inf")):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     summed, kept = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = tensors.linalg_vector_norm(A, 1, (summed,), keepdim, dtype=dtype)
+    sums = tensors.linalg_vector_norm(A, 1.0, (summed,), keepdim, dtype=dtype)
     return _extreme(sums, kept - (not keepdim and summed < kept), keepdim, ord > 0)
 
 

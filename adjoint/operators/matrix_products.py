@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from ..kernels import linalg as kernels
+from ..kernels.matmul import c_name
+from ..kernels.precision import is_inexact
 from .build import public, tensors
+from .dispatch import is_of_type
 from .matmul import check_tensors, mm, vdot
 from .matmul import matmul as general_product
 from .out import STRICT, stored
@@ -40,13 +43,31 @@ def multi_dot(tensors, *, out=None):
         factors[-1] = factors[-1].unsqueeze(-1)
     else:
         shape.append(factors[-1]._array.shape[-1])
-    for index, factor in enumerate(factors):
-        if factor._array.ndim != 2:
-            where = "the first or last tensor must be 1D or 2D" if index in (0, len(factors) - 1) else "must be 2D"
-            raise RuntimeError(f"multi_dot(): tensor {index} {where} but got {factor._array.ndim}D")
+    _check_chain(tensors, factors)
     splits = _best_splits([factor._array.shape[0] for factor in factors] + [factors[-1]._array.shape[1]])
     result = _product(factors, splits, 0, len(factors) - 1).view(tuple(shape))
     return stored("multi_dot", result, out, MULTI_DOT)
+
+
+def _check_chain(given, factors):
+    """Raise unless `factors`, made matrices of what was `given`, can be multiplied in their order."""
+    last = len(factors) - 1
+    for index, factor in enumerate(factors):
+        if factor._array.ndim != 2:
+            which = "the first tensor" if index == 0 else "the last tensor" if index == last else f"tensor {index}"
+            dims = "1D or 2D" if index in (0, last) else "2D"
+            raise RuntimeError(f"multi_dot(): {which} must be {dims} but got {factor._array.ndim}D")
+        if factor.dtype is not factors[0].dtype:
+            raise RuntimeError(
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {c_name(factors[0]._array)} and tensor "
+                f"{index} {c_name(factor._array)}"
+            )
+    for index in range(last):
+        if factors[index]._array.shape[1] != factors[index + 1]._array.shape[0]:
+            shapes = [list(item._array.shape) for item in given[index : index + 2]]
+            raise RuntimeError(
+                f"multi_dot(): tensors {index} and {index + 1} with shapes {shapes[0]} and {shapes[1]} cannot be multiplied"
+            )
 
 
 def _best_splits(sizes):
@@ -83,6 +104,8 @@ def matrix_power(input, n, *, out=None):
     tensor([[1., 5.],
             [0., 1.]])
     """
+    if not is_of_type(n, "Int"):
+        raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
     kernels.check_matrix("matrix_power", input._array, square=True, floating=False)
     if n in (0, 1):
         return stored(
@@ -122,6 +145,15 @@ def matrix_power_function(input, n, *, out=None):
 def vecdot(x, y, *, dim=-1, axis=None, out=None):
     """The sums of the products of two tensors' elements along `dim`, the first conjugated."""
     check_tensors("linalg_vecdot", x=x, y=y)
+    if not is_inexact(x._array.dtype):
+        raise RuntimeError(
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_type}"
+        )
+    if x.dtype is not y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.scalar_type} and y of type "
+            f"{y.dtype.scalar_type} instead"
+        )
     if x._array.ndim == 1 == y._array.ndim:
         result = vdot(x, y)
     else:

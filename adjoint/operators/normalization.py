@@ -180,8 +180,8 @@ class native_layer_norm:
         return xp.layer_norm_gradients(grads[0], input, normalized_shape, weight, result1, result2, eps, needs)
 
 
-def _checked_shape(input, normalized_shape, **factors):
-    """`normalized_shape` as a tuple, which `input` ends in and the `factors` have."""
+def _checked_shape(input, normalized_shape, leading, **factors):
+    """`normalized_shape` as a tuple, which `input` ends in and the `factors` have; `leading` is how errors begin the shape."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
@@ -195,9 +195,9 @@ def _checked_shape(input, normalized_shape, **factors):
                 f"{list(value._array.shape)} and normalized_shape = {list(shape)}"
             )
     if input._array.shape[input._array.ndim - len(shape) :] != shape or input._array.ndim < len(shape):
-        shown = "".join(f", {size}" for size in shape)
+        shown = ", ".join(map(str, shape))
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [*{shown}], but got input of "
+            f"Given normalized_shape={list(shape)}, expected input with shape [{leading}{shown}], but got input of "
             f"size{list(input._array.shape)}"
         )
     return shape
@@ -206,7 +206,7 @@ def _checked_shape(input, normalized_shape, **factors):
 @public(namespace="torch")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
     """The last dimensions, of `normalized_shape`, normalized together (Ba et al., 2016)."""
-    shape = _checked_shape(input, normalized_shape, weight=weight, bias=bias)
+    shape = _checked_shape(input, normalized_shape, "*, ", weight=weight, bias=bias)
     return native_layer_norm(input, shape, weight, bias, eps)[0]
 
 
@@ -216,7 +216,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
     `eps`, the machine epsilon of the dtype computed in if None, is added to the mean square.
     """
-    shape = _checked_shape(input, normalized_shape, weight=weight)
+    shape = _checked_shape(input, normalized_shape, "*", weight=weight)
     dtype = input.dtype
     if not dtype.is_floating_point and not dtype.is_complex:
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{dtype.scalar_type}'")

@@ -56,7 +56,12 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
             check_castable(dtypes.from_numpy(result.dtype), target.dtype)
         else:
             check_dtype(op.called, result.dtype, target, wording)
-    for target in targets:
+    for result, target in zip(results, targets, strict=True):
+        is_input = any(tensor is target for tensor in inputs)
+        if is_input and op.promote and not op.out_apart and result.shape != target._array.shape:
+            raise RuntimeError(
+                f"output with shape {list(target._array.shape)} doesn't match the broadcast shape {list(result.shape)}"
+            )
         check_memory(target, inputs, op.out_apart)
     for result, target in zip(results, targets, strict=True):
         store(result, target)

@@ -225,6 +225,17 @@ class unsafe_split:
         return _joined(grads, self_shape, kernels.part_sizes(self_shape[dim], split_size), dim, xp)
 
 
+@operator(out=False)
+class unsafe_split_with_sizes:
+    """`split` in parts of the given sizes, on the same memory, but not known as views."""
+
+    def forward(self: Array, split_sizes: Ints, dim: Int = 0):
+        return kernels.split(self, list(split_sizes), dim)
+
+    def grad_self(grads, self_shape, split_sizes, dim, xp):
+        return _joined(grads, self_shape, split_sizes, dim, xp)
+
+
 @public(method=True, numpy_names=True)
 def unsafe_chunk(input, chunks, dim=0):
     """`chunk`, on the same memory, but not known as views."""

@@ -49,6 +49,7 @@ class Node:
     code: CodeType
     lasti: int
     runs_undefined: ClassVar[bool] = False
+    is_nowhere: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
     saved_tensor_names: ClassVar[tuple[str, ...]] = ()
     shown: ClassVar[dict[str, Any]] = {}
@@ -142,6 +143,27 @@ class Node:
             return "an unknown line"
 
 
+class Nowhere(Node):
+    """Where the gradients of a view go that was made, of a tensor that requires grad, while nothing was recorded: nowhere.
+
+    The view requires grad as its base does, and so does what is computed from it, but it has neither history nor `.grad`.
+    One node serves all such views: no gradient has its shape, and the engine drops those that come.
+    """
+
+    __slots__ = ()
+    is_nowhere = True
+
+    def __init__(self) -> None:
+        self.edges = ()
+        self.hooks = None
+        self.sequence = next_sequence()
+        self.shape = self.dtype = None
+
+
+NOWHERE = (Nowhere(), 0)
+"""The edge of a view made while nothing was recorded."""
+
+
 class AccumulateGrad(Node):
     """The end of the graph: adds the arriving gradient to the `.grad` of the leaf `variable`."""
 
@@ -162,6 +184,8 @@ class AccumulateGrad(Node):
 
 def own_hooks(node: Node) -> NodeHooks:
     """The hooks of `node`, made on first use."""
+    if node.is_nowhere:
+        return NodeHooks()  # which nobody will run
     if node.hooks is None:
         node.hooks = NodeHooks()
     return node.hooks
@@ -192,7 +216,7 @@ def live_accumulator(leaf: Tensor) -> AccumulateGrad | None:
 
 def function_of(edge: Any) -> tuple[Node | None, int]:
     """An edge as `next_functions` shows it."""
-    if edge is None:
+    if edge is None or (type(edge) is tuple and edge[0].is_nowhere):
         return (None, 0)
     return edge if type(edge) is tuple else (accumulator_of(edge), 0)
 

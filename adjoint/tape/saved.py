@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..tensor import LEAF, Tensor, current_edge, ndarray, wrap
+from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, wrap
 from . import modes, origin
 from .edges import edge_of
 from .node import Node
@@ -146,8 +146,8 @@ class _NoVersions:
     def __getitem__(self, index: Any) -> Any:
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
-            "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
-            "`torch.no_grad()` instead of `torch.inference_mode()`."
+            "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
+            "use `torch.no_grad()` instead of `torch.inference_mode()`."
         )
 
 
@@ -277,7 +277,7 @@ def stale_error(
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
     if output_nr is not None and node is not None:
         described += f", which is output {output_nr} of {node.operation()},"
-    elif type(edge) is tuple:
+    elif is_recorded(edge):
         described += f", which is output {edge[1]} of {edge[0].operation()},"
     error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "

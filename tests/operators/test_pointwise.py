@@ -112,7 +112,9 @@ def test_values_at_edge_points():
 def test_sigmoid_is_symmetric(value):
     x = torch.tensor(value, dtype=torch.float64)
     assert (torch.sigmoid(x) + torch.sigmoid(-x)).item() == pytest.approx(1)
-    assert torch.sigmoid(x).logit().item() == pytest.approx(value, abs=1e-3) or abs(value) > 30
+    assert (
+        torch.sigmoid(x).logit().item() == pytest.approx(value, abs=1e-3) or abs(value) > 25
+    )  # few digits of 1 - sigmoid
 
 
 @given(st.floats(0.01, 100), st.floats(0.01, 100))

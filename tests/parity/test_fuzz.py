@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import warnings
 from typing import Any
 
@@ -195,6 +196,27 @@ class Run:
         ]
 
 
+def is_defined(line: str, x: Any, y: Any) -> bool:
+    """Whether PyTorch says what a line does.
+
+    An in-place change of elements that share memory, or from elements that overlap those written to, depends on the order in
+    which elements are visited.
+    """
+    if line not in CHANGES or ("_(" not in line and "[" not in line and "=" not in line):
+        return True
+    places = [_places(tensor.detach()) for tensor in (x, y)]
+    if len(set(places[0])) < len(places[0]):
+        return False
+    return "{y}" not in line or x is y or not set(places[0]) & set(places[1])
+
+
+def _places(tensor: Any) -> list[int]:
+    """Where in memory the elements are."""
+    places = torch.arange(tensor.untyped_storage().nbytes() // tensor.element_size() + 1)
+    places = places.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+    return [tensor.untyped_storage().data_ptr() + place for place in places.flatten().tolist()]
+
+
 def ask(run: Run, question: str) -> Any:
     """What an expression says, or the type of exception."""
     try:
@@ -216,9 +238,11 @@ def test_random_programs_agree(data: st.DataObject) -> None:
     actual, expected, program = Run(candidate), Run(torch), [START]
     for number in range(data.draw(st.integers(1, 14), label="lines")):
         names = expected.tensors()
-        line = data.draw(LINES)
+        template = data.draw(LINES)
         x, y, z = (data.draw(st.sampled_from(names[::-1])) for _ in range(3))
-        line = line.format(x=x, y=y, z=z, n=data.draw(st.integers(0, 2)), r=f"t{number}")
+        if not is_defined(template, expected.names[x], expected.names[y]):
+            continue
+        line = template.format(x=x, y=y, z=z, n=data.draw(st.integers(0, 2)), r=f"t{number}")
         if data.draw(st.integers(0, 9)) == 9:
             line = f"with torch.no_grad(): {line}"
         program.append(line)
@@ -235,20 +259,23 @@ def test_random_programs_agree(data: st.DataObject) -> None:
 
 def compare_all(actual: Run, expected: Run, text: str) -> None:
     """Shapes, versions, histories, values and gradients of every tensor of a program."""
+    gradients = set(re.findall(r"(\w+) = torch.autograd.grad", text))
     for name in expected.tensors():
         for question in (
             f"tuple({name}.shape)",
-            f"{name}._version",
             f"{name}.requires_grad",
             f"{name}.is_leaf",
             f"type({name}.grad_fn).__name__",
             f"{name}.output_nr",
-            f"{name}._is_view()",
             f"{name}.grad is None",
             f"{name}.retains_grad",
         ):
             one, two = ask(actual, question), ask(expected, question)
             assert one == two, f"{text}\n{question} is {one}, expected {two}"
+        if name not in gradients:  # how PyTorch's formulas make a gradient is no promise of theirs
+            for question in (f"{name}._is_view()", f"{name}._version"):
+                one, two = ask(actual, question), ask(expected, question)
+                assert one == two, f"{text}\n{question} is {one}, expected {two}"
         for part in (name, f"{name}.grad"):
             two = ask(expected, part)
             if isinstance(two, torch.Tensor):

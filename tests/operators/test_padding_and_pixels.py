@@ -1,0 +1,53 @@
+"""Padding with what is inside, and the rearrangement of channels and pixels."""
+
+import numpy
+import pytest
+
+import adjoint as torch
+import adjoint.nn.functional as F
+
+MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("pad", [(2, 1), (0, 3), (1, 0, 2, 3), (1, 2, 0, 1, 3, 1)], ids=str)
+def test_padding_continues_the_input(mode: str, pad: tuple[int, ...]) -> None:
+    x = torch.randn(2, 3, *(4 + i for i in range(len(pad) // 2)))
+    widths = [(0, 0), (0, 0), *((pad[i], pad[i + 1]) for i in range(len(pad) - 2, -2, -2))]
+    expected = numpy.pad(x.numpy(), widths, MODES[mode])
+    numpy.testing.assert_array_equal(F.pad(x, pad, mode).numpy(), expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("pad", [(2, 1), (-1, 2), (3, -2)], ids=str)
+def test_padding_is_transposed_by_its_gradient(mode: str, pad: tuple[int, ...]) -> None:
+    x = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
+    y = F.pad(x, pad, mode)
+    weights, direction = torch.randn_like(y).requires_grad_(), torch.randn_like(x)
+    (grad,) = torch.autograd.grad(y, x, weights, create_graph=True)
+    assert torch.allclose((grad * direction).sum(), (weights * F.pad(direction, pad, mode)).sum())
+    (again,) = torch.autograd.grad(grad, weights, direction)
+    assert torch.allclose(again, F.pad(direction, pad, mode))
+
+
+def test_negative_padding_crops_before_nothing_is_repeated() -> None:
+    x = torch.arange(4.0).reshape(1, 1, 4)
+    assert F.pad(x, (-1, 2), "reflect").tolist() == [[[1.0, 2.0, 3.0, 2.0, 1.0]]]
+    assert F.pad(x, (-4, 2), "replicate").tolist() == [[[3.0, 3.0]]]
+
+
+def test_pixels_go_back_to_the_channels_they_came_from() -> None:
+    x = torch.randn(2, 3, 12, 4, 5, requires_grad=True)
+    y = F.pixel_shuffle(x, 2)
+    assert y.shape == (2, 3, 3, 8, 10)
+    assert torch.equal(F.pixel_unshuffle(y, 2), x)
+    weights = torch.randn_like(y)
+    assert torch.equal(torch.autograd.grad(y, x, weights)[0], F.pixel_unshuffle(weights, 2))
+
+
+def test_shuffled_channels_are_one_of_each_group() -> None:
+    x = torch.arange(6.0, requires_grad=True)
+    y = F.channel_shuffle(x.reshape(1, 6, 1), 2)
+    assert y.flatten().tolist() == [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]
+    (grad,) = torch.autograd.grad(y, x, torch.arange(6.0).reshape(1, 6, 1))
+    assert grad.tolist() == [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]

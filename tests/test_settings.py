@@ -1,0 +1,56 @@
+"""Settings that are kept and change nothing."""
+
+import pytest
+
+import adjoint as torch
+
+
+def test_deterministic_algorithms():
+    try:
+        assert not torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(True)
+        assert torch.are_deterministic_algorithms_enabled() and torch.get_deterministic_debug_mode() == 2
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        torch.set_deterministic_debug_mode("error")
+        assert torch.get_deterministic_debug_mode() == 2
+        with pytest.raises(RuntimeError, match="expected one of `default`, `warn`, `error`, but got never"):
+            torch.set_deterministic_debug_mode("never")
+        with pytest.raises(TypeError, match="argument 'mode' \\(position 1\\) must be bool, not int"):
+            torch.use_deterministic_algorithms(1)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.get_deterministic_debug_mode() == 0
+
+
+def test_matmul_precision():
+    try:
+        torch.set_float32_matmul_precision("high")
+        with pytest.warns(UserWarning, match="x is not one of 'highest', 'high', or 'medium'"):
+            torch.set_float32_matmul_precision("x")
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_interop_threads():
+    torch.set_num_interop_threads(torch.get_num_interop_threads())
+    with pytest.raises(RuntimeError, match="set_num_interop_threads expects a positive integer"):
+        torch.set_num_interop_threads(0)
+
+
+def test_warn_always():
+    torch.set_warn_always(True)
+    assert torch.is_warn_always_enabled()
+    torch.set_warn_always(False)
+    assert not torch.is_warn_always_enabled()
+
+
+def test_denormal_numbers_stay():
+    assert torch.set_flush_denormal(False) and not torch.set_flush_denormal(True)
+
+
+def test_names_of_types():
+    assert torch.typename(torch.ones(1).long()) == "torch.LongTensor"
+    assert torch.typename(torch.float32) == "torch.dtype"
+    assert torch.typename(3) == "int"
