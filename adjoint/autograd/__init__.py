@@ -1,7 +1,7 @@
 """Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""
 
 from ..tape.modes import is_grad_enabled
-from . import anomaly_mode, function, functional, grad_mode, graph, methods
+from . import anomaly_mode, function, functional, grad_mode, graph, methods, profiler, profiler_util
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
 from .explain import Explanation, explain
@@ -19,6 +19,7 @@ from .grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .profiler import _profiler_enabled
 from .task import is_checkpoint_valid as _is_checkpoint_valid
 from .variable import Variable, variable
 
@@ -45,6 +46,8 @@ __all__ = [
     "is_view_replay_enabled",
     "methods",
     "no_grad",
+    "profiler",
+    "profiler_util",
     "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",

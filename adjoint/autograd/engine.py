@@ -18,7 +18,7 @@ from typing import Any
 
 from ..tape import modes
 from ..tape.modes import STATE
-from ..tape.node import Node, explain, live_accumulator
+from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tensor import Tensor
 from .accumulate import accumulate
 from .anomaly_mode import check_nan, report
@@ -70,7 +70,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     order, uses = task.order, task.uses = discover(roots)
     if capture is not None:
         task.needed = find_needed(order, capture)
-    special = capture is not None or modes.ANOMALY.enabled
+    special = capture is not None or modes.ANOMALY.enabled or STATE.recorder is not None
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None:
@@ -147,7 +147,11 @@ def visit(node: Node, grad: Any, task: Task) -> Any:
             store(grad, wanted)  # type: ignore[arg-type]
             return None
         run = run_node if node.hooks is None else run_with_hooks
-        results = run(node, grad, task.keep, task.create_graph)
+        recorder = STATE.recorder
+        if recorder is None:
+            results = run(node, grad, task.keep, task.create_graph)
+        else:
+            results = recorder.backward(node, run, grad, task.keep, task.create_graph)
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(node, grad, results)
     except Exception:
@@ -250,9 +254,16 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
         return
     if leaf._edge is None:
         return  # it has been frozen since
-    if extra is None:
+    if STATE.recorder is not None:
+        STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)
+    elif extra is None:
         accumulate(leaf, grad, task.create_graph)
-        return
+    else:
+        add_to_leaf(leaf, grad, task)
+
+
+def add_to_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
+    """Add `grad` to the `.grad` of a leaf about which there is something out of the ordinary."""
     task.node = leaf
     node = live_accumulator(leaf)
     if node is not None and node.hooks is not None:

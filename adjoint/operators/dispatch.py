@@ -34,7 +34,15 @@ NUMBERS = frozenset((int, float, bool, complex))
 
 
 def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
-    """Apply `op` to `args`, given in the order of the declaration."""
+    """Apply `op` to `args`, given in the order of the declaration; a profile is told."""
+    recorder = modes.STATE.recorder
+    if recorder is None:
+        return apply(op, args, out, **names)
+    return recorder.operation(op.called, apply, args, op, args, out, **names)
+
+
+def apply(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
+    """Apply `op` to `args`."""
     args = bind(op, args, names)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
@@ -421,6 +429,14 @@ def finish(op: Operator, node: Node, edges: Any, outputs: list[Tensor], several:
 
 
 def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
+    """Apply `op` and write the result over its first argument; a profile is told."""
+    recorder = modes.STATE.recorder
+    if recorder is None:
+        return apply_inplace(op, args)
+    return recorder.operation(f"{op.called}_", apply_inplace, args, op, args)  # type: ignore[no-any-return]
+
+
+def apply_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op` and write the result over its first argument."""
     target: Tensor = args[0]
     name = f"{op.called}_"

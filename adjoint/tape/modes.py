@@ -36,6 +36,8 @@ class _ThreadState(threading.local):
     hooks_disabled: str | None = None
     # Called with each tensor that is about to be changed in place.
     before_change: Callable[[Any], None] | None = None
+    # What notes the operators that run, for a profile of this thread; None: nothing.
+    recorder: Any = None
     multithreading = True
     view_replay = False
     grad_layout = True
@@ -102,6 +104,7 @@ class inherited:
 
     def _count(self, change: int) -> None:
         away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
+        away += self.state.get("recorder") is not None
         _count("special", change * away)
         _count("grad", change * (not self.state.get("grad_enabled", True)))
 
@@ -111,6 +114,13 @@ def set_anomaly(enabled: bool, check_nan: bool) -> None:
     if enabled != ANOMALY.enabled:
         _count("special", 1 if enabled else -1)
     ANOMALY.enabled, ANOMALY.check_nan = enabled, check_nan
+
+
+def set_recorder(recorder: Any) -> None:
+    """Let `recorder` (None: nothing) note the operators that run in this thread."""
+    if (recorder is None) != (STATE.recorder is None):
+        _count("special", -1 if recorder is None else 1)
+    STATE.recorder = recorder
 
 
 def push_saved_tensor_hooks(entry: Any) -> None:
