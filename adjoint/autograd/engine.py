@@ -51,10 +51,11 @@ def run(
     """
     task = Task(keep, create_graph, capture, accumulating)
     outer = STATE.task
-    task.depth = 0 if outer is None else outer.depth + 1
-    if task.depth > DEEPEST:
-        in_another_thread(run, roots, grads, keep, create_graph, capture, accumulating)
-        return
+    if outer is not None:
+        task.depth = outer.depth + 1
+        if task.depth > DEEPEST:
+            in_another_thread(run, roots, grads, keep, create_graph, capture, accumulating)
+            return
     STATE.task = task
     try:
         execute(roots, grads, task)
@@ -68,9 +69,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     """Discover the graph of `task` and run its nodes."""
     keep, create_graph, capture = task.keep, task.create_graph, task.capture
     order, uses = task.order, task.uses = discover(roots)
-    if capture is not None:
-        task.needed = find_needed(order, capture)
-    special = capture is not None or modes.ANOMALY.enabled or STATE.recorder is not None
+    plain = nodes_without_watch(task)
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None:
@@ -83,7 +82,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     complete: list[Tensor] = []
     for node in order:
         grad = arrived(node, None)
-        if grad is None or special or node.hooks is not None:
+        if grad is None or node.hooks is not None or (plain is not None and node not in plain):
             results = visit(node, grad, task)
             if results is None:
                 results = (None,) * len(node.edges)
@@ -124,6 +123,17 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
             complete.clear()
 
 
+def nodes_without_watch(task: Task) -> set[Node] | None:
+    """The nodes that run, and of whose gradients nobody wants to know; None if that is all of them."""
+    needed = None
+    capture = task.capture
+    if capture is not None:
+        needed = task.needed = find_needed(task.order, capture)
+        if capture.outputs:
+            needed = needed.difference(capture.outputs)
+    return set() if modes.ANOMALY.enabled or STATE.recorder is not None else needed
+
+
 def visit(node: Node, grad: Any, task: Task) -> Any:
     """Run a node of which something is out of the ordinary; None if it does not run."""
     if grad is None:
@@ -141,12 +151,13 @@ def visit(node: Node, grad: Any, task: Task) -> Any:
     if wanted is not None and runs:
         store(grad, wanted)  # before hooks, as PyTorch does where the node also runs, and after them where it does not
     try:
-        if node.hooks is not None:
+        hooks = node.hooks
+        if hooks is not None and (hooks.tensor or hooks.retained):
             grad = run_tensor_hooks(node, grad, task.create_graph)
         if not runs:
             store(grad, wanted)  # type: ignore[arg-type]
             return None
-        run = run_node if node.hooks is None else run_with_hooks
+        run = run_node if hooks is None or not hooks.around() else run_with_hooks
         recorder = STATE.recorder
         if recorder is None:
             results = run(node, grad, task.keep, task.create_graph)

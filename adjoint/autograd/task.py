@@ -47,34 +47,19 @@ class Task:
     stands for its `AccumulateGrad`).
     """
 
-    __slots__ = (
-        "__weakref__",
-        "accumulating",
-        "callbacks",
-        "capture",
-        "create_graph",
-        "depth",
-        "id",
-        "keep",
-        "needed",
-        "node",
-        "order",
-        "uses",
-    )
+    order: list[Node]
+    uses: dict[Tensor, int]
+    depth = 0
+    callbacks: list[Callable[[], Any]] | None = None
+    needed: set[Node] | None = None
+    node: Node | Tensor | None = None
+    id: int | None = None
 
     def __init__(self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
         self.keep = keep
         self.create_graph = create_graph
         self.capture = capture
         self.accumulating = accumulating
-        self.callbacks: list[Callable[[], Any]] | None = None
-        self.needed: set[Node] | None = None
-        self.id: int | None = None
-        self.node: Node | Tensor | None = None
-
-    order: list[Node]
-    uses: dict[Tensor, int]
-    depth: int
 
     def will_run(self, node: Node) -> bool:
         """Whether this run reaches `node`, or accumulates into the leaf whose `AccumulateGrad` it is."""

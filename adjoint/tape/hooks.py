@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import count
 from typing import Any, Self
 
-_lock = threading.Lock()
+_next_id = count().__next__
 
 
 class RemovableHandle:
@@ -22,15 +22,15 @@ class RemovableHandle:
     """
 
     id: int
-    next_id: int = 0
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
-        with _lock:
-            self.id = RemovableHandle.next_id
-            RemovableHandle.next_id += 1
-        extra = () if extra_dict is None else extra_dict if isinstance(extra_dict, list) else (extra_dict,)
-        self.extra_dict_ref = tuple([weakref.ref(each) for each in extra])
+        self.id = _next_id()
+        if extra_dict is None:
+            self.extra_dict_ref: tuple[weakref.ref[Any], ...] = ()
+        else:
+            extra = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+            self.extra_dict_ref = tuple([weakref.ref(each) for each in extra])
 
     def remove(self) -> None:
         """Remove the hook; removing it twice does nothing."""
@@ -50,8 +50,8 @@ class RemovableHandle:
         self.hooks_dict_ref = reference(state[0])
         self.id = state[1]
         self.extra_dict_ref = tuple(reference(hooks) for hooks in state[2])
-        with _lock:
-            RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+        while _next_id() < self.id:  # so that no later handle has its number
+            pass
 
     def __enter__(self) -> Self:
         return self
@@ -88,6 +88,10 @@ class NodeHooks:
     def register(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         """Add a `"pre"` or `"post"` hook of the node."""
         return self.pre.register(hook) if kind == "pre" else self.post[0].register(hook)
+
+    def around(self) -> bool:
+        """Whether the node itself has hooks, of its own and not of its outputs."""
+        return bool(self.pre or self.post[0] or len(self.post) > 1)
 
     def add_dict(self, hooks: Any) -> None:
         """Also run the post-hooks in `hooks`, a dict that its owner goes on changing."""
