@@ -80,8 +80,8 @@ globals().update(operators.PUBLIC["torch"])
 
 newaxis = None
 
-_LATER = ("nn", "optim", "serialization", "utils")
-_LATER_NAMES = {"load": "serialization", "save": "serialization"}
+_LATER = ("func", "nn", "optim", "serialization", "utils")
+_LATER_NAMES = {"load": "serialization", "save": "serialization", "vmap": "func"}
 
 
 def __getattr__(name: str) -> object:

@@ -82,10 +82,12 @@ from adjoint.settings import set_warn_always as set_warn_always
 from adjoint.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from adjoint.tensor import Tensor as Tensor
 newaxis: None
+from adjoint import func as func
 from adjoint import nn as nn
 from adjoint import optim as optim
 from adjoint import serialization as serialization
 from adjoint import utils as utils
 from adjoint.serialization import load as load
 from adjoint.serialization import save as save
+from adjoint.func import vmap as vmap
 from adjoint.operators import *

@@ -148,7 +148,15 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
         parts.append(f"grad_fn=<{grad_fn.name().rpartition('::')[2]}>")
     elif tensor.requires_grad:
         parts.append("requires_grad=True")
+    tangent = forward_tangent(tensor)
+    if tangent is not None:
+        parts.append(f"tangent={tangent}")
     return parts
+
+
+def forward_tangent(tensor: Printable) -> Any:
+    """The tangent of `tensor` in forward mode: installed by `adjoint.autograd.forward_ad`."""
+    return None
 
 
 def _is_evident(dtype: dtypes.dtype, empty: bool) -> bool:

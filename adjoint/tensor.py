@@ -51,10 +51,11 @@ class Extra:
     """What few tensors have, so that the others carry one `None` for all of it.
 
     `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
-    `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for.
+    `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
+    `tangents`: in forward mode, the tangent by level.
     """
 
-    __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks")
+    __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks", "tangents")
 
     def __init__(self) -> None:
         self.hooks: HookDict | None = None
@@ -62,6 +63,7 @@ class Extra:
         self.accumulator: Any = None
         self.inference = False
         self.number: Any = None
+        self.tangents: dict[Any, Tensor | None] | None = None
 
 
 class Tensor(TensorMethods):

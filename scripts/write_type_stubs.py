@@ -59,7 +59,7 @@ from adjoint.kernels.linalg import LinAlgError as LinAlgError
 """
 
 TENSORS = """
-    self input mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor weight source index mask target
+    self input mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor weight index mask target
     condition real imag boundaries sorted_sequence ext_tensor query key
 """.split()
 TENSORS_OR_NONE = "bias out sorter weights pos_weight running_mean running_var attn_mask bias_k bias_v".split()

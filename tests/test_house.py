@@ -15,7 +15,7 @@ PACKAGE = Path(adjoint.__file__).parent
 # From the top floor down; a module may import from floors below its own and from its own room.
 FLOORS = [
     {"adjoint"},
-    {"adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization"},
+    {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization"},
     {"adjoint.linalg", "adjoint.special", "adjoint.backends", "adjoint.cuda"},
     {"adjoint.backends", "adjoint.cuda"},
     {"adjoint.autograd"},
@@ -29,7 +29,7 @@ FLOORS = [
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
-ON_THE_PUBLIC_API = {"adjoint.nn", "adjoint.optim", "adjoint.utils"}
+ON_THE_PUBLIC_API = {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.utils"}
 
 # Imports that point upward, made inside a function when it first runs: a tensor is pickled as a checkpoint holds it.
 LATE = {("adjoint.tensor", "adjoint.serialization")}

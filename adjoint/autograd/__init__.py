@@ -1,10 +1,13 @@
 """Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""
 
-from ..tape.modes import is_grad_enabled
-from . import anomaly_mode, function, functional, grad_mode, graph, methods, profiler, profiler_util
+import importlib
+from typing import Any
+
+from ..tape.modes import STATE, is_grad_enabled
+from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
-from .explain import Explanation, explain
+from .explanation import Explanation, explain
 from .function import Function, NestedIOFunction
 from .grad_mode import (
     _force_original_view_tracking,
@@ -19,9 +22,14 @@ from .grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from .profiler import _profiler_enabled
 from .task import is_checkpoint_valid as _is_checkpoint_valid
 from .variable import Variable, variable
+
+
+def _profiler_enabled() -> bool:
+    """Whether this thread is being profiled."""
+    return STATE.recorder is not None
+
 
 __all__ = [
     "Explanation",
@@ -53,3 +61,10 @@ __all__ = [
     "set_multithreading_enabled",
     "variable",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The submodules that few programs need, imported when first used."""
+    if name in ("forward_ad", "functional", "profiler", "profiler_util", "transforms"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

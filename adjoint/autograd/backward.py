@@ -12,6 +12,7 @@ import numpy
 from ..device import Size
 from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
+from ..tape import modes
 from ..tape.edges import edge_of
 from ..tensor import Tensor, wrap
 from .edge import GradientEdge, recorded_edge
@@ -230,8 +231,8 @@ def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, 
     """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
     token = quiet()
     try:
-        if create_graph:
-            with recording_mode(True):
+        if on_tensors(create_graph):
+            with recording_mode(create_graph):
                 run(edges, grads, keep, True, capture, accumulating)
         else:
             run(edges, grads, keep, False, capture, accumulating)
@@ -255,6 +256,11 @@ def warn_of_cycle() -> None:
             UserWarning,
             stacklevel=3,
         )
+
+
+def on_tensors(create_graph: bool) -> bool:
+    """Whether the gradients are tensors, because they are recorded or carry something of a level, or else bare arrays."""
+    return create_graph or bool(modes.STATE.levels)
 
 
 def keep_graph(retain_graph: bool | None, create_graph: bool) -> bool:
@@ -297,15 +303,15 @@ def _read_only_one(kind: Any) -> Any:
 _ONES = {numpy.dtype(kind): _read_only_one(kind) for kind in (numpy.float32, numpy.float64)}
 
 
-def first_grad(root: Tensor, create_graph: bool) -> Any:
+def first_grad(root: Tensor, as_tensor: bool) -> Any:
     """The gradient 1 for a root of one element."""
     array = root._array
-    if array.ndim == 0 and not create_graph:
+    if array.ndim == 0 and not as_tensor:
         one = _ONES.get(array.dtype)
         if one is not None:
             return one
     ones = numpy.ones_like(array)
-    return wrap(ones) if create_graph else ones
+    return wrap(ones) if as_tensor else ones
 
 
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:
@@ -327,13 +333,16 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
                 raise RuntimeError(
                     f"grad can be implicitly created only for real scalar outputs but got {from_numpy(dtype)}"
                 )
-            ones = numpy.ones(shape, dtype)
-            results.append(wrap(ones) if create_graph else ones)
+            if isinstance(root, Tensor):
+                results.append(first_grad(root, on_tensors(create_graph)))
+            else:
+                ones = numpy.ones(shape, dtype)
+                results.append(wrap(ones) if on_tensors(create_graph) else ones)
             continue
         if not isinstance(value, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
         check_grad(shape, dtype, value, index)
-        results.append(value if create_graph else value._array)
+        results.append(value if on_tensors(create_graph) else value._array)
     return results
 
 

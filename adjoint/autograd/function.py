@@ -15,6 +15,7 @@ import numpy
 
 from ..tape import modes, views
 from ..tape.edges import edge_of
+from ..tape.levels import innermost
 from ..tape.node import Node, start
 from ..tape.saved import Packed, bump, check_callable, detached, pack, released, shared_counter, stale_error
 from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
@@ -303,7 +304,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of the outputs, given those of the inputs (None for what has none)."""
+        """The tangents of the outputs, given those of the inputs (None for one without)."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
@@ -312,7 +313,7 @@ class Function(metaclass=FunctionMeta):
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
         """The function of batches: its outputs, and in which of their dimensions the batch lies."""
         raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
         )
 
     @classmethod
@@ -321,6 +322,14 @@ class Function(metaclass=FunctionMeta):
         separate = cls.setup_context is not Function.setup_context
         if keywords or (separate and len(args) != cls._argument_count):
             args = bound(cls, args, keywords, separate)
+        if modes.STATE.levels and (level := innermost(args)) is not None:
+            return level.apply_function(cls, args)
+        return cls.applied(args)[1]
+
+    @classmethod
+    def applied(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The node (`ctx`), and what `apply` returns."""
+        separate = cls.setup_context is not Function.setup_context
         node: Any = object.__new__(cls._backward_cls)
         places = [edge_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         node.needs_input_grad = tuple([edge is not None for edge in places])
@@ -334,7 +343,7 @@ class Function(metaclass=FunctionMeta):
         node._tensor_inputs = tuple([isinstance(arg, Tensor) for arg in args])
         start(node, tuple([edge for edge, taken in zip(places, node._tensor_inputs, strict=True) if taken]), 1)
         if isinstance(output, list):
-            return output  # only tuples are taken apart
+            return node, output  # only tuples are taken apart
         several = isinstance(output, tuple)
         outputs = list(output) if several else [output]
         outputs = tie_outputs(cls, node, args, outputs, recording)
@@ -342,7 +351,7 @@ class Function(metaclass=FunctionMeta):
             save(node, args, outputs)
         node.to_save = None
         node.dirty_tensors = node.non_differentiable = ()
-        return tuple(outputs) if several else outputs[0]
+        return node, tuple(outputs) if several else outputs[0]
 
 
 def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any], separate: bool) -> tuple[Any, ...]:

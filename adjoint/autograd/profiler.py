@@ -157,8 +157,3 @@ class record_function:
                 return function(*args, **keywords)
 
         return decorated  # type: ignore[return-value]
-
-
-def _profiler_enabled() -> bool:
-    """Whether this thread is being profiled."""
-    return modes.STATE.recorder is not None

@@ -5,6 +5,7 @@ NumPy agrees where all operands do; where they contradict each other, it falls b
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,31 +18,51 @@ __all__ = ["laid_out"]
 
 def laid_out(result: Array, operands: Sequence[Any]) -> Array:
     """`result`, a fresh array computed from `operands` (those that are arrays), in the order in memory that PyTorch gives it."""
-    shape = result.shape
-    if len(shape) < 2 or not result.size:
+    rank = result.ndim
+    if rank < 2:
         return result
-    arrays = [item for item in operands if isinstance(item, numpy.ndarray) and item.ndim]
-    if result.flags.c_contiguous and all(item.flags.c_contiguous for item in arrays):
+    if result.flags.c_contiguous:
+        for item in operands:
+            if type(item) is not numpy.ndarray or item.flags.c_contiguous:
+                continue
+            if rank > 2 or item.strides[-1] != item.itemsize:
+                break  # rows without gaps between their elements are in row-major order too
+        else:
+            return result
+    windows = tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray])
+    wanted = _wanted_order(result.shape, result.strides, result.itemsize, windows)
+    if wanted is None:
         return result
-    dims = _fastest_first([_steps_over(shape, item) for item in arrays], shape)
-    step = result.itemsize
-    for dim in dims:
-        if shape[dim] != 1 and result.strides[dim] != step:
-            break
-        step *= shape[dim]
-    else:
-        return result
-    slowest_first = dims[::-1]
-    memory = numpy.empty([shape[dim] for dim in slowest_first], result.dtype)
-    target = memory.transpose([slowest_first.index(dim) for dim in range(len(shape))])
+    sizes, places = wanted
+    target = numpy.empty(sizes, result.dtype).transpose(places)
     target[...] = result
     return target
 
 
-def _steps_over(shape: tuple[int, ...], array: Array) -> list[int]:
-    """The strides of `array` broadcast to `shape`; 0 where an element is repeated."""
-    steps = [0] * (len(shape) - array.ndim)
-    for size, step, wanted in zip(array.shape, array.strides, shape[len(steps) :], strict=True):
+Window = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@functools.lru_cache(4096)
+def _wanted_order(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, windows: tuple[Window, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The sizes of the memory, from the slowest dimension on, and which of them is each of the result's; None if it is so."""
+    if 0 in shape:
+        return None
+    dims = _fastest_first([_steps_over(shape, *window) for window in windows if window[0]], shape)
+    step = itemsize
+    for dim in dims:
+        if shape[dim] != 1 and strides[dim] != step:
+            dims.reverse()
+            return tuple(shape[dim] for dim in dims), tuple(dims.index(dim) for dim in range(len(dims)))
+        step *= shape[dim]
+    return None
+
+
+def _steps_over(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    """The strides of an array of shape `own` broadcast to `shape`; 0 where an element is repeated."""
+    steps = [0] * (len(shape) - len(own))
+    for size, step, wanted in zip(own, strides, shape[len(steps) :], strict=True):
         steps.append(0 if size == 1 and wanted != 1 else step)
     return steps
 

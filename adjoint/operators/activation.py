@@ -9,7 +9,7 @@ from .pointwise import sigmoid, tanh
 # --- pieces of lines ------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.relu, simple=kernels.positive_part, fast="float", inplace=True)
+@operator(kernel=kernels.relu, simple=kernels.positive_part, fast="float", inplace=True, tangent="elementwise")
 class relu:
     """`max(input, 0)`, elementwise; the derivative at 0 is 0.
 
@@ -24,7 +24,7 @@ class relu:
         return xp.threshold_backward(grad, result, 0)
 
 
-@operator(kernel=kernels.threshold, inplace=True, method=())
+@operator(kernel=kernels.threshold, inplace=True, method=(), tangent="elementwise")
 class threshold:
     """`input` where it is greater than `threshold`, else `value`."""
 
@@ -34,7 +34,7 @@ class threshold:
         return xp.threshold_backward(grad, self, threshold)
 
 
-@operator(kernel=kernels.threshold_backward, namespace=None, method=())
+@operator(kernel=kernels.threshold_backward, namespace=None, method=(), tangent="elementwise")
 class threshold_backward:
     """`grad_output` where `input` is greater than `threshold`, else 0."""
 
@@ -47,7 +47,7 @@ class threshold_backward:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.leaky_relu, namespace="functional", inplace=True, method=())
+@operator(kernel=kernels.leaky_relu, namespace="functional", inplace=True, method=(), tangent="elementwise")
 class leaky_relu:
     """`input` where positive, else `negative_slope * input`."""
 
@@ -69,7 +69,7 @@ class leaky_relu_in_place:
         return xp.leaky_relu_backward(grad, result, negative_slope, True)
 
 
-@operator(kernel=kernels.leaky_relu_backward, namespace=None, method=())
+@operator(kernel=kernels.leaky_relu_backward, namespace=None, method=(), tangent="elementwise")
 class leaky_relu_backward:
     """The derivative of `leaky_relu` times `grad_output`."""
 
@@ -82,7 +82,7 @@ class leaky_relu_backward:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.hardtanh, namespace="functional", inplace=True, method=())
+@operator(kernel=kernels.hardtanh, namespace="functional", inplace=True, method=(), tangent="elementwise")
 class hardtanh:
     """`input` limited to `[min_val, max_val]`; unlike `clamp`'s, the derivative at the bounds is 0."""
 
@@ -105,7 +105,7 @@ class hardtanh_backward:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.hardsigmoid, namespace="functional", inplace=True, method=())
+@operator(kernel=kernels.hardsigmoid, namespace="functional", inplace=True, method=(), tangent="elementwise")
 class hardsigmoid:
     """`min(max(input + 3, 0), 6) / 6`, elementwise."""
 
@@ -128,7 +128,7 @@ class hardsigmoid_backward:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.hardswish, namespace="functional", inplace=True, method=())
+@operator(kernel=kernels.hardswish, namespace="functional", inplace=True, method=(), tangent="elementwise")
 class hardswish:
     """`input * hardsigmoid(input)`, elementwise (Howard et al., 2019)."""
 
@@ -161,7 +161,7 @@ class hardswish_double_backward:
         return xp.hardswish_double_backward(grad, self)
 
 
-@operator(kernel=kernels.hardshrink, same_out=True)
+@operator(kernel=kernels.hardshrink, same_out=True, tangent="elementwise")
 class hardshrink:
     """`input`, but 0 where its magnitude is at most `lambd`."""
 
@@ -184,7 +184,7 @@ class hardshrink_backward:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.softshrink, namespace="functional", method=(), same_out=True)
+@operator(kernel=kernels.softshrink, namespace="functional", method=(), same_out=True, tangent="elementwise")
 class softshrink:
     """`input` moved towards 0 by `lambd`, 0 where it would pass it."""
 
@@ -210,7 +210,7 @@ class softshrink_backward:
 # --- with exponentials ----------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.elu, namespace="functional", inplace=True, method=())
+@operator(kernel=kernels.elu, namespace="functional", inplace=True, method=(), tangent="elementwise")
 class elu:
     """`scale * input` where positive, else `scale * alpha * (exp(input_scale * input) - 1)`."""
 
@@ -230,7 +230,7 @@ class elu_in_place:
         return xp.elu_backward(grad, alpha, scale, input_scale, True, result)
 
 
-@operator(kernel=kernels.elu_backward, namespace=None, method=())
+@operator(kernel=kernels.elu_backward, namespace=None, method=(), tangent="elementwise")
 class elu_backward:
     """The derivative of `elu`, by its input or its result, times `grad_output`."""
 
@@ -287,7 +287,9 @@ def _checked_celu(alpha):
     return alpha
 
 
-@operator(namespace=None, inplace=True, method=(), node="CeluBackward0", out=False, called="celu")
+@operator(
+    namespace=None, inplace=True, method=(), node="CeluBackward0", out=False, called="celu", tangent="elementwise"
+)
 class celu_of_input:
     """`input` where positive, else `alpha * (exp(input / alpha) - 1)`."""
 
@@ -321,7 +323,7 @@ def celu_(input, alpha=1.0):
     return celu_in_place.inplace(input, _checked_celu(alpha))
 
 
-@operator(kernel=kernels.silu, namespace="functional", inplace=True, method=())
+@operator(kernel=kernels.silu, namespace="functional", inplace=True, method=(), tangent="elementwise")
 class silu:
     """`input * sigmoid(input)`, elementwise."""
 
@@ -331,7 +333,7 @@ class silu:
         return xp.silu_backward(grad, self)
 
 
-@operator(kernel=kernels.silu_backward, namespace=None, method=())
+@operator(kernel=kernels.silu_backward, namespace=None, method=(), tangent="elementwise")
 class silu_backward:
     """The derivative of `silu` times `grad_output`."""
 
@@ -360,7 +362,7 @@ class silu_double_backward:
         return grad.conj() * grad_output * third.conj()
 
 
-@operator(kernel=kernels.mish, namespace="functional", inplace=True, method=())
+@operator(kernel=kernels.mish, namespace="functional", inplace=True, method=(), tangent="elementwise")
 class mish:
     """`input * tanh(softplus(input))`, elementwise (Misra, 2019)."""
 
@@ -392,7 +394,7 @@ def _mish_curvature(self):
 public(namespace=None, name="mish_curvature", on_arrays=kernels.mish_curvature)(_mish_curvature)
 
 
-@operator(kernel=kernels.softplus, namespace="functional", method=(), same_out=True)
+@operator(kernel=kernels.softplus, namespace="functional", method=(), same_out=True, tangent="elementwise")
 class softplus:
     """`log(1 + exp(beta * input)) / beta`, and `input` itself where `beta * input` is greater than `threshold`."""
 
@@ -402,7 +404,7 @@ class softplus:
         return xp.softplus_backward(grad, self, beta, threshold)
 
 
-@operator(kernel=kernels.softplus_backward, namespace=None, method=())
+@operator(kernel=kernels.softplus_backward, namespace=None, method=(), tangent="elementwise")
 class softplus_backward:
     """The derivative of `softplus` times `grad_output`."""
 
@@ -429,7 +431,14 @@ class softplus_double_backward:
         return xp.softplus_double_backward(grad * grad_output * bend, self, beta, threshold)
 
 
-@operator(kernel=kernels.logsigmoid, namespace="functional", method=(), node="LogSigmoidBackward0", same_out=True)
+@operator(
+    kernel=kernels.logsigmoid,
+    namespace="functional",
+    method=(),
+    node="LogSigmoidBackward0",
+    same_out=True,
+    tangent="elementwise",
+)
 class logsigmoid:
     """`log(sigmoid(input))`, elementwise, without overflow."""
 
@@ -458,7 +467,7 @@ class logsigmoid_backward:
 # --- the Gaussian error linear unit ---------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.gelu, namespace="functional", method=(), same_out=True)
+@operator(kernel=kernels.gelu, namespace="functional", method=(), same_out=True, tangent="elementwise")
 class gelu:
     """`input * Phi(input)`, elementwise, with the normal distribution function (Hendrycks and Gimpel, 2016).
 
@@ -471,7 +480,7 @@ class gelu:
         return xp.gelu_backward(grad, self, approximate=approximate)
 
 
-@operator(kernel=kernels.gelu_backward, namespace=None, method=())
+@operator(kernel=kernels.gelu_backward, namespace=None, method=(), tangent="elementwise")
 class gelu_backward:
     """The derivative of `gelu` times `grad_output`."""
 

@@ -53,6 +53,7 @@ def overloads(name, of_tensors, by_number, of_number=None):
     dunder="__add__",
     reflected="__radd__",
     number_first=True,
+    tangent="elementwise",
 )
 class add:
     """`input + alpha * other`, elementwise, broadcast together.
@@ -71,7 +72,7 @@ class add:
         return grad if alpha == 1 else grad * conjugate(alpha)
 
 
-@operator(kernel=kernels.by_number(numpy.add), namespace=None, method=False, node="AddBackward1")
+@operator(kernel=kernels.by_number(numpy.add), namespace=None, method=False, node="AddBackward1", tangent="elementwise")
 class add_number:
     """`input + other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
 
@@ -81,7 +82,9 @@ class add_number:
         return grad
 
 
-@operator(kernel=kernels.by_number(numpy.subtract), namespace=None, method=False, node="SubBackward1")
+@operator(
+    kernel=kernels.by_number(numpy.subtract), namespace=None, method=False, node="SubBackward1", tangent="elementwise"
+)
 class sub_number:
     """`input - other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
 
@@ -118,6 +121,7 @@ def _no_bool(self, other, alpha=1):
     alias=("subtract",),
     check=_no_bool,
     number_first=True,
+    tangent="elementwise",
 )
 class sub:
     """`input - alpha * other`, elementwise, broadcast together."""
@@ -142,6 +146,7 @@ class sub:
     out=False,
     check=_no_bool,
     called="rsub",
+    tangent="elementwise",
 )
 class rsub_tensor:
     """`other - alpha * input`, elementwise, broadcast together."""
@@ -165,6 +170,7 @@ class rsub_tensor:
     out=False,
     check=_no_bool,
     called="rsub",
+    tangent="elementwise",
 )
 class rsub_number:
     """`other - alpha * input`, elementwise, where `other` is a number."""
@@ -213,7 +219,9 @@ class mul:
         return grad * self.conj()
 
 
-@operator(kernel=kernels.by_number(numpy.multiply), namespace=None, method=False, node="MulBackward1")
+@operator(
+    kernel=kernels.by_number(numpy.multiply), namespace=None, method=False, node="MulBackward1", tangent="elementwise"
+)
 class mul_number:
     """`input * other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
 
@@ -223,7 +231,13 @@ class mul_number:
         return xp.mul_number(grad, conjugate(other))
 
 
-@operator(kernel=kernels.by_number(numpy.true_divide), namespace=None, method=False, node="DivBackward1")
+@operator(
+    kernel=kernels.by_number(numpy.true_divide),
+    namespace=None,
+    method=False,
+    node="DivBackward1",
+    tangent="elementwise",
+)
 class div_number:
     """`input / other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
 
@@ -519,7 +533,7 @@ def fmod_(input, other):
 # --- fused ----------------------------------------------------------------------------------------------------
 
 
-@operator(promote="common", kernel=kernels.addcmul, inplace=True, numbers=False)
+@operator(promote="common", kernel=kernels.addcmul, inplace=True, numbers=False, tangent="elementwise")
 class addcmul:
     """`input + value * tensor1 * tensor2`, elementwise, broadcast together."""
 
@@ -546,7 +560,15 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
         )
 
 
-@operator(promote="common", fast="float", kernel=kernels.addcdiv, inplace=True, numbers=False, check=_not_only_integers)
+@operator(
+    promote="common",
+    fast="float",
+    kernel=kernels.addcdiv,
+    inplace=True,
+    numbers=False,
+    check=_not_only_integers,
+    tangent="elementwise",
+)
 class addcdiv:
     """`input + value * tensor1 / tensor2`, elementwise, broadcast together."""
 
@@ -570,6 +592,7 @@ class addcdiv:
     inplace=True,
     node="LerpBackward0",
     called="lerp",
+    tangent="elementwise",
 )
 class lerp_by_number:
     """`input + weight * (end - input)`, elementwise, where `weight` is a number."""
@@ -592,6 +615,7 @@ class lerp_by_number:
     node="LerpBackward1",
     same_out=True,
     called="lerp",
+    tangent="elementwise",
 )
 class lerp_by_tensor:
     """`input + weight * (end - input)`, elementwise, broadcast together."""

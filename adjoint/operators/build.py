@@ -102,7 +102,8 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
             (generate.sizes_source(op), {}) if otherwise is not None else generate.function_source(op, variant)
         )
         namespace.update(defaults)
-        namespace["NodeClass"] = op.node_class if op.differentiable else None
+        if op.differentiable:
+            namespace["NodeClass"] = op.inplace_node_class if variant == "inplace_view" else op.node_class
         generate.compile_source(source, f"<adjoint {name}>", namespace)
         generated = namespace[op.name]
         function.__defaults__ = generated.__defaults__
@@ -205,7 +206,9 @@ def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callabl
     def forward(self: Any) -> Any: ...
 
     forward.__annotations__ = {"self": ARRAY}
-    return _family(forward, kernel, promote=promote, inplace=options.pop("inplace", True), **options)
+    return _family(
+        forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options}
+    )
 
 
 def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
@@ -215,7 +218,9 @@ def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Calla
 
     forward.__annotations__ = {"self": ARRAY, "other": ARRAY}
     options.setdefault("elementwise", True)
-    return _family(forward, kernel, promote=promote, inplace=options.pop("inplace", True), **options)
+    return _family(
+        forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options}
+    )
 
 
 def _family(forward: Callable[..., Any], kernel: Any, **options: Any) -> Callable[[type], Any]:

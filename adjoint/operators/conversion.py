@@ -40,7 +40,7 @@ def check_device(place: Any) -> None:
         raise RuntimeError(f"PyTorch is not linked with support for {kind} devices")
 
 
-@operator(kernel=copying.to_dtype, namespace=None, method=(), node="ToCopyBackward0", out=False)
+@operator(kernel=copying.to_dtype, namespace=None, method=(), node="ToCopyBackward0", out=False, tangent="linear")
 class to_dtype:
     """A copy with elements of another dtype."""
 

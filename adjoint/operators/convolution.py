@@ -68,7 +68,14 @@ def _cropped(x, shape):
     return x if tuple(x.shape) == shape else x[tuple(map(slice, shape))]
 
 
-@operator(kernel=kernels.conv_input_grad, namespace=None, method=False, out=False, node="ConvolutionBackwardBackward0")
+@operator(
+    kernel=kernels.conv_input_grad,
+    namespace=None,
+    method=False,
+    out=False,
+    node="ConvolutionBackwardBackward0",
+    tangent="multilinear",
+)
 class conv_input_grad:
     """The gradient of the input of a convolution; as an operation of its own, a transposed convolution."""
 
@@ -83,7 +90,14 @@ class conv_input_grad:
         return xp.conv_weight_grad(self.conj(), grad, tuple(weight_shape), stride, padding, dilation, groups)
 
 
-@operator(kernel=kernels.conv_weight_grad, namespace=None, method=False, out=False, node="ConvolutionBackwardBackward0")
+@operator(
+    kernel=kernels.conv_weight_grad,
+    namespace=None,
+    method=False,
+    out=False,
+    node="ConvolutionBackwardBackward0",
+    tangent="multilinear",
+)
 class conv_weight_grad:
     """The gradient of the weight of a convolution."""
 

@@ -13,7 +13,7 @@ from .build import operator, public, tensors, with_numpy_names
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=copying.clone)
+@operator(kernel=copying.clone, tangent="linear")
 class clone:
     """A copy in memory of its own, through which gradients pass.
 
@@ -39,7 +39,9 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     return clone(self, memory_format=memory_format)
 
 
-@operator(namespace=None, method=(), inplace=True, changing=copying.copy_, node="CopyBackwards", out=False)
+@operator(
+    namespace=None, method=(), inplace=True, changing=copying.copy_, node="CopyBackwards", out=False, tangent="linear"
+)
 class copy:
     """`other`, broadcast to the shape of `self`, in its place."""
 

@@ -491,6 +491,8 @@ def _filled_like(name, value, on_arrays, doc):
         memory_format=None,
         x=None,
     ):
+        if type(input) is not Tensor and hasattr(input, "made_like"):
+            return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))
         array = empty_array_like(input if x is None else x, name, dtype, memory_format)
         if value is not None:
             array.fill(value)
@@ -525,6 +527,8 @@ def full_like(
     memory_format=None,
 ):
     """A tensor of the shape and dtype of `input` of which every element is `fill_value`."""
+    if type(input) is not Tensor and hasattr(input, "made_like"):
+        return input.made_like(lambda each: full_like(each, fill_value, dtype=dtype, requires_grad=requires_grad))
     array = empty_array_like(input, "full_like", dtype, memory_format)
     _filled_with(array, _fill_number(fill_value, "full_like", 2))
     return leaf(array, requires_grad, device, pin_memory, layout)

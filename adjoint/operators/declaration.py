@@ -52,7 +52,7 @@ class Operator:
     place in memory. `elementwise` (the default where there is
     promotion): the order of the result's elements in memory follows the operands' (`kernels.layout`), in the order of these
     names if it is a tuple. `simple`, if given, stands for the kernel on the fast path
-    while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and float64, so
+    while the keyword-only parameters have their defaults; `tangent` is the rule of forward mode (`tangent.py`); `fast="float"` leaves that path to float32 and float64, so
     that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to `limit`
     elements, without the detour for others.
     """
@@ -90,6 +90,7 @@ class Operator:
         self._read_signature()
         self._read_formulas()
         elementwise = options.get("elementwise", self.promote is not None and self.sequence is None)
+        self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
         operands = tuple(self.tensors) if elementwise is True else elementwise or ()
         self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"

@@ -12,7 +12,7 @@ from .parts import slice
 # --- triangles and diagonals ----------------------------------------------------------------------------------
 
 
-@operator(inplace=True, same_out=STRICT)
+@operator(inplace=True, same_out=STRICT, tangent="linear")
 class tril:
     """The lower triangle of matrices, on and below `diagonal`; zeros elsewhere."""
 
@@ -23,7 +23,7 @@ class tril:
         return xp.tril(grad, diagonal)
 
 
-@operator(inplace=True, same_out=STRICT)
+@operator(inplace=True, same_out=STRICT, tangent="linear")
 class triu:
     """The upper triangle of matrices, on and above `diagonal`; zeros elsewhere."""
 
@@ -34,7 +34,7 @@ class triu:
         return xp.triu(grad, diagonal)
 
 
-@operator(out=False)
+@operator(out=False, tangent="linear")
 class diag_embed:
     """Matrices with the last dimension of the tensor on a diagonal."""
 
@@ -63,7 +63,7 @@ def diagflat(input, offset=0):
     return diag_embed(input.reshape((-1,)), offset)
 
 
-@operator(out=False)
+@operator(out=False, tangent="linear")
 class trace:
     """The sum of the diagonal of a matrix."""
 

@@ -21,6 +21,7 @@ from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
+from ..tape.levels import innermost
 from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
@@ -44,6 +45,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
 def apply(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` to `args`."""
     args = bind(op, args, names)
+    if modes.STATE.levels and (level := innermost(args)) is not None:
+        return level.call(op, args, out)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
@@ -376,7 +379,7 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
 
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history."""
-    copy = wrap(tensor._array.copy())
+    copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(tensor._array.copy())
     copy._edge = tensor._edge
     return copy
 
@@ -441,6 +444,8 @@ def apply_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     target: Tensor = args[0]
     name = f"{op.called}_"
     args = bind(op, args)
+    if modes.STATE.levels and (level := innermost(args)) is not None:
+        return level.call_inplace(op, args)
     views.check_inplace(target, name)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
@@ -462,32 +467,42 @@ def apply_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         check_partial_overlap(target, arrays[1:])
         if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
             array = arrays[0] = distinct(array)
-    recording = grad_enabled and any(edge is not None for edge in edges)
-    if recording and not can_require_grad(array):
+    if grad_enabled and any(edge is not None for edge in edges) and not can_require_grad(array):
         raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
+
+    def change() -> None:
+        if changing is not None:
+            compute(op, arrays, changing)
+        else:
+            numpy.copyto(array, result, casting="unsafe")
+
+    record_change(op, args, tensors, edges, change)
+    return target
+
+
+def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
+    """Run `change`, which changes the first of `args` in place, and make its node the tensor's history."""
+    target: Tensor = args[0]
+    recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
     node: Any = None
     if recording:
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
-        start(node, tuple(edges), 1)
+        start(node, tuple(edges), 2)
         save_inputs(op, node, args, tensors, edges, changed=target)
     about_to_change(target)
     given = before_change(tensors, target) if modes.ANOMALY.enabled else None
-    if changing is not None:
-        compute(op, arrays, changing)
-    else:
-        numpy.copyto(array, result, casting="unsafe")
-    bump(target, name, depth=2)
+    change()
+    bump(target, f"{op.called}_", depth=3)
     if recording:
-        node.shape, node.dtype = array.shape, array.dtype
+        node.shape, node.dtype = target._array.shape, target._array.dtype
         for item in op.saved_results:
             if needed(op, item, edges):
                 save_result(node, item, target)
             else:
                 setattr(node, f"saved_{item}", None)
-        views.rebase_history(target, node, 2)
+        views.rebase_history(target, node, 3)
     if given is not None:
-        note_operation(name, given, [target])
-    return target
+        note_operation(f"{op.called}_", given, [target])
 
 
 def before_change(tensors: dict[str, Any], target: Tensor) -> list[Any]:
@@ -519,6 +534,8 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Make the first argument another view of its memory, as `t_` does."""
     target: Tensor = args[0]
     args = bind(op, args)
+    if modes.STATE.levels and (level := innermost(args)) is not None:
+        return level.call_inplace_view(op, args)
     views.check_inplace(target, f"{op.called}_")
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)

@@ -95,7 +95,7 @@ def pdist_backward(grad, self, p, distance):
     return zeros if parts is None else zeros.index_add(0, first, parts).index_add(0, second, -parts)
 
 
-@operator(kernel=kernels.trilinear, namespace=None, method=False, out=False)
+@operator(kernel=kernels.trilinear, namespace=None, method=False, out=False, tangent="multilinear")
 class trilinear:
     """`(i1 * i2 * i3).sum(sumdim)`, each given new dimensions at its `expand` beforehand."""
 

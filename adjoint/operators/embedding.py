@@ -6,7 +6,9 @@ from ..kernels import embedding as kernels
 from .build import operator
 
 
-@operator(kernel=lambda weight, indices, *rest: kernels.embedding(weight, indices), method=False, out=False)
+@operator(
+    kernel=lambda weight, indices, *rest: kernels.embedding(weight, indices), method=False, out=False, tangent="linear"
+)
 class embedding:
     """The rows of `weight` at `indices`; `padding_idx` is the row that gets no gradient."""
 
@@ -23,7 +25,7 @@ class embedding:
         return xp.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
-@operator(kernel=kernels.embedding_dense_backward, namespace=None, method=False, out=False)
+@operator(kernel=kernels.embedding_dense_backward, namespace=None, method=False, out=False, tangent="linear")
 class embedding_dense_backward:
     """The gradient of the table: each row's gradients added up."""
 

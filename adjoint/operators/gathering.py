@@ -15,7 +15,7 @@ from .out import STRICT
 # --- one index for each element ---------------------------------------------------------------------------------
 
 
-@operator(same_out=STRICT, out_apart=True)
+@operator(same_out=STRICT, out_apart=True, tangent="linear")
 class gather:
     """The elements at `index` along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim` 0.
 
@@ -32,7 +32,7 @@ class gather:
         return xp.gather_backward(grad, tuple(self.shape), dim, index)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, tangent="linear")
 class gather_backward:
     """Zeros of `shape` to which `input` is added at `index` along `dim`."""
 
@@ -43,7 +43,15 @@ class gather_backward:
         return xp.gather(grad, dim, index, sparse_grad=False)
 
 
-@operator(namespace=None, method=(), inplace=True, same_out=STRICT, called="scatter", node="ScatterBackward0")
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    same_out=STRICT,
+    called="scatter",
+    node="ScatterBackward0",
+    tangent="linear",
+)
 class scatter_source:
     """A copy with `src` at `index` along `dim`."""
 
@@ -143,6 +151,7 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
     changing=scatter_kernels.scatter_add_,
     same_out=STRICT,
     out_apart=True,
+    tangent="linear",
 )
 class scatter_add:
     """A copy to which `src` is added at `index` along `dim`."""
@@ -245,6 +254,7 @@ class index_reduce:
     kernel=scatter_kernels.index_select,
     same_out="index_select(): self and result must have the same scalar type",
     out_apart=True,
+    tangent="linear",
 )
 class index_select:
     """The slices at `index` along `dim`."""
@@ -255,7 +265,7 @@ class index_select:
         return xp.index_select_backward(grad, self_shape, dim, index)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, tangent="linear")
 class index_select_backward:
     """Zeros of `shape` to which the slices of `input` are added at `index` along `dim`."""
 
@@ -266,7 +276,7 @@ class index_select_backward:
         return xp.index_select(grad, dim, index)
 
 
-@operator(inplace=True, same_out=STRICT)
+@operator(inplace=True, same_out=STRICT, tangent="linear")
 class index_add:
     """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
 
@@ -282,7 +292,13 @@ class index_add:
         return (xp.index_select(grad, dim, index) * alpha).reshape(tuple(source.shape))
 
 
-@operator(kernel=scatter_kernels.index_copy, inplace=True, changing=scatter_kernels.index_copy_, same_out=STRICT)
+@operator(
+    kernel=scatter_kernels.index_copy,
+    inplace=True,
+    changing=scatter_kernels.index_copy_,
+    same_out=STRICT,
+    tangent="linear",
+)
 class index_copy:
     """A copy with the slices of `source` at `index` along `dim`."""
 
@@ -341,6 +357,7 @@ def index_fill_inplace(input, dim, index, value):
     kernel=scatter_kernels.take,
     same_out="take(): self and out expected to have the same dtype, but got self.dtype = {wanted} and out.dtype = {given}",
     out_apart=True,
+    tangent="linear",
 )
 class take:
     """The elements at `index` of the flattened tensor."""
@@ -351,7 +368,7 @@ class take:
         return xp.take_backward(grad, tuple(self.shape), index)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, tangent="linear")
 class take_backward:
     """Zeros of `shape` to which `input` is added at `index` of the flattened tensor."""
 

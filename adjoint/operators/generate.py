@@ -77,7 +77,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else operator_signature(op, defaults)
     if variant == "inplace_view":
-        return f"def {op.name}({parameters}):\n    return {door(op, variant)}\n", defaults
+        return inplace_view_source(op, parameters), defaults
     lines = [f"def {op.name}({parameters}):", *scalar_lines(op)]
     conditions = ["not GATE.special"]
     if variant == "function":
@@ -118,6 +118,38 @@ def sizes_source(op: Operator) -> str:
         "        self_array = input._array",
         *("        " + line for line in body(op, way_out, caller=1)),
         f"    return {way_out}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def inplace_view_source(op: Operator, parameters: str) -> str:
+    """The source of what makes its argument another view: straight-line where that is no view yet, nor a leaf, nor has hooks."""
+    way_out = f"return {door(op, 'inplace_view')}"
+    record = node_lines(op, 1, "(edge_0,)", "array.shape", "array.dtype")
+    lines = [
+        f"def {op.name}({parameters}):",
+        "    if not GATE.special and type(input) is Tensor and input._base is None and input._extra is None:",
+        "        edge_0 = input._edge",
+        "        if edge_0 is None or (edge_0 is not LEAF and edge_0[0].hooks is None):",
+        "            self_array = input._array",
+        "            try:",
+        f"                array = kernel({', '.join(passed_arguments(op))})",
+        "            except Exception:",
+        f"                {way_out}",
+        "            frame = getframe(1)",
+        "            if frame.f_globals is not GATE.user:",
+        "                frame = nearest_user_frame(frame)",
+        "            if edge_0 is not None and (GATE.grad or STATE.grad_enabled):",
+        *("                " + line for line in record),
+        "                input._edge = (node, 0)",
+        "            input._array = array",
+        "            counter = input._counter",
+        "            if counter is None:",
+        "                counter = input._counter = [0]",
+        f"            counter[1:] = (frame.f_code, frame.f_lasti, '{op.called}_')",
+        "            counter[0] += 1",
+        "            return input",
+        f"    {way_out}",
     ]
     return "\n".join(lines) + "\n"
 

@@ -80,7 +80,7 @@ def unchanged(indices: Any) -> Any:
     return indices
 
 
-@operator(namespace=None, method=False, kernel=kernels.index)
+@operator(namespace=None, method=False, kernel=kernels.index, tangent="linear")
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
@@ -92,7 +92,7 @@ class index:
         return xp.index_backward(grad, self_shape, unchanged(indices))
 
 
-@operator(namespace=None, method=False, kernel=kernels.index_backward)
+@operator(namespace=None, method=False, kernel=kernels.index_backward, tangent="linear")
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
 
@@ -328,7 +328,7 @@ def key_items(key: Any) -> tuple[Any, ...]:
 
 
 def as_part(part: Any) -> Any:
-    """One item of a key as an integer, slice, None, `...`, boolean or tensor; lists and arrays become tensors, integer tensors without dimensions integers."""
+    """One item of a key: lists and arrays become tensors, integer tensors without dimensions integers."""
     if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
         return part
     if isinstance(part, (list, tuple, range, numpy.ndarray)):
@@ -339,7 +339,7 @@ def as_part(part: Any) -> Any:
         part = wrap(array if keep else array.astype(numpy.int64, copy=False))
     if isinstance(part, Tensor):
         kind = part._array.dtype
-        if part._array.ndim == 0 and kind.kind in "biu":
+        if part._array.ndim == 0 and kind.kind in "biu" and not hasattr(part, "without_history"):
             return bool(part._array) if kind.char in "?B" else int(part._array)
         return part
     if isinstance(part, numpy.bool_):

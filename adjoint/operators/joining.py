@@ -21,7 +21,7 @@ def _some(tensors, dim):
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
 
 
-@operator(promote="common", method=False, check=_some, out_apart=True, out_refusal=_REFUSAL)
+@operator(promote="common", method=False, check=_some, out_apart=True, out_refusal=_REFUSAL, tangent="linear")
 class cat:
     """The tensors one after the other along `dim`.
 
@@ -46,7 +46,7 @@ def concat(tensors, dim=0, *, out=None):
     return cat(tensors, dim, out=out)
 
 
-@operator(promote="common", method=False, out_refusal=_REFUSAL)
+@operator(promote="common", method=False, out_refusal=_REFUSAL, tangent="linear")
 class stack:
     """The tensors along a new dimension `dim`."""
 
@@ -119,7 +119,15 @@ def column_stack(tensors, *, out=None):
     return hstack(columns, out=out)
 
 
-@operator(namespace=None, method=False, promote="common", name="block_diagonal", node="BlockDiagBackward0", out=False)
+@operator(
+    namespace=None,
+    method=False,
+    promote="common",
+    name="block_diagonal",
+    node="BlockDiagBackward0",
+    out=False,
+    tangent="linear",
+)
 class block_diagonal:
     """The matrices along the diagonal of one, zeros elsewhere."""
 
@@ -141,7 +149,7 @@ def block_diag(*tensors):
 # --- repeating and reordering ---------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=False, out=False)
+@operator(namespace=None, method=False, out=False, tangent="linear")
 class repeat:
     """The tensor repeated along each dimension."""
 
@@ -221,7 +229,7 @@ def _repeated(input, repeats, dim):
     return index_select(input, dim, tensors.from_numpy(positions))
 
 
-@operator(out=False, namespace=None, method=False)
+@operator(out=False, namespace=None, method=False, tangent="linear")
 class roll:
     """The elements shifted along dimensions; what leaves at one end comes in at the other."""
 
@@ -248,7 +256,7 @@ def roll_function(input, shifts, dims=()):
     return roll(input, shifts, dims)
 
 
-@operator(out=False, namespace=None, method=False)
+@operator(out=False, namespace=None, method=False, tangent="linear")
 class flip:
     """The order of the elements reversed along dimensions."""
 
@@ -287,7 +295,7 @@ def flipud(input):
     return flip(input, (0,))
 
 
-@operator(out=False, node="Rot90Backward0")
+@operator(out=False, node="Rot90Backward0", tangent="linear")
 class rot90:
     """The plane of two dimensions turned by `k` quarter turns, from the first towards the second."""
 

@@ -452,7 +452,7 @@ def _named(cls, results, out):
 # --- products -------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), same_out=STRICT, kernel=products.cross)
+@operator(namespace=None, method=(), same_out=STRICT, kernel=products.cross, tangent="multilinear")
 class linalg_cross:
     """The cross product of vectors of three elements along `dim`."""
 

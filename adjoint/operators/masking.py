@@ -38,6 +38,7 @@ class zero_where:
     node="WhereBackward0",
     same_out=True,
     called="where",
+    tangent="linear",
 )
 class select_where:
     """`input` where `condition`, elsewhere `other`."""
@@ -179,7 +180,15 @@ def _is_inside(self, min, max):
 public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
 
 
-@operator(kernel=kernels.clamp, namespace=None, method=(), inplace=True, node="ClampBackward1", called="clamp")
+@operator(
+    kernel=kernels.clamp,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampBackward1",
+    called="clamp",
+    tangent="elementwise",
+)
 class clamp_to_numbers:
     """`input` limited to the interval between two numbers."""
 
@@ -236,7 +245,7 @@ def clamp(input, min=None, max=None, *, out=None):
     Raises:
         RuntimeError: if neither bound is given.
     """
-    if type(min) is not Tensor and type(max) is not Tensor and out is None:
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor) and out is None:
         return clamp_to_numbers(input, min, max)
     function, min, max = _bounds(input, min, max)
     return function(input, min, max, out=out)
@@ -249,7 +258,7 @@ def clamp_(input, min=None, max=None):
     return function.inplace(input, min, max)
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward0", called="clamp_min")
+@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward0", called="clamp_min", tangent="elementwise")
 class clamp_min_to_number:
     """`input`, but at least a number."""
 
@@ -274,7 +283,7 @@ class clamp_min_to_tensor:
         return xp.zero_where(grad, xp.logical_not(self < min))
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward0", called="clamp_max")
+@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward0", called="clamp_max", tangent="elementwise")
 class clamp_max_to_number:
     """`input`, but at most a number."""
 

@@ -33,7 +33,7 @@ def _scaled(grad, factor):
     return grad if factor == 1 else grad * factor.conjugate()
 
 
-@operator(kernel=kernels.mm, same_out=STRICT)
+@operator(kernel=kernels.mm, same_out=STRICT, tangent="multilinear")
 class mm:
     """The product of two matrices.
 
@@ -52,7 +52,7 @@ class mm:
         return _like_second(grad, self, mat2_strides, xp)
 
 
-@operator(kernel=kernels.bmm, same_out=STRICT)
+@operator(kernel=kernels.bmm, same_out=STRICT, tangent="multilinear")
 class bmm:
     """The products of two stacks of matrices."""
 
@@ -65,7 +65,7 @@ class bmm:
         return xp.bmm(self.mT.conj(), grad)
 
 
-@operator(kernel=kernels.mv, same_out=MV)
+@operator(kernel=kernels.mv, same_out=MV, tangent="multilinear")
 class mv:
     """The product of a matrix and a vector."""
 
@@ -78,7 +78,7 @@ class mv:
         return xp.mv(self.mT.conj(), grad)
 
 
-@operator(kernel=kernels.dot, same_out=DOT)
+@operator(kernel=kernels.dot, same_out=DOT, tangent="multilinear")
 class dot:
     """The sum of the products of the elements of two vectors."""
 
@@ -91,7 +91,7 @@ class dot:
         return grad * self.conj()
 
 
-@operator(kernel=kernels.vdot, same_out=DOT)
+@operator(kernel=kernels.vdot, same_out=DOT, tangent="multilinear")
 class vdot:
     """`dot` with the first vector conjugated."""
 

@@ -16,6 +16,18 @@ from .build import operator, public
 from .declaration import OPERATORS
 from .parts import select
 
+
+@operator(view=True, namespace=None, method=False, node="Identity")
+class forward_primal:
+    """The tensor as a view, which does not carry a tangent of forward mode."""
+
+    def forward(self: Array):
+        return self.view()
+
+    def grad_self(grad):
+        return grad
+
+
 # --- complex numbers ------------------------------------------------------------------------------------------
 
 
@@ -123,7 +135,7 @@ class as_strided:
 public(name="as_strided", numpy_names=True)(as_strided)
 
 
-@operator(namespace=None, method=False, kernel=kernels.as_strided_backward)
+@operator(namespace=None, method=False, kernel=kernels.as_strided_backward, tangent="linear")
 class as_strided_backward:
     """The gradient of the input of `as_strided`."""
 
@@ -133,7 +145,7 @@ class as_strided_backward:
         return xp.as_strided_gather(grad, geometry, size, stride, storage_offset)
 
 
-@operator(namespace=None, method=False, kernel=kernels.as_strided_gather)
+@operator(namespace=None, method=False, kernel=kernels.as_strided_gather, tangent="linear")
 class as_strided_gather:
     """The transpose of `as_strided_backward`."""
 

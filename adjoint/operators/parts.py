@@ -32,7 +32,7 @@ class select:
         return xp.select_backward(grad, self_shape, dim, index)
 
 
-@operator(namespace=None, method=False, kernel=kernels.select_backward)
+@operator(namespace=None, method=False, kernel=kernels.select_backward, tangent="linear")
 class select_backward:
     """Zeros of `shape` with `input` at `index` of dimension `dim`."""
 
@@ -57,7 +57,7 @@ class slice:
         return xp.slice_backward(grad, self_shape, dim, start, end, step)
 
 
-@operator(namespace=None, method=False, kernel=kernels.slice_backward)
+@operator(namespace=None, method=False, kernel=kernels.slice_backward, tangent="linear")
 class slice_backward:
     """Zeros of `shape` with `input` in the given slices of dimension `dim`."""
 
@@ -105,7 +105,9 @@ class diagonal:
         return xp.diagonal_backward(grad, self_shape, offset, dim1, dim2)
 
 
-@operator(namespace=None, method=False, node="DiagonalBackwardBackward0", kernel=kernels.diagonal_backward)
+@operator(
+    namespace=None, method=False, node="DiagonalBackwardBackward0", kernel=kernels.diagonal_backward, tangent="linear"
+)
 class diagonal_backward:
     """Zeros of `shape` with `input` on a diagonal."""
 
@@ -125,7 +127,7 @@ class unfold:
         return xp.unfold_backward(grad, self_shape, dimension, size, step)
 
 
-@operator(namespace=None, method=False, kernel=kernels.unfold_backward)
+@operator(namespace=None, method=False, kernel=kernels.unfold_backward, tangent="linear")
 class unfold_backward:
     """Zeros of `shape` to which the windows are added where they came from."""
 
@@ -215,7 +217,7 @@ def split_method(input, /, split_size, dim=0):
     return split_with_sizes(input, tuple(split_size) if isinstance(split_size, list) else split_size, dim)
 
 
-@operator(out=False, kernel=kernels.split)
+@operator(out=False, kernel=kernels.split, tangent="linear")
 class unsafe_split:
     """`split` in parts of one size, on the same memory, but not known as views."""
 
@@ -328,7 +330,7 @@ dsplit = _split_function("dsplit", lambda ndim: 2, 3)
 # --- parts of copies ------------------------------------------------------------------------------------------
 
 
-@operator(same_out="Expected self.dtype() == output.dtype() to be true, but got false.")
+@operator(same_out="Expected self.dtype() == output.dtype() to be true, but got false.", tangent="linear")
 class narrow_copy:
     """A copy of `length` slices of dimension `dim`, from `start` on."""
 
@@ -340,7 +342,7 @@ class narrow_copy:
         return xp.slice_backward(grad, self_shape, dim, start, start + length, 1)
 
 
-@operator(out=False)
+@operator(out=False, tangent="linear")
 class select_scatter:
     """A copy with `src` at `index` of dimension `dim`."""
 
@@ -356,7 +358,7 @@ class select_scatter:
         return xp.select(grad, dim, index)
 
 
-@operator(same_out=STRICT, out_underived=True)
+@operator(same_out=STRICT, out_underived=True, tangent="linear")
 class slice_scatter:
     """A copy with `src` in every `step`th slice of dimension `dim` from `start` to before `end`."""
 
@@ -371,7 +373,7 @@ class slice_scatter:
         return xp.slice(grad, dim, start, end, step)
 
 
-@operator(out=False)
+@operator(out=False, tangent="linear")
 class diagonal_scatter:
     """A copy with `src` on a diagonal."""
 

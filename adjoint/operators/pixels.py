@@ -6,7 +6,7 @@ from ..kernels import pixels as kernels
 from .build import operator
 
 
-@operator(kernel=kernels.pixel_shuffle, method=False, out=False)
+@operator(kernel=kernels.pixel_shuffle, method=False, out=False, tangent="linear")
 class pixel_shuffle:
     """`(..., C r², H, W)` rearranged to `(..., C, H r, W r)` (Shi et al., 2016).
 
@@ -22,7 +22,7 @@ class pixel_shuffle:
         return xp.pixel_unshuffle(grad, upscale_factor)
 
 
-@operator(kernel=kernels.pixel_unshuffle, method=False, out=False)
+@operator(kernel=kernels.pixel_unshuffle, method=False, out=False, tangent="linear")
 class pixel_unshuffle:
     """`(..., C, H r, W r)` rearranged to `(..., C r², H, W)`: the inverse of `pixel_shuffle`."""
 
@@ -32,7 +32,7 @@ class pixel_unshuffle:
         return xp.pixel_shuffle(grad, downscale_factor)
 
 
-@operator(kernel=kernels.channel_shuffle, method=False, out=False)
+@operator(kernel=kernels.channel_shuffle, method=False, out=False, tangent="linear")
 class channel_shuffle:
     """The channels (dimension 1) of `groups` groups interleaved: the first of each group, the second, ..."""
 

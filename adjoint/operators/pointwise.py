@@ -97,7 +97,7 @@ class sigmoid:
         return xp.sigmoid_backward(grad, result)
 
 
-@operator(kernel=kernels.sigmoid_backward, namespace=None, method=())
+@operator(kernel=kernels.sigmoid_backward, namespace=None, method=(), tangent="elementwise")
 class sigmoid_backward:
     """The derivative of `sigmoid`, by its result, times `grad_output`."""
 
@@ -110,7 +110,7 @@ class sigmoid_backward:
         return grad.conj() * grad_output * (1 - 2 * output.conj())
 
 
-@operator(kernel=kernels.logit, promote="float", inplace=True)
+@operator(kernel=kernels.logit, promote="float", inplace=True, tangent="elementwise")
 class logit:
     """`log(input / (1 - input))`, elementwise; `input` is first clamped to `[eps, 1 - eps]` if `eps` is given."""
 
@@ -235,7 +235,7 @@ class tanh:
         return xp.tanh_backward(grad, result)
 
 
-@operator(kernel=kernels.tanh_backward, namespace=None, method=())
+@operator(kernel=kernels.tanh_backward, namespace=None, method=(), tangent="elementwise")
 class tanh_backward:
     """The derivative of `tanh`, by its result, times `grad_output`."""
 
@@ -315,7 +315,7 @@ def conj(input):
     return conjugate(input) if is_complex(input) else input
 
 
-@operator(kernel=numpy.conjugate, namespace=None, method=(), node="ConjBackward0", out=False)
+@operator(kernel=numpy.conjugate, namespace=None, method=(), node="ConjBackward0", out=False, tangent="linear")
 class conjugate:
     """The complex conjugate, elementwise."""
 
@@ -334,6 +334,7 @@ class conjugate:
     same_out=True,
     out_underived=True,
     inplace_node="ConjPhysicalBackward1",
+    tangent="linear",
 )
 class conj_physical:
     """The complex conjugate, elementwise."""
@@ -550,7 +551,7 @@ class signbit:
     """Whether the sign is set, also that of zeros and nans."""
 
 
-@operator(kernel=kernels.nan_to_num, inplace=True, same_out=True)
+@operator(kernel=kernels.nan_to_num, inplace=True, same_out=True, tangent="elementwise")
 class nan_to_num:
     """Finite numbers in place of nans (by default 0) and infinities (the dtype's extremes), elementwise."""
 

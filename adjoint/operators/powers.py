@@ -16,7 +16,15 @@ from .dispatch import invalid_arguments
 from .pointwise import is_complex
 
 
-@operator(kernel=kernels.power_of_numbers, namespace=None, method=(), inplace=True, node="PowBackward0", called="pow")
+@operator(
+    kernel=kernels.power_of_numbers,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="PowBackward0",
+    called="pow",
+    tangent="elementwise",
+)
 class pow_number:
     """`input` to the power of the number `exponent`, elementwise."""
 
@@ -38,6 +46,7 @@ class pow_number:
     inplace=True,
     node="PowBackward1",
     called="pow",
+    tangent="elementwise",
 )
 class pow_tensor:
     """`input` to the power `exponent`, elementwise, broadcast together."""
@@ -59,7 +68,9 @@ class pow_tensor:
         return grad * slope.conj()
 
 
-@operator(kernel=kernels.number_to_powers, namespace=None, method=(), node="PowBackward2", called="pow")
+@operator(
+    kernel=kernels.number_to_powers, namespace=None, method=(), node="PowBackward2", called="pow", tangent="elementwise"
+)
 class number_pow:
     """The number `input` to the power `exponent`, elementwise."""
 

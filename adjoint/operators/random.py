@@ -5,6 +5,7 @@ The gradient of what is drawn is zero.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
@@ -15,6 +16,7 @@ from ..kernels import copying
 from ..kernels import random as kernels
 from ..kernels.broadcast import broadcast_shapes
 from ..random import Generator, default_generator
+from ..tape import modes
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
 from .build import operator, public, tensors
@@ -38,6 +40,19 @@ def stream_of(generator: Any) -> kernels.Stream:
 
 def _zero(grad, xp):
     return xp.zeros_like(grad)
+
+
+def for_each_example(create: Any) -> Any:
+    """`create`, which draws random numbers for a new tensor, as it is in `vmap`."""
+
+    @functools.wraps(create)
+    def drawing(*args: Any, **keywords: Any) -> Any:
+        for level in reversed(modes.STATE.levels):
+            if hasattr(level, "drawn"):
+                return level.drawn(lambda: drawing(*args, **keywords))
+        return create(*args, **keywords)
+
+    return drawing
 
 
 # --- new tensors ----------------------------------------------------------------------------------------------
@@ -68,7 +83,7 @@ def _sampled(name, sample, sampler, doc):
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
-    return public()(create)
+    return public()(for_each_example(create))
 
 
 def _sampled_like(name, sample, doc):
@@ -81,7 +96,7 @@ def _sampled_like(name, sample, doc):
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
-    return public()(create)
+    return public()(for_each_example(create))
 
 
 rand = _sampled(
@@ -109,6 +124,7 @@ def _whole(value, function, name, position):
 
 
 @public()
+@for_each_example
 def randint(
     *arguments, low=0, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
     pin_memory=False, requires_grad=False,
@@ -140,6 +156,7 @@ def randint(
 
 
 @public()
+@for_each_example
 def randint_like(
     input, *bounds, low=0, high=None, generator=None, dtype=None, layout=strided, device=None, pin_memory=False,
     requires_grad=False, memory_format=None,
@@ -158,6 +175,7 @@ def randint_like(
 
 
 @public()
+@for_each_example
 def randperm(
     n, *, generator=None, out=None, dtype=dtypes.int64, layout=None, device=None, pin_memory=False, requires_grad=False
 ):

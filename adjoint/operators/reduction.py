@@ -58,7 +58,15 @@ def element_count(shape, dim):
 # --- sum and mean ---------------------------------------------------------------------------------------------
 
 
-@operator(kernel=reduction.sum, simple=reduction.total, namespace=None, method=False, node="SumBackward0", called="sum")
+@operator(
+    kernel=reduction.sum,
+    simple=reduction.total,
+    namespace=None,
+    method=False,
+    node="SumBackward0",
+    called="sum",
+    tangent="linear",
+)
 class sum_all:
     """The sum of all elements."""
 
@@ -76,6 +84,7 @@ class sum_all:
     called="sum",
     out_decides=True,
     overloaded=True,
+    tangent="linear",
 )
 class sum_dim:
     """The sum over some dimensions."""
@@ -125,6 +134,7 @@ def _element_count(node):
     method=False,
     node="MeanBackward0",
     called="mean",
+    tangent="linear",
 )
 class mean_all:
     """The mean of all elements."""
@@ -145,6 +155,7 @@ class mean_all:
     called="mean",
     out_decides=True,
     overloaded=True,
+    tangent="linear",
 )
 class mean_dim:
     """The mean over some dimensions."""

@@ -71,7 +71,7 @@ def masked_fill_inplace(input, mask, value):
     return _fill_overload(mask, value).inplace(input, mask, value)
 
 
-@operator(kernel=indexing_kernels.masked_select, same_out=SAME_TYPE, out_apart=True)
+@operator(kernel=indexing_kernels.masked_select, same_out=SAME_TYPE, out_apart=True, tangent="linear")
 class masked_select:
     """The elements where `mask`, broadcast with the tensor, is true, in one dimension."""
 
@@ -81,7 +81,7 @@ class masked_select:
         return xp.masked_select_backward(grad, tuple(self.shape), mask)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, tangent="linear")
 class masked_select_backward:
     """Zeros (of `shape` broadcast with `mask`) with `input` where `mask` is true."""
 

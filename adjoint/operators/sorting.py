@@ -15,7 +15,7 @@ from .return_types import return_type
 # --- scans ----------------------------------------------------------------------------------------------------
 
 
-@operator(inplace=True, out_decides=True)
+@operator(inplace=True, out_decides=True, tangent="linear")
 class cumsum:
     """Sums of each element and all before it along `dim`."""
 

@@ -75,7 +75,7 @@ class reshape_alias:
         return grad.reshape(self_shape)
 
 
-@operator(namespace=None, method=False, node="UnsafeViewBackward0")
+@operator(namespace=None, method=False, node="UnsafeViewBackward0", tangent="linear")
 class unsafe_view:
     """`input`, a tensor nobody else has, with another shape."""
 

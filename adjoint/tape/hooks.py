@@ -74,16 +74,18 @@ class NodeHooks:
     """All hooks of one node.
 
     `tensor[i]`: the hooks of the tensors that are output `i`, each tensor's in its own dict; `retained[i]`: that
-    tensor, weakly, if its gradient is to be kept; `pre` and `post`: the node's own, before and after it runs.
+    tensor, weakly, if its gradient is to be kept; `pre` and `post`: the node's own, before and after it runs. Beside hooks,
+    `tangents[item]`: in forward mode, the tangents of the result that is saved as `item`, by level.
     """
 
-    __slots__ = ("post", "pre", "retained", "tensor")
+    __slots__ = ("post", "pre", "retained", "tangents", "tensor")
 
     def __init__(self) -> None:
         self.tensor: dict[int, list[HookDict]] = {}
         self.retained: dict[int, weakref.ref[Any]] = {}
         self.pre = HookDict()
         self.post: list[HookDict] = [HookDict()]
+        self.tangents: dict[str, dict[Any, Any]] = {}
 
     def register(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         """Add a `"pre"` or `"post"` hook of the node."""

@@ -43,6 +43,9 @@ class _ThreadState(threading.local):
     grad_layout = True
     # The backward that is running in this thread.
     task: Any = None
+    # Innermost last: see `levels`.
+    levels: tuple[Any, ...] = ()
+    forward_enabled = True
 
 
 class _Anomaly:
@@ -104,7 +107,7 @@ class inherited:
 
     def _count(self, change: int) -> None:
         away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
-        away += self.state.get("recorder") is not None
+        away += len(self.state.get("levels", ())) + (self.state.get("recorder") is not None)
         _count("special", change * away)
         _count("grad", change * (not self.state.get("grad_enabled", True)))
 
@@ -138,3 +141,16 @@ def pop_saved_tensor_hooks() -> None:
     """Leave the innermost saved-tensor hooks of this thread."""
     STATE.saved_tensor_hooks = STATE.saved_tensor_hooks[:-1]
     _count("special", -1)
+
+
+def push_level(level: Any) -> None:
+    """Make `level` the innermost of this thread."""
+    STATE.levels = (*STATE.levels, level)
+    _count("special", 1)
+
+
+def pop_level(level: Any) -> None:
+    """Leave `level`, and all that were entered after it, in this thread."""
+    inside = STATE.levels[STATE.levels.index(level) :]
+    STATE.levels = STATE.levels[: -len(inside)]
+    _count("special", -len(inside))

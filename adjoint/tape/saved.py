@@ -136,6 +136,8 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
         number = outputs.index(item) if outputs else 0
         shown_edge = None if item in node.operator.nondifferentiable_outputs else (node, number)
         setattr(node, f"saved_{item}", pack(result, hooks[-1], None, shown_edge))
+    elif hasattr(result, "without_history"):
+        setattr(node, f"saved_{item}", result.without_history())
     else:
         setattr(node, f"saved_{item}", result._array)
 
@@ -218,9 +220,11 @@ def unpack(node: Node, item: str) -> Tensor | None:
     check_version(node, item, saved)
     if type(saved) is Packed:
         tensor = saved.tensor()
-        return _as_output(node, item, tensor._array) if hasattr(node, f"counter_{item}") else tensor
+        return _as_output(node, item, wrap(tensor._array)) if hasattr(node, f"counter_{item}") else tensor
     if type(saved) is ndarray:
-        return _as_output(node, item, saved)
+        return _as_output(node, item, wrap(saved))
+    if hasattr(saved, "without_history") and hasattr(node, f"counter_{item}"):
+        return _as_output(node, item, saved.without_history())
     return saved
 
 
@@ -230,12 +234,13 @@ def unpack_array(node: Node, item: str) -> Any:
     return None if tensor is None else tensor._array
 
 
-def _as_output(node: Node, item: str, array: Any) -> Tensor:
-    result = wrap(array)
+def _as_output(node: Node, item: str, result: Tensor) -> Tensor:
     result._counter = getattr(node, f"counter_{item}")
     outputs = node.operator.outputs
     if item not in node.operator.nondifferentiable_outputs:
         result._edge = (node, outputs.index(item) if outputs else 0)
+    if node.hooks is not None and item in node.hooks.tangents:
+        result._own_extra().tangents = node.hooks.tangents[item]
     return result
 
 

@@ -15,7 +15,7 @@ import numpy
 import adjoint.tensor as tensor_module
 
 from ..kernels import storage
-from ..tensor import LEAF, Tensor, current_edge
+from ..tensor import LEAF, Tensor, current_edge, is_recorded
 from . import modes
 from .edges import edge_of
 from .node import Node, own_hooks, start
@@ -40,7 +40,7 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
     """
     base = view._base
     base_edge = edge_of(base)  # type: ignore[arg-type]
-    if base_edge is not None:
+    if base_edge is not None or is_recorded(view._edge):  # the base may have been detached since
         if view._creation is not None:
             if told or modes.is_grad_enabled():
                 raise invalid_view(view)
@@ -104,6 +104,8 @@ def check_inplace(tensor: Tensor, name: str) -> None:
     base = tensor._base
     if base is not None and (tensor._edge is not None or base._edge is not None):
         check_view_creation(tensor, True)
+        if tensor._edge is None:  # the base has a history since, but nobody has asked this view for its own
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     edge = tensor._edge if base is None else current_edge(tensor)
     if edge is LEAF:
         if tensor._base is not None:

@@ -1,0 +1,509 @@
+"""Batching: `vmap`, and the tensors that stand for one example of a batch while a function runs once for all of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ..operators import batching, dispatch
+from ..operators.build import tensors as operators
+from ..operators.declaration import Operator
+from ..operators.tangent import applied
+from ..tape import modes, views
+from ..tape.levels import Level, below, tensors_in
+from ..tensor import Tensor, new, wrap_dim
+from .function import Function
+from .tree import Structure, flatten, prefix_leaves, unflatten
+
+__all__ = ["BatchLevel", "BatchedTensor", "vmap"]
+
+
+class BatchedTensor(Tensor):
+    """One example of a batch, as the function sees it: shape and dtype are those of the example.
+
+    `value`: the tensor with all examples; `bdim`: the dimension along which they lie (None: all examples are this one, which
+    is only differentiated within); `level`: the `vmap` they belong to.
+    Its history is that of the transforms within the `vmap`; what is differentiated outside, `value` has recorded.
+    """
+
+    __slots__ = ("bdim", "level", "value")
+
+    value: Tensor
+    bdim: int | None
+    level: BatchLevel
+
+    def __new__(cls, value: Tensor, bdim: int | None, level: BatchLevel) -> BatchedTensor:  # noqa: D102
+        self = new(cls)
+        self.value, self.bdim, self.level = value, bdim, level
+        self._array = self._example()
+        self._edge = self._grad = self._base = self._counter = self._extra = None
+        return self
+
+    def __init__(self, *args: Any) -> None:
+        pass
+
+    def _example(self) -> Any:
+        """One example's elements, for shape, dtype and strides; where there are none, memory that nobody reads."""
+        array: Any = self.value._array
+        bdim = self.bdim
+        if bdim is None:
+            return array
+        if array.shape[bdim]:
+            return array[(*(slice(None),) * bdim, 0, ...)]
+        return numpy.zeros(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype)
+
+    def __repr__(self, **options: Any) -> str:  # type: ignore[override]
+        inner = "\n".join("    " + line for line in repr(self.value).splitlines())
+        return f"BatchedTensor(lvl={self.level.number}, bdim={self.bdim}, value=\n{inner}\n)"
+
+    def item(self) -> Any:
+        """Raise: examples differ."""
+        raise RuntimeError(
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
+            "please try to rewrite what you're doing with other operations."
+        )
+
+    def __bool__(self) -> bool:
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
+            "yet: the examples may go different ways; `where` chooses for each of them."
+        )
+
+    def _no_memory(self, *args: Any, **keywords: Any) -> Any:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    numpy = tolist = data_ptr = untyped_storage = storage = __array__ = __dlpack__ = _no_memory
+    __int__ = __float__ = __complex__ = __index__ = item
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Raise: what is differentiated is said by the transforms."""
+        raise RuntimeError(
+            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
+            "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+            "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+            "transformed instead."
+        )
+
+    def detach(self) -> Tensor:
+        """The same examples, without history."""
+        return BatchedTensor(self.value.detach(), self.bdim, self.level)
+
+    def without_history(self, *, copy: bool = False) -> BatchedTensor:
+        """The same examples, as a node saves them; or a copy."""
+        return BatchedTensor(self.value.clone() if copy else self.value, self.bdim, self.level)
+
+    def made_like(self, make: Callable[[Tensor], Tensor]) -> BatchedTensor:
+        """Examples of what `make` makes like a tensor."""
+        with below(self.level):
+            return BatchedTensor(make(self.value), self.bdim, self.level)
+
+    def _made(self, name: str, sizes: tuple[Any, ...], keywords: dict[str, Any]) -> BatchedTensor:
+        size = keywords.pop("size", sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
+        with below(self.level):
+            lead = () if self.bdim is None else (self.value.shape[self.bdim],)
+            made = getattr(self.value, name)((*lead, *size), **keywords)
+        return BatchedTensor(made, None if self.bdim is None else 0, self.level)
+
+    def new_zeros(self, *sizes: Any, **keywords: Any) -> Tensor:
+        """Zeros for each example."""
+        return self._made("new_zeros", sizes, keywords)
+
+    def new_ones(self, *sizes: Any, **keywords: Any) -> Tensor:
+        """Ones for each example."""
+        return self._made("new_ones", sizes, keywords)
+
+    def new_empty(self, *sizes: Any, **keywords: Any) -> Tensor:
+        """An uninitialised tensor for each example."""
+        return self._made("new_empty", sizes, keywords)
+
+    def new_full(self, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
+        """A tensor for each example of which every element is `fill_value`."""
+        return self._made("new_empty", (size,), keywords).fill_(fill_value)
+
+    def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:  # type: ignore[override]
+        """An uninitialised tensor of the given strides for each example."""
+        with below(self.level):
+            if self.bdim is None:
+                return BatchedTensor(self.value.new_empty_strided(size, stride, **keywords), None, self.level)
+            span = (
+                1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) if 0 not in size else 0
+            )
+            lead = self.value.shape[self.bdim]
+            made = self.value.new_empty_strided((lead, *size), (span, *stride), **keywords)
+        return BatchedTensor(made, 0, self.level)
+
+
+class BatchLevel(Level):
+    """One `vmap`: it concerns the tensors that have a dimension of its examples."""
+
+    def __init__(self, size: int, randomness: str = "error") -> None:
+        self.size = size
+        self.randomness = randomness
+        self.number = 1 + len(modes.STATE.levels)
+
+    def concerns(self, tensor: Tensor) -> bool:
+        """Whether `tensor` has examples of this level."""
+        return type(tensor) is BatchedTensor and tensor.level is self
+
+    # --- examples -----------------------------------------------------------------------------------------------
+
+    def has(self, tensor: Any) -> bool:
+        """Whether `tensor` differs from example to example."""
+        return type(tensor) is BatchedTensor and tensor.level is self and tensor.bdim is not None
+
+    def front(self, tensor: Any) -> Any:
+        """A tensor with the dimension of examples first; one without examples as it is."""
+        if not (type(tensor) is BatchedTensor and tensor.level is self):
+            return tensor
+        return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)
+
+    def full(self, tensor: Tensor) -> Tensor:
+        """The same, one without examples repeated for each."""
+        if self.has(tensor):
+            return self.front(tensor)
+        tensor = self.front(tensor)
+        return tensor.unsqueeze(0).expand((self.size, *tensor.shape))
+
+    def example(self, value: Any, index: int) -> Any:
+        """What one example sees of an argument; zeros if there are none."""
+        if isinstance(value, Tensor):
+            if type(value) is not BatchedTensor or not self.has(value):
+                return self.front(value)
+            if not self.size:
+                return value.value.new_zeros(value.shape)
+            return value.value.select(value.bdim, index)  # type: ignore[arg-type]
+        if type(value) is list or type(value) is tuple:
+            return type(value)(self.example(item, index) for item in value)
+        if hasattr(value, "tensors"):  # the indices of an index
+            given = iter(value.tensors)
+            return type(value).of([None if array is None else self.example(next(given)[0], index) for array in value])
+        return value
+
+    def random(self, name: str) -> str:
+        """Whether examples share random numbers: `"same"` or `"different"`.
+
+        Raises:
+            RuntimeError: if neither has been said.
+        """
+        if self.randomness == "error":
+            raise RuntimeError(
+                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+                "randomness flags on vmap or perform the randomness operation out of vmap"
+            )
+        return self.randomness
+
+    def drawn(self, draw: Callable[[], Tensor]) -> Tensor:
+        """Random numbers for a new tensor."""
+        how = self.random("draw")
+        with below(self):
+            if how == "same":
+                return draw()
+            return BatchedTensor(operators.stack([draw() for _ in range(max(self.size, 1))])[: self.size], 0, self)
+
+    def shared(self, value: Any) -> Any:
+        """An argument, tensors that all examples share taken out of their wrappers."""
+        if type(value) is BatchedTensor and value.level is self and value.bdim is None:
+            return value.value
+        if type(value) is list or type(value) is tuple:
+            return type(value)(self.shared(item) for item in value)
+        return value
+
+    def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[list[Any], int | None, bool]:
+        """The results for all examples, where their dimension of examples is, and whether there are several results."""
+        args = tuple(self.shared(value) for value in args)
+        with below(self):
+            if any(self.has(tensor) for tensor in tensors_in(args)):
+                results, bdim = batching.batched(operator, args, self), 0
+            else:
+                results, bdim = applied(operator, args), None
+        several = isinstance(results, (tuple, list))
+        return list(results) if several else [results], bdim, several
+
+    # --- operators ----------------------------------------------------------------------------------------------
+
+    def call(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
+        """Apply `operator` to all examples."""
+        if out is not None:
+            raise RuntimeError(
+                f"Batching rule not implemented for aten::{operator.called}.out; the fallback path doesn't work on out= or view "
+                "ops."
+            )
+        results, bdim, several = self.applied(operator, args)
+        wrapped: list[Tensor] = [BatchedTensor(result, bdim, self) for result in results]
+        self._record(operator, args, wrapped, several)
+        if several:
+            return operator.returns(*wrapped) if operator.outputs and operator.returns is not tuple else tuple(wrapped)
+        return wrapped[0]
+
+    def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
+        """The operation on the examples, for the transforms within this level."""
+        edges = dispatch.wanted_edges(operator, args)
+        recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
+        if not recording and not operator.view:
+            return
+        named, arrays = dispatch.operands(operator, args)
+        if operator.view:
+            for output in outputs:
+                creation = dispatch.MULTI_OUTPUT_VIEW if several else None
+                dispatch.make_view(output, named[operator.tensors[0]], recording, creation)
+        if recording:
+            dispatch.record(operator, args, named, arrays, edges, outputs, several)
+
+    def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+        """The same in place."""
+        target = args[0]
+        other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
+        if not self.has(target) and other is not None:
+            raise RuntimeError(
+                f"vmap: aten::{operator.called}_(self, *extra_args) is not possible because there exists a Tensor `other` in "
+                f"extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
+                f"being vmapped over at level {self.number}. Please try to use out-of-place operators instead of "
+                f"{operator.called}_. If said operator is being called inside the PyTorch framework, please file a bug report "
+                "instead."
+            )
+        views.check_inplace(target, f"{operator.called}_")
+        named, _ = dispatch.operands(operator, args)
+
+        def change() -> None:
+            (result,), _, _ = self.applied(operator, args)
+            with below(self):
+                self.front(target).copy_(result)
+
+        dispatch.record_change(operator, args, named, dispatch.wanted_edges(operator, args), change)
+        return target
+
+    def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+        """The same where the tensor becomes another view."""
+        target = args[0]
+        (viewed,), bdim, _ = self.applied(operator, args)
+        edges = dispatch.wanted_edges(operator, args)
+        fresh = BatchedTensor(viewed, bdim, self)
+        if modes.is_grad_enabled() and any(edge is not None for edge in edges):
+            named, arrays = dispatch.operands(operator, args)
+            dispatch.record(operator, args, named, arrays, edges, [fresh], several=False)
+            target._edge = fresh._edge
+        target.value, target.bdim, target._array = fresh.value, fresh.bdim, fresh._array
+        return target
+
+    def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Apply a custom `Function`: by its `vmap`, or, if it says that `forward` can be batched, as it is."""
+        if getattr(function, "generate_vmap_rule", False):
+            return self._generated(function, args)
+        if function.vmap is Function.vmap:
+            raise RuntimeError(
+                f"You tried to vmap over {function.__name__}, but it does not have vmap support. Please override and implement "
+                "the vmap staticmethod or set generate_vmap_rule=True."
+            )
+        in_dims = tuple(arg.bdim if type(arg) is BatchedTensor and self.concerns(arg) else None for arg in args)
+        values = [arg.value if dim is not None else arg for arg, dim in zip(args, in_dims, strict=True)]
+        info = VmapInfo(self.size, self.randomness)
+        with below(self):
+            outputs, out_dims = function.vmap(info, in_dims, *values)
+        if not isinstance(outputs, tuple):
+            return outputs if out_dims is None else BatchedTensor(outputs, wrap_dim(out_dims, outputs.dim()), self)
+        dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
+        return tuple(
+            output if dim is None else BatchedTensor(output, wrap_dim(dim, output.dim()), self)
+            for output, dim in zip(outputs, dims, strict=True)
+        )
+
+    def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """The `Function` for each example in turn."""
+        with below(self):
+            results = [
+                function.apply(*(self.example(arg, index) for arg in args)) for index in range(max(self.size, 1))
+            ]
+            if isinstance(results[0], tuple):
+                stacked: Any = tuple(
+                    operators.stack(list(column))[: self.size] for column in zip(*results, strict=True)
+                )
+            else:
+                stacked = operators.stack(results)[: self.size]
+        if isinstance(stacked, tuple):
+            return tuple(BatchedTensor(result, 0, self) for result in stacked)
+        return BatchedTensor(stacked, 0, self)
+
+
+class VmapInfo:
+    """What a custom `Function`'s `vmap` is told: the number of examples, and how they share random numbers."""
+
+    def __init__(self, batch_size: int, randomness: str) -> None:
+        self.batch_size = batch_size
+        self.randomness = randomness
+
+
+# --- vmap -------------------------------------------------------------------------------------------------------
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """`func`, of one example, as a function of a batch of examples, computed for all of them at once.
+
+    Args:
+        func: takes and returns tensors, in tuples, lists and dicts as it likes.
+        in_dims: the dimension of examples in each input (None: all examples share it): one number for all, or a structure like
+            that of the inputs.
+        out_dims: where that dimension goes in the outputs.
+        randomness: whether random numbers are the `"same"` for all examples, `"different"`, or an `"error"`.
+        chunk_size: how many examples to compute at once; None: all.
+
+    Raises:
+        ValueError: if the inputs have no, or unequal, numbers of examples.
+
+    >>> import adjoint as torch
+    >>> torch.vmap(torch.dot)(torch.ones(3, 5), torch.ones(3, 5))
+    tensor([5., 5., 5.])
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def mapped(*args: Any, **keywords: Any) -> Any:
+        leaves, structure, dims, size = _examples(func, in_dims, args)
+        if chunk_size is None or size <= chunk_size:
+            return _run(func, leaves, structure, dims, size, out_dims, randomness, keywords)
+        results = []
+        for start in range(0, size, chunk_size):
+            count = min(chunk_size, size - start)
+            part = [
+                leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)
+            ]
+            results.append(_run(func, part, structure, dims, count, out_dims, randomness, keywords))
+        return _joined(results, out_dims, func)
+
+    return mapped
+
+
+def _name(func: Any) -> str:
+    return getattr(func, "__name__", repr(func))
+
+
+def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], Structure, list[Any], int]:
+    """The inputs one after another, their structure, the dimension of examples in each, and the number of examples."""
+    name = _name(func)
+    if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple "
+            f"matching the structure of inputs, got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function "
+            "with no inputs. The latter is unsupported."
+        )
+    leaves, structure = flatten(args)
+    dims = prefix_leaves(in_dims, structure)
+    if dims is None:
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. in_dims "
+            f"has structure {flatten(in_dims)[1]} but inputs has structure {structure}."
+        )
+    sizes = []
+    for index, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
+        if dim is None:
+            continue
+        if not isinstance(dim, int):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be either an "
+                "integer dimension or None."
+            )
+        if not isinstance(leaf, Tensor):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of type "
+                f"{type(leaf)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if not -leaf.dim() <= dim < leaf.dim():
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that input is a Tensor of "
+                f"dimensionality {leaf.dim()} so expected in_dim to satisfy -{leaf.dim()} <= in_dim < {leaf.dim()}."
+            )
+        dims[index] = wrap_dim(dim, leaf.dim())
+        sizes.append(leaf.shape[dim])
+    if not sizes:
+        raise ValueError("vmap: Mapped over no dimension: at least one in_dim must not be None")
+    if any(size != sizes[0] for size in sizes):
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return leaves, structure, dims, sizes[0]
+
+
+def _run(
+    func: Any,
+    leaves: list[Any],
+    structure: Structure,
+    dims: list[Any],
+    size: int,
+    out_dims: Any,
+    randomness: str,
+    keywords: dict[str, Any],
+) -> Any:
+    """Call `func` once for all examples."""
+    level = BatchLevel(size, randomness)
+    level.enter()
+    try:
+        examples = [
+            leaf if dim is None else BatchedTensor(leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)
+        ]
+        result = func(*unflatten(examples, structure), **keywords)
+    finally:
+        level.leave()
+    outputs, shape = flatten(result)
+    places = _out_places(func, out_dims, outputs, shape)
+    return unflatten([_output(level, output, dim, func) for output, dim in zip(outputs, places, strict=True)], shape)
+
+
+def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: Structure) -> list[Any]:
+    dims = prefix_leaves(out_dims, shape)
+    if dims is None:
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"`outputs`. out_dims has structure {flatten(out_dims)[1]} but outputs has structure {shape}."
+        )
+    return dims
+
+
+def _output(level: BatchLevel, output: Any, dim: int | None, func: Any) -> Any:
+    """One output with the dimension of examples where it is wanted."""
+    if not isinstance(output, Tensor):
+        if dim is None:
+            return output
+        name = _name(func)
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(output)}. Did you mean to set out_dims= to "
+            "None for output?"
+        )
+    if dim is None:
+        if level.has(output):
+            raise ValueError(
+                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+            )
+        return level.front(output)
+    if not level.has(output):
+        return level.full(output).movedim(0, dim)
+    value: Any = output
+    return value.value if value.bdim == dim else value.value.movedim(value.bdim, dim)
+
+
+def _joined(results: list[Any], out_dims: Any, func: Any) -> Any:
+    """The results of the chunks, one after another."""
+    columns = [flatten(result) for result in results]
+    shape = columns[0][1]
+    dims = _out_places(func, out_dims, columns[0][0], shape)
+    joined = [
+        parts[0] if dim is None else operators.cat(list(parts), dim)
+        for parts, dim in zip(zip(*(leaves for leaves, _ in columns), strict=True), dims, strict=True)
+    ]
+    return unflatten(joined, shape)

@@ -1,0 +1,169 @@
+"""Modules as functions of their parameters and buffers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import adjoint as torch
+
+__all__ = ["functional_call", "functionalize", "stack_module_state"]
+
+
+def functional_call(
+    module: torch.nn.Module,
+    parameter_and_buffer_dicts: dict[str, Any] | Sequence[dict[str, Any]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call `module` with other tensors in place of its parameters and buffers, which stay as they are.
+
+    Args:
+        module: the module.
+        parameter_and_buffer_dicts: tensors by name, as in `state_dict`; several dicts may not share names.
+        args: the arguments of the call: a tuple, or one that is none.
+        kwargs: its keyword arguments.
+        tie_weights: what is one tensor under several names is replaced under all of them.
+        strict: every parameter and buffer must be given.
+
+    Raises:
+        ValueError: if two dicts share a name, or tied names get unequal tensors.
+        RuntimeError: with `strict`, for names missing or unknown.
+
+    >>> import adjoint as torch
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> torch.func.functional_call(model, {"weight": torch.tensor([[2.0]])}, torch.tensor([3.0]))
+    tensor([6.])
+    """
+    given = _merged(parameter_and_buffer_dicts)
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    with _replaced(module, given, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+def _merged(dicts: Any) -> dict[str, Any]:
+    if isinstance(dicts, dict):
+        return dicts
+    if not isinstance(dicts, Sequence):
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
+        )
+    merged: dict[str, Any] = {}
+    for part in dicts:
+        if not isinstance(part, dict):
+            raise ValueError(
+                "Expected all elements of parameter_and_buffer_dicts to be dictionaries, got " + str(type(part))
+            )
+        for name, value in part.items():
+            if name in merged:
+                raise ValueError(f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous")
+            merged[name] = value
+    return merged
+
+
+def _own(module: torch.nn.Module) -> dict[str, Any]:
+    """Parameters and buffers by every name they have."""
+    named: dict[str, Any] = dict(module.named_parameters(remove_duplicate=False))
+    named.update(module.named_buffers(remove_duplicate=False))
+    return named
+
+
+@contextmanager
+def _replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
+    own = _own(module)
+    if strict:
+        missing, unexpected = sorted(set(own) - set(given)), sorted(set(given) - set(own))
+        parts = [f"Unexpected key(s): {', '.join(unexpected)}."] if unexpected else []
+        parts += [f"Missing key(s): {', '.join(missing)}."] if missing else []
+        if parts:
+            raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(parts))
+    values = {name: value for name, value in given.items() if name in own}
+    if tie_weights:
+        by_tensor: dict[int, str] = {}
+        for name in values:
+            other = by_tensor.setdefault(id(own[name]), name)
+            if values[other] is not values[name]:
+                raise ValueError(
+                    f"functional_call got multiple values for keys {sorted((other, name))}, which are tied. Consider using "
+                    "tie_weights=False"
+                )
+        for name, tensor in own.items():
+            if name not in values and id(tensor) in by_tensor:
+                values[name] = values[by_tensor[id(tensor)]]
+    places = [(*_place(module, name), value) for name, value in values.items()]
+    before = [holder[name] for holder, name, _ in places]
+    try:
+        for holder, name, value in places:
+            holder[name] = value
+        yield
+    finally:
+        for (holder, name, replacement), original in zip(places, before, strict=True):
+            if holder[name] is not replacement and isinstance(holder[name], torch.Tensor):
+                path = next(key for key in values if values[key] is replacement)
+                given[path] = holder[name]  # assigned in forward
+            holder[name] = original
+
+
+def _place(module: torch.nn.Module, path: str) -> tuple[dict[str, Any], str]:
+    """The dict that holds the tensor at `path`, and its name there."""
+    prefix, _, name = path.rpartition(".")
+    owner = module.get_submodule(prefix)
+    return (owner._parameters if name in owner._parameters else owner._buffers), name
+
+
+def stack_module_state(models: Sequence[torch.nn.Module]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters and the buffers of several modules of one class, each stacked along a new first dimension.
+
+    >>> import adjoint as torch
+    >>> models = [torch.nn.Linear(2, 3) for _ in range(5)]
+    >>> parameters, buffers = torch.func.stack_module_state(models)
+    >>> parameters["weight"].shape
+    torch.Size([5, 3, 2])
+    """
+    if len(models) == 0:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if not (all(model.training for model in models) or all(not model.training for model in models)):
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if not all(type(model) is type(models[0]) for model in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    parameters = [dict(model.named_parameters()) for model in models]
+    buffers = [dict(model.named_buffers()) for model in models]
+    return (
+        {name: _stacked([each[name] for each in parameters]) for name in parameters[0]},
+        {name: _stacked([each[name] for each in buffers]) for name in buffers[0]},
+    )
+
+
+def _stacked(tensors: list[Any]) -> Any:
+    requires_grad = tensors[0].requires_grad
+    if any(tensor.requires_grad != requires_grad for tensor in tensors):
+        raise RuntimeError(
+            "Expected to have the same requires_grad for all tensors of one name, as they become one parameter."
+        )
+    return torch.stack([tensor.detach() for tensor in tensors]).requires_grad_(requires_grad)
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """`func` as a function whose in-place operations nobody outside sees but through its arguments.
+
+    Operations are not traced here, so there is nothing to rewrite: the function runs as it is.
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            "functionalize(f, remove='mutations'): received invalid argument for remove=. Valid options are: "
+            f"remove='mutations', remove='mutations_and_views'. Got: remove={remove}"
+        )
+
+    @functools.wraps(func)
+    def functionalized(*args: Any, **keywords: Any) -> Any:
+        return func(*args, **keywords)
+
+    return functionalized

@@ -1,0 +1,87 @@
+"""Levels: what a thread computes besides values, innermost last.
+
+A level is entered for a while and concerns the tensors that carry something of it: a tangent in forward mode, a dimension of
+examples in batching. An operator whose arguments concern levels hands itself to the innermost of them; that one computes with
+operators again, *below* itself, so levels compose to any depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..tensor import Tensor
+from . import modes
+
+
+class Level:
+    """Base class of the levels. While one is entered, every operator takes the general path."""
+
+    def enter(self) -> None:
+        """Make this the innermost level of the thread."""
+        modes.push_level(self)
+
+    def leave(self) -> None:
+        """Leave this level and all that were entered after it."""
+        modes.pop_level(self)
+
+    def concerns(self, tensor: Tensor) -> bool:
+        """Whether `tensor` carries something of this level."""
+        raise NotImplementedError
+
+    def call(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
+        """Apply `operator`, some of whose arguments concern this level and none a level further in."""
+        raise NotImplementedError
+
+    def call_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
+        """The same for its in-place variant."""
+        raise NotImplementedError
+
+    def call_inplace_view(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
+        """The same where it makes its first argument another view."""
+        raise NotImplementedError
+
+    def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """The same for `function.apply`, of a custom `Function`."""
+        raise NotImplementedError
+
+
+class below:
+    """With the levels outside of `level` only."""
+
+    __slots__ = ("level", "levels")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def __enter__(self) -> None:
+        self.levels = modes.STATE.levels
+        if self.level in self.levels:
+            modes.STATE.levels = self.levels[: self.levels.index(self.level)]
+
+    def __exit__(self, *exception: object) -> None:
+        modes.STATE.levels = self.levels
+
+
+def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors among arguments, also those in sequences."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif type(value) is list or type(value) is tuple:
+            for item in value:
+                if isinstance(item, Tensor):
+                    yield item
+        elif hasattr(value, "tensors"):  # the indices of an index
+            for item, _ in value.tensors:
+                yield item
+
+
+def innermost(values: Iterable[Any]) -> Level | None:
+    """The innermost level that one of the tensors among `values` concerns; None if there is none."""
+    tensors = list(tensors_in(values))
+    for level in reversed(modes.STATE.levels):
+        for tensor in tensors:
+            if level.concerns(tensor):
+                return level
+    return None

@@ -1,0 +1,108 @@
+"""Forward mode beside PyTorch: the tangents of results, for its own sample inputs and the same tangents of the arguments."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import importlib
+
+import adjoint
+
+from . import samples
+from .comparison import results_differ, tensors_in
+from .conversion import from_array, to_array
+
+FORWARD = {module: importlib.import_module(f"{module.__name__}.autograd.forward_ad") for module in (adjoint, torch)}
+DTYPES = (torch.float64, torch.complex128)
+MOST = 12
+
+
+def cases() -> list[tuple[str, Any]]:
+    return [
+        (name, dtype)
+        for name, op in samples.operators().items()
+        for dtype in DTYPES
+        if op.supports_forward_ad
+        and dtype in op.supported_dtypes("cpu")
+        and dtype in op.supported_backward_dtypes("cpu")
+    ]
+
+
+def tangent_like(module: Any, tensor: Any) -> Any:
+    """The same tangent in either library."""
+    array = to_array(tensor)
+    generator = numpy.random.default_rng(array.size)
+    values = generator.standard_normal(array.shape)
+    if array.dtype.kind == "c":
+        values = values + 1j * generator.standard_normal(array.shape)
+    return from_array(module, numpy.asarray(values, array.dtype))
+
+
+def with_tangents(module: Any, value: Any) -> Any:
+    """The arguments, floating point tensors among them with tangents."""
+    if isinstance(value, module.Tensor):
+        if value.is_floating_point() or value.is_complex():
+            return FORWARD[module].make_dual(value, tangent_like(module, value))
+        return value
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(with_tangents(module, item) for item in value)
+    if isinstance(value, dict):
+        return {name: with_tangents(module, item) for name, item in value.items()}
+    return value
+
+
+def tangents(module: Any, run: Callable[..., Any], sample: samples.Sample) -> Any:
+    """The tangents of the results, and those of the arguments afterwards; or the error."""
+    args, kwargs, _ = sample.build(module, requires_grad=False)
+    with FORWARD[module].dual_level():
+        unpack = FORWARD[module].unpack_dual
+        try:
+            module.manual_seed(0)
+            result = run(*with_tangents(module, args), **with_tangents(module, kwargs))
+        except Exception as error:  # whatever is raised is compared
+            return error
+        return [
+            (primal, tangent)
+            for tensor in tensors_in(result)
+            for primal, tangent in [unpack(tensor)]
+            if primal.is_floating_point() or primal.is_complex()
+        ]
+
+
+def differs(op: Any, sample: samples.Sample) -> str | None:
+    expected = tangents(torch, samples.function(op, torch), sample)
+    if isinstance(expected, Exception):
+        return None  # what PyTorch cannot do, or refuses, is compared elsewhere
+    found = tangents(adjoint, samples.function(op, adjoint), sample)
+    if isinstance(found, Exception):
+        return f"raised {type(found).__name__}: {str(found)[:300]}"
+    for (primal, tangent), (wanted_primal, wanted) in zip(found, expected, strict=True):
+        if tangent is None or wanted is None:
+            given, other = (tangent, wanted_primal) if wanted is None else (wanted, primal)
+            if given is not None and to_array(given).any():
+                return f"a tangent {'where PyTorch has none' if wanted is None else 'is missing'}, for {tuple(other.shape)}"
+            continue
+        difference = results_differ(tangent, wanted)
+        if difference:
+            return difference
+    return None
+
+
+@pytest.mark.parametrize(("name", "dtype"), cases(), ids=lambda part: str(part).removeprefix("torch."))
+def test_tangents_agree(name: str, dtype: Any) -> None:
+    op = samples.operators()[name]
+    failures = []
+    inputs = op.sample_inputs("cpu", dtype, requires_grad=False)
+    count = 0
+    for given in itertools.islice(inputs, MOST):
+        sample = samples.Sample((given.input, *given.args), given.kwargs)
+        count += 1
+        difference = differs(op, sample)
+        if difference:
+            failures.append(f"  {sample}: {difference}")
+    assert not failures, f"{len(failures)} of {count} samples differ:\n" + "\n".join(failures[:5])

@@ -1,0 +1,104 @@
+"""`vmap` over PyTorch's own sample inputs: for each operator what a loop over the examples gives."""
+
+import itertools
+from typing import Any
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import adjoint
+from adjoint.autograd.tree import flatten, unflatten
+
+from . import samples
+from .conversion import to_array
+
+MOST = 6
+EXAMPLES = 3
+
+# Nothing to compare: random numbers, uninitialised memory, results that are no tensors or have as many elements as values say,
+# offsets that count from the start of all examples' memory, functions that look at values.
+LEFT_OUT = frozenset(
+    """
+    allclose equal item nonzero argwhere masked_select unique unique_consecutive multinomial normal bernoulli uniform
+    exponential randn_like rand_like randint_like nn.functional.dropout empty_like new_empty empty resize_ resize_as_
+    tensor_split repeat_interleave normal.in_place cauchy geometric log_normal new_empty_strided empty_strided
+    nn.functional.dropout2d nn.functional.dropout3d nn.functional.alpha_dropout nn.functional.feature_alpha_dropout
+    nn.functional.rrelu bincount histc to view_as_complex is_nonzero
+    as_strided as_strided.partial_views linspace nn.functional.gaussian_nll_loss
+""".split()
+)
+
+
+def cases() -> list[str]:
+    return [
+        name
+        for name, op in samples.operators().items()
+        if op.name not in LEFT_OUT and torch.float64 in op.supported_dtypes("cpu")
+    ]
+
+
+def examples_of(tensor: Any) -> Any:
+    """Several tensors like `tensor`, stacked: itself, and others of other values."""
+    if not tensor.is_floating_point():
+        return adjoint.stack([tensor] * EXAMPLES)
+    return adjoint.stack([tensor * (1 + 0.25 * index) for index in range(EXAMPLES)])
+
+
+def differs(op: Any, sample: samples.Sample) -> str | None:
+    run = samples.function(op, adjoint)
+    args, kwargs, _ = sample.build(adjoint, requires_grad=False)
+    leaves, structure = flatten(args)
+    chosen = [
+        index
+        for index, leaf in enumerate(leaves)
+        if isinstance(leaf, adjoint.Tensor) and (leaf.is_floating_point() or op.name in ("gather", "take"))
+    ]
+    if not chosen:
+        return None
+    for mapped in {tuple(chosen), tuple(chosen[:1]), tuple(chosen[-1:])}:
+        batch = [examples_of(leaf) if index in mapped else leaf for index, leaf in enumerate(leaves)]
+
+        def call(*given: Any) -> Any:
+            return run(*unflatten(list(given), structure), **kwargs)
+
+        try:
+            expected = [
+                call(*(leaf[number] if index in mapped else leaf for index, leaf in enumerate(batch)))
+                for number in range(EXAMPLES)
+            ]
+        except Exception:
+            return None  # what is refused is compared elsewhere
+        if not all(isinstance(leaf, adjoint.Tensor) for leaf in flatten(expected[0])[0]):
+            return None
+        dims = tuple(0 if index in mapped else None for index in range(len(leaves)))
+        try:
+            found = adjoint.vmap(call, in_dims=dims)(*batch)
+        except Exception as error:
+            return f"mapped over {mapped}: raised {type(error).__name__}: {str(error)[:200]}"
+        columns = [flatten(each)[0] for each in expected]
+        for place, result in enumerate(flatten(found)[0]):
+            for number in range(EXAMPLES):
+                wanted = columns[number][place]
+                if to_array(result).shape[1:] != to_array(wanted).shape:
+                    return (
+                        f"mapped over {mapped}: shape {to_array(result).shape[1:]}, expected {to_array(wanted).shape}"
+                    )
+                if not numpy.allclose(to_array(result)[number], to_array(wanted), 1e-7, 1e-7, equal_nan=True):
+                    return f"mapped over {mapped}: example {number} of result {place} differs"
+                if result.dtype != wanted.dtype:
+                    return f"mapped over {mapped}: dtype {result.dtype}, expected {wanted.dtype}"
+    return None
+
+
+@pytest.mark.parametrize("name", cases())
+def test_vmap_is_a_loop(name: str) -> None:
+    op = samples.operators()[name]
+    failures = []
+    for given in itertools.islice(op.sample_inputs("cpu", torch.float64, requires_grad=False), MOST):
+        sample = samples.Sample((given.input, *given.args), given.kwargs)
+        difference = differs(op, sample)
+        if difference:
+            failures.append(f"  {sample}: {difference}")
+    assert not failures, f"{len(failures)} samples differ:\n" + "\n".join(failures[:5])

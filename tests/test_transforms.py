@@ -1,0 +1,321 @@
+"""Forward mode, `vmap` and the transforms of functions, alone and composed: against differences, loops and each other."""
+
+import gc
+import threading
+
+import pytest
+
+import adjoint as torch
+import adjoint.autograd.forward_ad as fwAD
+from adjoint.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    stack_module_state,
+    vjp,
+    vmap,
+)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+def scalar(x):
+    return (x.sin() ** 2).sum() + x.prod()
+
+
+def vector(x):
+    return torch.stack([x[0] * x[1], x[1].exp(), (x * x).sum()]).tanh()
+
+
+def points(*shape):
+    return torch.rand(*shape, dtype=torch.float64) + 0.5
+
+
+def differences(function, x, step=1e-6):
+    """The Jacobian by central differences."""
+    columns = []
+    for index in range(x.numel()):
+        ahead, behind = x.clone(), x.clone()
+        ahead.view(-1)[index] += step
+        behind.view(-1)[index] -= step
+        columns.append((function(ahead) - function(behind)) / (2 * step))
+    return torch.stack(columns, -1)
+
+
+def assert_close(found, expected, tolerance=1e-6):
+    assert found.shape == expected.shape
+    assert torch.allclose(found, expected, tolerance, tolerance), f"{found}\nexpected\n{expected}"
+
+
+# ---------------------------------------------------------------- forward mode
+
+
+def test_the_tangent_is_the_directional_derivative():
+    x, direction = points(3), points(3)
+    with fwAD.dual_level():
+        tangent = fwAD.unpack_dual(vector(fwAD.make_dual(x, direction))).tangent
+    assert_close(tangent, differences(vector, x) @ direction)
+
+
+def test_tangents_end_with_their_level():
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(points(2), points(2))
+        assert fwAD.unpack_dual(dual).tangent is not None
+    with fwAD.dual_level():
+        assert fwAD.unpack_dual(dual).tangent is None
+
+
+def test_in_place_changes_and_views_carry_tangents_both_ways():
+    x, direction = points(4), points(4)
+    with fwAD.dual_level():
+        base = torch.zeros(2, 2, dtype=torch.float64)
+        row = base[1]
+        row.copy_(fwAD.make_dual(x, direction)[:2])
+        assert_close(fwAD.unpack_dual(base).tangent, torch.stack([torch.zeros(2, dtype=torch.float64), direction[:2]]))
+        base.mul_(3)
+        assert_close(fwAD.unpack_dual(row).tangent, 3 * direction[:2])
+        row.zero_()
+        assert not fwAD.unpack_dual(base).tangent.any()
+
+
+def test_forward_over_reverse_is_the_hessian_times_a_vector():
+    x, direction = points(3), points(3)
+    x.requires_grad_()
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(x, direction)
+        (gradient,) = torch.autograd.grad(scalar(dual), dual)
+        found = fwAD.unpack_dual(gradient).tangent
+    assert_close(found.detach(), differences(grad(scalar), x.detach()) @ direction, 1e-5)
+
+
+def test_reverse_over_forward_is_the_same():
+    x, direction = points(3).requires_grad_(), points(3)
+    with fwAD.dual_level():
+        tangent = fwAD.unpack_dual(scalar(fwAD.make_dual(x, direction))).tangent
+    (found,) = torch.autograd.grad(tangent, x)
+    assert_close(found, differences(grad(scalar), x.detach()) @ direction, 1e-5)
+
+
+def test_a_level_leaves_no_garbage():
+    def run():
+        x = points(3).requires_grad_()
+        with fwAD.dual_level():
+            fwAD.unpack_dual(fwAD.make_dual(x, points(3)).exp().softmax(0)).tangent.sum()
+
+    run()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            run()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+def test_levels_belong_to_their_thread():
+    seen = []
+    with fwAD.dual_level():
+        x = fwAD.make_dual(points(2), points(2))
+        thread = threading.Thread(target=lambda: seen.append(fwAD.unpack_dual(x * 2).tangent))
+        thread.start()
+        thread.join()
+    assert seen == [None]
+
+
+def test_custom_functions_have_a_jvp():
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            ctx.x = x
+            return x**3
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return 3 * ctx.saved_tensors[0] ** 2 * grad_output
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return 3 * ctx.x**2 * tangent
+
+    x = points(3)
+    assert_close(jvp(Cube.apply, (x,), (torch.ones_like(x),))[1], 3 * x**2)
+
+
+# ---------------------------------------------------------------- derivatives of functions
+
+
+def test_gradients_agree_with_differences():
+    x = points(3)
+    gradient, value = grad_and_value(scalar)(x)
+    assert_close(gradient, differences(scalar, x))
+    assert_close(value, scalar(x))
+    assert not gradient.requires_grad and not value.requires_grad
+
+
+def test_jacobians_agree_with_differences_and_each_other():
+    x = points(3)
+    expected = differences(vector, x)
+    for jacobian in (jacrev, jacfwd):
+        assert_close(jacobian(vector)(x), expected)
+        assert_close(jacobian(vector, chunk_size=2)(x), expected)
+
+
+def test_second_derivatives_agree_however_they_are_composed():
+    x = points(3)
+    expected = differences(grad(scalar), x)
+    for function in (
+        hessian(scalar),
+        jacrev(grad(scalar)),
+        jacfwd(grad(scalar)),
+        jacrev(jacfwd(scalar)),
+        jacfwd(jacfwd(scalar)),
+    ):
+        assert_close(function(x), expected, 1e-5)
+
+
+def test_third_derivative():
+    assert_close(grad(grad(grad(lambda x: x**4)))(torch.tensor(2.0)), torch.tensor(48.0))
+    assert_close(jacfwd(jacrev(jacfwd(lambda x: x**4)))(torch.tensor(2.0)), torch.tensor(48.0))
+
+
+def test_a_perturbation_is_not_confused_with_another():
+    """The inner derivative of `x * y` by `y` is `x`, whatever happens to `x` outside (Siskind and Pearlmutter, 2005)."""
+    one = torch.tensor(1.0)
+
+    def outer(x):
+        return x * jvp(lambda y: x * y, (one,), (one,))[1]
+
+    assert jvp(outer, (torch.tensor(3.0),), (one,))[1].item() == 6
+    assert grad(lambda x: x * grad(lambda y: x * y)(one))(torch.tensor(3.0)).item() == 6
+
+
+def test_vjp_and_linearize_are_transposes():
+    x, u, v = points(3), points(3), points(3)
+    value, pull = vjp(vector, x)
+    same, push = linearize(vector, x)
+    assert_close(value, same)
+    assert_close((push(v) * u).sum(), (pull(u)[0] * v).sum())
+
+
+def test_what_is_differentiated_outside_is_differentiated_through():
+    weight = points(3).requires_grad_()
+    gradient = grad(lambda x: (weight * x**2).sum())(points(3))
+    gradient.sum().backward()
+    assert weight.grad is not None
+    assert_close(weight.grad, gradient.detach() / weight.detach())
+
+
+# ---------------------------------------------------------------- vmap
+
+
+def test_vmap_is_a_loop_over_examples():
+    xs = points(4, 3)
+    assert_close(vmap(vector)(xs), torch.stack([vector(x) for x in xs]))
+    assert_close(vmap(vector, in_dims=1, out_dims=-1)(xs.t()), torch.stack([vector(x) for x in xs], -1))
+    assert_close(vmap(vector, chunk_size=3)(xs), torch.stack([vector(x) for x in xs]))
+
+
+def test_vmap_nests():
+    xs, ys = points(2, 3), points(4, 3)
+    products = vmap(lambda x: vmap(lambda y: (x * y).sum())(ys))(xs)
+    assert_close(products, xs @ ys.t())
+
+
+@pytest.mark.parametrize("derivative", [grad(scalar), hessian(scalar), jacrev(vector), jacfwd(vector)])
+def test_derivatives_of_each_example(derivative):
+    xs = points(4, 3)
+    assert_close(vmap(derivative)(xs), torch.stack([derivative(x) for x in xs]))
+
+
+def test_hessian_vector_products_of_each_example():
+    xs, vs = points(4, 3), points(4, 3)
+    found = vmap(lambda x, v: jvp(grad(scalar), (x,), (v,))[1])(xs, vs)
+    assert_close(found, torch.stack([hessian(scalar)(x) @ v for x, v in zip(xs, vs, strict=True)]))
+
+
+def test_gradients_pass_through_vmap():
+    xs = points(4, 3).requires_grad_()
+    vmap(grad(scalar))(xs).sum().backward()
+    assert_close(xs.grad, torch.stack([hessian(scalar)(x.detach()).sum(0) for x in xs]))
+
+
+def test_in_place_changes_of_examples():
+    def change(x):
+        y = x.clone()
+        y[0] = 2.0
+        y[1:].mul_(x[:-1])
+        return (y * y).sum()
+
+    xs = points(4, 3)
+    assert_close(vmap(change)(xs), torch.stack([change(x) for x in xs]))
+    assert_close(vmap(grad(change))(xs), torch.stack([grad(change)(x) for x in xs]))
+
+
+def test_gradients_of_each_example_of_a_model():
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(0), torch.nn.Linear(32, 3))
+    parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    images, labels = torch.rand(5, 1, 6, 6), torch.tensor([0, 1, 2, 1, 0])
+
+    def loss(parameters, image, label):
+        return torch.nn.functional.cross_entropy(functional_call(model, parameters, (image,)), label)
+
+    found = vmap(grad(loss), in_dims=(None, 0, 0))(parameters, images, labels)
+    for index in range(5):
+        single = grad(loss)(parameters, images[index], labels[index])
+        for name in parameters:
+            assert_close(found[name][index], single[name], 1e-5)
+
+
+def test_models_stacked_into_one():
+    models = [torch.nn.Linear(3, 2) for _ in range(4)]
+    parameters, buffers = stack_module_state(models)
+    x = torch.rand(5, 3)
+    found = vmap(lambda p, b: functional_call(models[0], (p, b), (x,)))(parameters, buffers)
+    assert_close(found, torch.stack([model(x) for model in models]))
+
+
+def test_random_numbers_of_examples():
+    xs = torch.zeros(3, 2)
+
+    def draw(x):
+        return x + torch.rand(2)
+
+    with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
+        vmap(draw)(xs)
+    same = vmap(draw, randomness="same")(xs)
+    assert (same == same[0]).all()
+    different = vmap(draw, randomness="different")(xs)
+    assert different.unique().numel() == 6
+
+
+def test_data_dependent_control_flow_is_refused():
+    with pytest.raises(RuntimeError, match="data-dependent control flow"):
+        vmap(lambda x: x if x > 0 else -x)(torch.ones(3))
+    with pytest.raises(RuntimeError, match=r"calling .item\(\) on a Tensor"):
+        vmap(lambda x: x.item())(torch.ones(3))
+    with pytest.raises(RuntimeError, match="dynamic shape"):
+        vmap(lambda x: x.nonzero())(torch.ones(3, 2))
+
+
+def test_modes_are_left_as_they_were_after_an_error():
+    for failing in (
+        lambda: vmap(lambda x: x.nonzero())(torch.ones(3, 2)),
+        lambda: jvp(lambda x: 1 / 0, (torch.ones(1),), (torch.ones(1),)),
+        lambda: grad(lambda x: 1 / 0)(torch.ones(1)),
+    ):
+        with pytest.raises((RuntimeError, ZeroDivisionError)):
+            failing()
+    assert torch.is_grad_enabled()
+    x = torch.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+    assert x.grad is not None
