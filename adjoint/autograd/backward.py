@@ -216,15 +216,18 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
 
 
 def batched_grad(roots: Any, targets: Any, grads: list[Tensor], keep: bool, create_graph: bool) -> list[Any]:
-    """One vector-Jacobian product for each slice of the leading dimension, stacked; None for what is not used."""
-    from ..operators import stack
+    """One vector-Jacobian product for each slice of the leading dimension, all at once; None for what is not used."""
+    from .transforms import vmap
 
-    last = len(grads[0]) - 1
-    slices = [
-        grad(roots, targets, [each[index] for each in grads], keep or index < last, create_graph, True, True)
-        for index in range(last + 1)
-    ]
-    return [None if column[0] is None else stack(list(column)) for column in zip(*slices, strict=True)]
+    unused: list[bool] = []
+
+    def product(*vector: Tensor) -> tuple[Any, ...]:
+        found = grad(roots, targets, vector, keep, create_graph, allow_unused=True)
+        unused[:] = [value is None for value in found]
+        return tuple(value for value in found if value is not None)
+
+    found = iter(vmap(product)(*grads))
+    return [None if nothing else next(found) for nothing in unused]
 
 
 def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, accumulating: bool) -> None:

@@ -67,7 +67,7 @@ def run(
 
 def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     """Discover the graph of `task` and run its nodes."""
-    keep, create_graph, capture = task.keep, task.create_graph, task.capture
+    keep, create_graph = task.keep, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
     plain = nodes_without_watch(task)
     buffers: dict[Any, Any] = {}
