@@ -129,6 +129,8 @@ def nodes_without_watch(task: Task) -> set[Node] | None:
     capture = task.capture
     if capture is not None:
         needed = task.needed = find_needed(task.order, capture)
+        if task.accumulating:
+            needed.update(capture.outputs)  # whose `.grad` is kept: they run, as leaves do, and their gradients lead nowhere
         if capture.outputs:
             needed = needed.difference(capture.outputs)
     return set() if modes.ANOMALY.enabled or STATE.recorder is not None else needed
