@@ -162,7 +162,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     if shape != self.shape:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}")
     shared = tuple(dim for dim, step in enumerate(self.strides) if step == 0 and shape[dim] > 1)
-    if shared:
+    if shared and self.size:
         warnings.warn(
             "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
             "This also applies to advanced indexing e.g. tensor[mask] = scalar",

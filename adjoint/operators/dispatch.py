@@ -460,7 +460,10 @@ def apply_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         )
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
-    result = None if changing is not None else inplace_result(op, arrays, tensors)
+    if changing is None:
+        result = inplace_result(op, arrays, tensors)
+    elif op.operands:
+        check_fits(array.shape, broadcast_shapes(*(item.shape for item in arrays if isinstance(item, numpy.ndarray))))
     array = target._array
     if not op.repeats:
         check_overlap(target)
@@ -510,6 +513,12 @@ def before_change(tensors: dict[str, Any], target: Tensor) -> list[Any]:
     return [detached_copy(value) if value is target else value for value in tensors.values()]
 
 
+def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:
+    """Raise unless what is written in place has the shape of the tensor."""
+    if broadcast != shape:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")
+
+
 def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> Any:
     """What is to be written over the first of `tensors`, if it fits."""
     target = tensors[op.tensors[0]]
@@ -523,9 +532,7 @@ def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> 
     shape = target._array.shape
     if result.shape != shape:
         if not op.resizes:
-            raise RuntimeError(
-                f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}"
-            )
+            check_fits(shape, result.shape)
         target._array = resized(target._array, result.shape)
     return result
 
