@@ -7,20 +7,19 @@ may take over calls. Classes that are no tensors are seen from then on, too.
 from __future__ import annotations
 
 import functools
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any
 
-import adjoint
-
 from . import autograd, linalg, special
 from .nn import functional, init
-from .operators import doors
+from .operators import PUBLIC, doors
 from .tape import overrides
+from .tape.modes import STATE
 from .tape.overrides import (
     NOT_WRAPPED,
-    STATE,
     ask,
     has_torch_function,
     has_torch_function_unary,
@@ -47,6 +46,8 @@ __all__ = [
     "resolve_name",
     "wrap_torch_function",
 ]
+
+PACKAGE = sys.modules[__name__.rpartition(".")[0]]
 
 # --- which functions there are, and how PyTorch tells of their calls ------------------------------------------------
 
@@ -138,7 +139,8 @@ def _remember(namespace: str, name: str, function: Any) -> None:
 
 def _door(function: Any) -> doors.Door:
     """The door in front of a function."""
-    return function.__kwdefaults__["enter"].__self__  # type: ignore[no-any-return]
+    door: doors.Door = function.__kwdefaults__["enter"].__self__
+    return door
 
 
 def _put(namespace: str, name: str, function: Any, shown: Any = None) -> None:
@@ -189,13 +191,12 @@ def _put_in_front_of_attribute(name: str, attribute: property) -> None:
 
 def _open() -> None:
     """Put the doors in front of everything, once."""
-    public = adjoint.operators.PUBLIC
     of_layers = [name for name, value in vars(functional).items() if type(value) is FunctionType and name[0] != "_"]
     in_python = [name for name in of_layers if name in IN_PYTHON["torch.nn.functional"]]
     _put_in_front_of_namespace("torch.nn.functional", functional, in_python)
-    _put_in_front_of_namespace("torch.linalg", linalg, public["linalg"])
-    _put_in_front_of_namespace("torch.special", special, public["special"])
-    _put_in_front_of_namespace("torch", adjoint, public["torch"])
+    _put_in_front_of_namespace("torch.linalg", linalg, PUBLIC["linalg"])
+    _put_in_front_of_namespace("torch.special", special, PUBLIC["special"])
+    _put_in_front_of_namespace("torch", PACKAGE, PUBLIC["torch"])
     _put_in_front_of_namespace("torch.nn.functional", functional, [name for name in of_layers if name not in in_python])
     _put_in_front_of_namespace("torch.nn.init", init, IN_PYTHON["torch.nn.init"])
     _put_in_front_of_namespace("torch.autograd", autograd, IN_PYTHON["torch.autograd"])
@@ -211,7 +212,7 @@ _open()
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions that `__torch_function__` can take over, by the module or class they are in."""
-    owners = {"torch": adjoint, "torch.Tensor": Tensor, "torch.nn.functional": functional, "torch.linalg": linalg}
+    owners = {"torch": PACKAGE, "torch.Tensor": Tensor, "torch.nn.functional": functional, "torch.linalg": linalg}
     owners["torch.special"] = special
     ignored = get_ignored_functions()
     return {owner: [member for member in _members[name] if member not in ignored] for name, owner in owners.items()}
@@ -221,7 +222,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 def get_ignored_functions() -> set[Callable[..., Any]]:
     """The public functions that `__torch_function__` does not take over."""
     names = [*NEVER_TAKEN_OVER, *MAKERS, "manual_seed", "save", "load", "set_printoptions", "can_cast", "promote_types"]
-    functions = [getattr(adjoint, name, None) for name in names]
+    functions = [getattr(PACKAGE, name, None) for name in names]
     methods = [
         getattr(Tensor, name, None) for name in (*UNTOUCHED, "new", "new_empty", "new_empty_strided", "new_full")
     ]
@@ -344,11 +345,11 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        STATE.modes = (*STATE.modes, self)
+        STATE.function_modes = (*STATE.function_modes, self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        STATE.modes = STATE.modes[:-1]
+        STATE.function_modes = STATE.function_modes[:-1]
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:

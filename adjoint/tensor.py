@@ -105,7 +105,6 @@ class Tensor(TensorMethods):
     # Put here by `adjoint.tape.overrides` and `adjoint.operators.subclassing`.
     __torch_function__: ClassVar[Any]
     _make_subclass: ClassVar[Any]
-    _make_wrapper_subclass: ClassVar[Any]
 
     __array_priority__ = 1000  # NumPy's operators give way to the reflected operators of tensors.
     __hash__ = object.__hash__
@@ -168,10 +167,8 @@ class Tensor(TensorMethods):
         """Whether the elements are in the CPU's memory; always."""
         return True
 
-    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia, is_vulkan, is_meta = (
-        _never() for _ in range(10)
-    )
-    is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(5))
+    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
+    is_meta, is_vulkan, is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(7))
 
     @property
     def itemsize(self) -> int:

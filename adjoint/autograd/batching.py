@@ -16,6 +16,7 @@ from ..tape import modes, views
 from ..tape.levels import Level, below, tensors_in
 from ..tape.overrides import disabled_torch_function_impl
 from ..tensor import Tensor, new, wrap_dim
+from .function import Function
 from .tree import Structure, flatten, prefix_leaves, unflatten
 
 __all__ = ["BatchLevel", "BatchedTensor", "vmap"]
@@ -293,7 +294,7 @@ class BatchLevel(Level):
         """Apply a custom `Function`: by its `vmap`, or, if it says that `forward` can be batched, as it is."""
         if getattr(function, "generate_vmap_rule", False):
             return self._generated(function, args)
-        if function.vmap is None:
+        if function.vmap is Function.vmap:
             raise RuntimeError(
                 f"You tried to vmap over {function.__name__}, but it does not have vmap support. Please override and implement "
                 "the vmap staticmethod or set generate_vmap_rule=True."

@@ -1,5 +1,7 @@
 """Transforms of functions: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`, `vmap`, and modules as functions."""
 
+from typing import Any
+
 import adjoint as torch
 
 from .modules import functional_call, functionalize, stack_module_state
@@ -19,7 +21,7 @@ __all__ = [
     "vmap",
 ]
 
-transforms = torch.autograd.transforms
+transforms: Any = torch.autograd.transforms
 
 grad = transforms.grad
 grad_and_value = transforms.grad_and_value

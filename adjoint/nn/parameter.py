@@ -48,8 +48,8 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
                 f"instance of the same type, but return type {type(own).__name__} was found instead. To use the type as a "
                 "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
             )
-        own._is_param = True
-        return own
+        vars(own)["_is_param"] = True
+        return own  # type: ignore[return-value]
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 

@@ -13,7 +13,8 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..tape.overrides import STATE, DisableTorchFunctionSubclass, ask, nobody, overloaded, tensor_likes
+from ..tape.modes import STATE
+from ..tape.overrides import DisableTorchFunctionSubclass, ask, nobody, overloaded, tensor_likes
 from .build import generated
 from .dispatch import MISSING
 from .generate import NUMPY_NAMES
@@ -43,8 +44,8 @@ class Door:
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Let the call pass, or hand it to those who take it over."""
         state = STATE
-        found = overloaded(args, kwargs) if state.classes else ()
-        if state.modes and state.allows_modes:
+        found = overloaded(args, kwargs) if state.asks_classes else ()
+        if state.function_modes and state.asks_modes:
             return self.taken_over([] if self.of_data else found, args, kwargs)
         if not found:
             return self.function(*args, **kwargs)

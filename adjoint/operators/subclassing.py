@@ -82,4 +82,4 @@ def _check(cls: Any) -> None:
 
 
 Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
-Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[attr-defined]
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[attr-defined]  # type: ignore[attr-defined]

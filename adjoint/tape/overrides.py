@@ -6,7 +6,6 @@ Nothing asks these questions before somebody overrides something: then doors are
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterable
 from types import EllipsisType, NoneType
@@ -14,21 +13,12 @@ from typing import Any
 
 import numpy
 
-from .. import tensor as tensor_module
+import adjoint.tensor as tensor_module
+
 from ..device import Size, device
 from ..dtypes import dtype
 from ..tensor import PLAIN_TYPES, Tensor
-
-
-class _ThreadState(threading.local):
-    """Whether classes and modes may take over calls in this thread, and its modes, innermost last."""
-
-    classes = True
-    allows_modes = True
-    modes: tuple[Any, ...] = ()
-
-
-STATE = _ThreadState()
+from .modes import STATE
 
 ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, EllipsisType, numpy.ndarray, dtype, device}
 """The commonest types of arguments, none of which takes over a call."""
@@ -38,22 +28,22 @@ class DisableTorchFunctionSubclass:
     """Within this block, classes take over no calls of this thread; modes still do."""
 
     def __enter__(self) -> None:
-        self.before = STATE.classes
-        STATE.classes = False
+        self.before = STATE.asks_classes
+        STATE.asks_classes = False
 
     def __exit__(self, *exception: object) -> None:
-        STATE.classes = self.before
+        STATE.asks_classes = self.before
 
 
 class DisableTorchFunction:
     """Within this block, neither classes nor modes take over calls of this thread."""
 
     def __enter__(self) -> None:
-        self.before = STATE.classes, STATE.allows_modes
-        STATE.classes = STATE.allows_modes = False
+        self.before = STATE.asks_classes, STATE.asks_modes
+        STATE.asks_classes = STATE.asks_modes = False
 
     def __exit__(self, *exception: object) -> None:
-        STATE.classes, STATE.allows_modes = self.before
+        STATE.asks_classes, STATE.asks_modes = self.before
 
 
 def disabled_torch_function_impl(
@@ -66,17 +56,17 @@ def disabled_torch_function_impl(
 
 def classes_are_asked() -> bool:
     """Whether classes take over calls of this thread."""
-    return STATE.classes
+    return STATE.asks_classes
 
 
 def modes_entered() -> int:
     """How many modes this thread has entered."""
-    return len(STATE.modes)
+    return len(STATE.function_modes)
 
 
 def mode_is_active() -> bool:
     """Whether a mode would be asked first."""
-    return bool(STATE.modes) and STATE.allows_modes
+    return bool(STATE.function_modes) and STATE.asks_modes
 
 
 # --- who takes over -------------------------------------------------------------------------------------------
@@ -132,7 +122,7 @@ def tensor_likes(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
 
 def has_torch_function(arguments: Iterable[Any]) -> bool:
     """Whether a mode, or one of `arguments` (not those in lists), takes over a call with them."""
-    return mode_is_active() or (STATE.classes and any(map(has_override, arguments)))
+    return mode_is_active() or (STATE.asks_classes and any(map(has_override, arguments)))
 
 
 def has_torch_function_unary(argument: Any) -> bool:
@@ -155,15 +145,15 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
     """
     types = tuple(type(value) for value in likes)
     if mode_is_active():
-        modes = STATE.modes
-        STATE.modes = modes[:-1]
+        modes = STATE.function_modes
+        STATE.function_modes = modes[:-1]
         try:
             result = modes[-1].__torch_function__(func, types, args, kwargs)
         finally:
-            STATE.modes = modes
+            STATE.function_modes = modes
         if result is not NotImplemented or not of_python:
             return result
-    for value in likes if STATE.classes else ():
+    for value in likes if STATE.asks_classes else ():
         method = value.__torch_function__
         if method is disabled_torch_function_impl:
             continue
@@ -182,7 +172,7 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
     """The error where all that were asked returned NotImplemented."""
-    mode = STATE.modes[-1] if mode_is_active() else None
+    mode = STATE.function_modes[-1] if mode_is_active() else None
     if of_python:
         also = "" if mode is None else f" nor in mode {mode}"
         kinds = [type(value) for value in likes if type(value) is not Tensor and mode is None]
