@@ -35,7 +35,7 @@ LEAF: Any = True
 """The `_edge` of a leaf that requires grad: the gradient goes to the tensor's own `.grad`."""
 
 PLAIN_TYPES: set[type] = set()
-"""Subclasses (`Parameter`) whose operators behave exactly as a `Tensor`'s; other subclasses take the general path."""
+"""Subclasses that operators compute with as with a `Tensor`: all but those of ours that stand for something else."""
 
 
 class DLDeviceType(enum.IntEnum):
@@ -115,11 +115,11 @@ class Tensor(TensorMethods):
             raise _no_such_form(args, others)
         return make_subclass(cls, legacy_array(args, dtypes.get_default_dtype(), device))
 
-    def __init_subclass__(cls, plain: bool = False, **keywords: Any) -> None:
+    def __init_subclass__(cls, plain: bool | None = None, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if plain:
+        if plain is not False:
             PLAIN_TYPES.add(cls)
-        else:
+        if plain is None:
             subclassed(cls)
 
     # --- data -------------------------------------------------------------------------------------------------
@@ -380,9 +380,9 @@ class Tensor(TensorMethods):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         kind = type(self)
-        name = "tensor" if kind is Tensor or kind in PLAIN_TYPES else kind.__name__
+        name = "tensor" if kind is Tensor or "_is_param" in kind.__dict__ else kind.__name__
         text = printing.format_tensor(self, name, tensor_contents)
-        return f"Parameter({text})" if getattr(self, "_is_param", False) else text
+        return f"Parameter({text})" if "_is_param" in self.__dict__ else text
 
     def __format__(self, specification: str) -> str:
         return printing.format_with(self, specification)

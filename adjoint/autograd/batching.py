@@ -22,7 +22,7 @@ from .tree import Structure, flatten, prefix_leaves, unflatten
 __all__ = ["BatchLevel", "BatchedTensor", "vmap"]
 
 
-class BatchedTensor(Tensor):
+class BatchedTensor(Tensor, plain=False):
     """One example of a batch, as the function sees it: shape and dtype are those of the example.
 
     `value`: the tensor with all examples; `bdim`: the dimension along which they lie (None: all examples are this one, which

@@ -51,6 +51,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
         vars(own)["_is_param"] = True
         return own  # type: ignore[return-value]
 
+    _is_param = True
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:

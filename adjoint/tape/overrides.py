@@ -17,7 +17,7 @@ import adjoint.tensor as tensor_module
 
 from ..device import Size, device
 from ..dtypes import dtype
-from ..tensor import PLAIN_TYPES, Tensor
+from ..tensor import Tensor
 from .modes import STATE
 
 ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, EllipsisType, numpy.ndarray, dtype, device}
@@ -75,7 +75,7 @@ def mode_is_active() -> bool:
 def has_override(value: Any) -> bool:
     """Whether the class of `value`, other than `Tensor` itself, has a `__torch_function__` that is not disabled."""
     kind = type(value)
-    if kind in ORDINARY or kind in PLAIN_TYPES:
+    if kind in ORDINARY:
         return False
     method = getattr(kind, "__torch_function__", None)
     return method is not None and method is not disabled_torch_function_impl

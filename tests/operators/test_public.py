@@ -26,16 +26,22 @@ def function(name):
     return found
 
 
+def is_declared(function):
+    """Whether a public function is a declared operator as it is."""
+    names = getattr(function, "__globals__", {})
+    return "OP" in names and "otherwise" not in names
+
+
 def public_names():
     """All public functions out of place, but for the declared operators themselves."""
     prefixes = {"torch": "", "functional": "nn.functional.", "linalg": "linalg.", "special": "special."}
     for namespace, prefix in prefixes.items():
         for name, found in PUBLIC[namespace].items():
-            if not hasattr(found, "operator"):
+            if not is_declared(found):
                 yield prefix + name
     for name in torch.nn.functional.__dict__:
         found = getattr(torch.nn.functional, name)
-        if inspect.isfunction(found) and not name.startswith("_") and not hasattr(found, "operator"):
+        if inspect.isfunction(found) and not name.startswith("_") and not is_declared(found):
             yield f"nn.functional.{name}"
     for name in dir(torch.Tensor):
         found = getattr(torch.Tensor, name)
@@ -43,7 +49,7 @@ def public_names():
             callable(found)
             and not name.startswith("_")
             and name not in PUBLIC["torch"]
-            and not hasattr(found, "operator")
+            and not is_declared(found)
         ):
             yield f"Tensor.{name}"
 
