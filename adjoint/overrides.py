@@ -176,6 +176,7 @@ def _put_in_front_of_tensors() -> None:
             _put("torch.Tensor", name, member, shown)
             if name.strip("_") in OF_OPERATORS and name.startswith("__"):
                 _door(member).of_operator = True
+    _door(vars(Tensor)["__eq__"]).of_first = vars(Tensor)["eq"]
 
 
 def _put_in_front_of_attribute(name: str, attribute: property) -> None:

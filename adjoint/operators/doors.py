@@ -14,7 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..tape.modes import STATE
-from ..tape.overrides import DisableTorchFunctionSubclass, ask, nobody, overloaded, tensor_likes
+from ..tape.overrides import DisableTorchFunctionSubclass, ask, has_override, nobody, overloaded, tensor_likes
 from .build import generated
 from .dispatch import MISSING
 from .generate import NUMPY_NAMES
@@ -30,10 +30,12 @@ class Door:
             keyword, and say in other words that nobody knows them.
         of_operator: it belongs to a Python operator, and returns NotImplemented where nobody knows it.
         of_attribute: it reads an attribute, the type of whose tensor always counts.
+        of_first: it asks the first argument's class alone; if that takes over nothing, this function is said to have been called.
         of_data: classes do not take it over, as it takes them for data; modes do.
     """
 
     of_python = of_operator = of_attribute = of_data = False
+    of_first: Any = None
 
     def __init__(self, function: Callable[..., Any], shown: Any, name: str) -> None:
         self.function = function
@@ -62,8 +64,11 @@ class Door:
             args, kwargs = self.arranged(args, kwargs)
         elif self.of_attribute:
             likes = [args[0]]
+        shown = self.shown
+        if self.of_first is not None and found:
+            likes, shown = (list(args[:1]), shown) if has_override(args[0]) else (likes, self.of_first)
         given = kwargs if kwargs or self.of_python else None
-        result = ask(self.shown, likes, args, given, self.of_python)
+        result = ask(shown, likes, args, given, self.of_python)
         if result is NotImplemented and not self.of_operator:
             raise nobody(self.name, likes, self.of_python)
         return result

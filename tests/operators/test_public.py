@@ -45,12 +45,7 @@ def public_names():
             yield f"nn.functional.{name}"
     for name in dir(torch.Tensor):
         found = getattr(torch.Tensor, name)
-        if (
-            callable(found)
-            and not name.startswith("_")
-            and name not in PUBLIC["torch"]
-            and not is_declared(found)
-        ):
+        if callable(found) and not name.startswith("_") and name not in PUBLIC["torch"] and not is_declared(found):
             yield f"Tensor.{name}"
 
 
