@@ -37,7 +37,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
     def __new__(cls, data: torch.Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """Make a leaf on the memory of `data`; of its class, if that is one of tensors of another kind."""
         plain = torch.empty(0) if data is None else data
-        if type(plain) is torch.Tensor or isinstance(plain, Parameter) or not isinstance(plain, torch.Tensor):
+        if type(plain) is torch.Tensor or type(plain) is Parameter:
             made: Parameter = torch.Tensor._make_subclass(cls, plain, requires_grad)
             return made
         own: Any = plain.detach()
