@@ -398,15 +398,6 @@ class Tensor(TensorMethods):
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._edge = LEAF if value else None
 
-    def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set `requires_grad` in place and return this tensor."""
-        if requires_grad is not True and requires_grad is not False:
-            raise _no_bool(requires_grad)
-        if requires_grad and not can_require_grad(self._array):
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        self.requires_grad = requires_grad
-        return self
-
     @property
     def name(self) -> None:
         """Always None: a name, for exporters of graphs, that nothing sets."""
@@ -616,13 +607,6 @@ def legacy_array(
         if size < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}")
     return numpy.zeros([int(size) for size in sizes] if sizes or isinstance(data, Size) else 0, kind.numpy)
-
-
-def _no_bool(value: Any) -> TypeError:
-    """The error for what `requires_grad_` does not take."""
-    return TypeError(
-        f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(value).__name__}"
-    )
 
 
 def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:

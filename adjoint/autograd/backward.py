@@ -43,6 +43,11 @@ def backward(
     >>> x.grad
     tensor([2., 4.])
     """
+    if modes.STATE.transforms:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
+            "instead or call backward() outside of functorch transforms."
+        )
     if grad_variables is not None:
         grad_tensors = grad_variables
     if type(tensors) is Tensor and grad_tensors is None and inputs is None:

@@ -13,7 +13,7 @@ from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
 from ..operators.tangent import applied
 from ..tape import modes, views
-from ..tape.levels import Level, below, tensors_in
+from ..tape.levels import Level, Transform, below, tensors_in
 from ..tensor import Tensor, new, wrap_dim
 from .tree import Structure, flatten, prefix_leaves, unflatten
 
@@ -54,10 +54,6 @@ class BatchedTensor(Tensor):
             return array[(*(slice(None),) * bdim, 0, ...)]
         return numpy.zeros(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype)
 
-    def __repr__(self, **options: Any) -> str:  # type: ignore[override]
-        inner = "\n".join("    " + line for line in repr(self.value).splitlines())
-        return f"BatchedTensor(lvl={self.level.number}, bdim={self.bdim}, value=\n{inner}\n)"
-
     def item(self) -> Any:
         """Raise: examples differ."""
         raise RuntimeError(
@@ -76,15 +72,6 @@ class BatchedTensor(Tensor):
 
     numpy = tolist = data_ptr = untyped_storage = storage = __array__ = __dlpack__ = _no_memory
     __int__ = __float__ = __complex__ = __index__ = item
-
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """Raise: what is differentiated is said by the transforms."""
-        raise RuntimeError(
-            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
-            "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
-            "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-            "transformed instead."
-        )
 
     def detach(self) -> Tensor:
         """The same examples, without history."""
@@ -135,13 +122,12 @@ class BatchedTensor(Tensor):
         return BatchedTensor(made, 0, self.level)
 
 
-class BatchLevel(Level):
+class BatchLevel(Level, Transform):
     """One `vmap`: it concerns the tensors that have a dimension of its examples."""
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.size = size
         self.randomness = randomness
-        self.number = 1 + len(modes.STATE.levels)
 
     def concerns(self, tensor: Tensor) -> bool:
         """Whether `tensor` has examples of this level."""
@@ -451,6 +437,7 @@ def _run(
 ) -> Any:
     """Call `func` once for all examples."""
     level = BatchLevel(size, randomness)
+    level.begin()
     level.enter()
     try:
         examples = [
@@ -459,6 +446,7 @@ def _run(
         result = func(*unflatten(examples, structure), **keywords)
     finally:
         level.leave()
+        level.end()
     outputs, shape = flatten(result)
     places = _out_places(func, out_dims, outputs, shape)
     return unflatten([_output(level, output, dim, func) for output, dim in zip(outputs, places, strict=True)], shape)

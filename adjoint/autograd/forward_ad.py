@@ -102,12 +102,7 @@ class DualLevel(Level):
 
     def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
         """A view of `tensor` with the tangent `tangent`."""
-        if tensor.shape != tangent.shape:
-            raise RuntimeError(
-                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-                f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
-                f"{list(tangent.shape)}."
-            )
+        _check_shape(tensor, tangent)
         if self.tangent_of(tensor) is not None:
             raise RuntimeError(
                 "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
@@ -225,19 +220,31 @@ class DualLevel(Level):
         """Apply a custom `Function`, and its `jvp` to the tangents."""
         given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         with below(self):
-            node, results = function.applied(args)
-            outputs = results if isinstance(results, tuple) else (results,)
-            carried = function.jvp(node, *given)
+            context, results = function.applied_below(args)
+            carried = function.jvp(context, *given)
         carried = carried if isinstance(carried, tuple) else (carried,)
-        if len(carried) != len(outputs):
+        tensors = [value for value in (results if isinstance(results, tuple) else (results,)) if isinstance(value, Tensor)]
+        if len(carried) != len(tensors):
             raise RuntimeError(
-                f"{function.__name__}Backward: jvp returned {len(carried)} tangents for {len(outputs)} outputs; there must be "
-                "one (or None) for each"
+                f"Function's jvp returned an invalid number of forward gradients (expected {len(tensors)} but got {len(carried)})"
             )
-        for output, tangent in zip(outputs, carried, strict=True):
-            if isinstance(output, Tensor) and tangent is not None:
-                self.attach(output, tangent)
+        for number, (output, tangent) in enumerate(zip(tensors, carried, strict=True)):
+            if tangent is None:
+                continue
+            if not isinstance(tangent, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}.")
+            _check_shape(output, tangent)
+            self.overwrite(output, tangent)
         return results
+
+
+def _check_shape(tensor: Tensor, tangent: Tensor) -> None:
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
 
 
 def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Tensor | None, ...]:

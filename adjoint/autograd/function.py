@@ -247,16 +247,18 @@ class Function:
         return cls.applied(args)[1]
 
     @classmethod
-    def applied(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The node (`ctx`), and what `apply` returns."""
+    def applied(cls, args: tuple[Any, ...], forward: Callable[..., Any] | None = None) -> tuple[Any, Any]:
+        """The node (`ctx`), and what `apply` returns; `forward`: what computes the outputs in place of `cls.forward`."""
         node: Any = object.__new__(cls._node_class)
         places = [edge_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         node.needs_input_grad = tuple([edge is not None for edge in places])
         with recording_mode(False):
             if cls.setup_context is Function.setup_context:
+                if modes.STATE.transforms:
+                    raise _without_setup_context()
                 output = cls.forward(node, *args)
             else:
-                output = cls.forward(*args)
+                output = (forward or cls.forward)(*args)
                 cls.setup_context(node, args, output)
         recording = any(node.needs_input_grad) and modes.is_grad_enabled()
         node._tensor_inputs = tuple([isinstance(arg, Tensor) for arg in args])
@@ -271,6 +273,13 @@ class Function:
         node.to_save = None
         node.dirty_tensors = node.non_differentiable = ()
         return node, tuple(outputs) if several else outputs[0]
+
+
+def _without_setup_context() -> RuntimeError:
+    return RuntimeError(
+        "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
+        "setup_context staticmethod."
+    )
 
 
 def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:

@@ -46,6 +46,22 @@ class Level:
         raise NotImplementedError
 
 
+class Transform:
+    """A transform of a function while the function runs; `number` counts the transforms around it and itself."""
+
+    number: int
+
+    def begin(self) -> None:
+        """The function starts."""
+        outer = modes.STATE.transforms
+        self.number = len(outer) + 1
+        modes.STATE.transforms = (*outer, self)
+
+    def end(self) -> None:
+        """The function has returned or raised."""
+        modes.STATE.transforms = modes.STATE.transforms[: self.number - 1]
+
+
 class below:
     """With the levels outside of `level` only."""
 

@@ -36,6 +36,8 @@ class _ThreadState(threading.local):
     # Innermost last: see `levels`.
     levels: tuple[Any, ...] = ()
     forward_enabled = True
+    # The transforms of functions (`vmap`, `grad`, ...) whose function is running, innermost last.
+    transforms: tuple[Any, ...] = ()
 
 
 GATE = _Gate()
