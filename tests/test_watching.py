@@ -65,12 +65,13 @@ def test_hook_of_several_tensors_runs_once_when_all_gradients_are_there() -> Non
     )
     (a * b).sum().backward(retain_graph=True)
     a.sum().backward(retain_graph=True)
-    torch.autograd.grad((a * b).sum(), x, retain_graph=True)
-    assert seen == [[3.0, 2.0, 6.0], [1.0, None, None], [3.0, None, None]]
+    with pytest.raises(RuntimeError, match="A leaf node was passed"):
+        torch.autograd.grad((a * b).sum(), x, retain_graph=True)
+    assert seen == [[3.0, 2.0, 6.0], [1.0, None, None]]
     handle.remove()
     handle.remove()
     (a * b).sum().backward()
-    assert len(seen) == 3
+    assert len(seen) == 2
 
 
 def test_hook_of_several_tensors_runs_at_the_first_gradient() -> None:
@@ -111,7 +112,7 @@ def test_what_was_saved_counts_where_mutation_is_allowed() -> None:
         a = x * 1
         y = a * a
         a.add_(10)
-    y.sum().backward()
+        y.sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [2.0, 4.0]
 

@@ -3,45 +3,68 @@
 import importlib
 from typing import Any
 
-from ..tape.modes import is_grad_enabled
-from ..tensor import Tensor as Variable
+from ..tape.modes import STATE, is_grad_enabled
 from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
-from .function import Function
+from .explanation import Explanation, explain
+from .function import Function, NestedIOFunction
 from .grad_mode import (
+    _force_original_view_tracking,
+    _unsafe_preserve_version_counter,
     enable_grad,
+    enforce_grad_layout_policy,
     inference_mode,
     is_inference_mode_enabled,
+    is_multithreading_enabled,
+    is_view_replay_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .task import is_checkpoint_valid as _is_checkpoint_valid
+from .variable import Variable, variable
+
+
+def _profiler_enabled() -> bool:
+    """Whether this thread is being profiled."""
+    return STATE.recorder is not None
+
 
 __all__ = [
+    "Explanation",
     "Function",
+    "NestedIOFunction",
     "Variable",
     "anomaly_mode",
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
+    "explain",
     "function",
+    "functional",
     "grad",
     "grad_mode",
     "graph",
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_multithreading_enabled",
+    "is_view_replay_enabled",
     "methods",
     "no_grad",
+    "profiler",
+    "profiler_util",
     "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
+    "variable",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`forward_ad` and `transforms`, imported when first used."""
-    if name in ("forward_ad", "transforms"):
+    """The submodules that few programs need, imported when first used."""
+    if name in ("forward_ad", "functional", "profiler", "profiler_util", "transforms"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ..tape import modes
 from ..tape.saved import shared_counter
 from ..tensor import Tensor, as_array, ndarray, new, wrap
 
@@ -36,7 +37,11 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
         elif held is None:
             if type(grad) is not ndarray:
                 grad = as_array(grad)
-            if sys.getrefcount(grad) > _UNSHARED or grad.strides != leaf._array.strides or not owns_memory(grad):
+            if (
+                sys.getrefcount(grad) > _UNSHARED
+                or (grad.strides != leaf._array.strides and modes.STATE.grad_layout)
+                or not owns_memory(grad)
+            ):
                 grad = laid_out_like(grad, leaf._array)
             result: Tensor = new(Tensor)
             result._array = grad

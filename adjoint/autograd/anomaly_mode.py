@@ -1,65 +1,74 @@
-"""Anomaly detection: backward stops at the first nan and names the line of the operation that it comes from."""
+"""Anomaly detection: backward stops at the first nan and names the operation that it comes from, and its line."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
-from ..tape.node import Node
+from ..tape import modes, origin
+from ..tape.anomaly import Statistics
+from ..tape.node import Node, accumulator_of
 from ..tensor import Tensor
 
-
-class _Anomaly:
-    """Whether backward looks for anomalies, in all threads, and whether a nan is one."""
-
-    enabled = False
-    check_nan = True
-
-
-ANOMALY = _Anomaly()
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether backward looks for anomalies."""
-    return ANOMALY.enabled
+    """Whether anomaly detection is on. It is on or off in all threads."""
+    return modes.ANOMALY.enabled
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether a gradient that is not a number is an anomaly."""
-    return ANOMALY.check_nan
+    """Whether, if it is on, a gradient that is not a number is an error."""
+    return modes.ANOMALY.check_nan
 
 
 class set_detect_anomaly:
-    """Switch anomaly detection on or off: at once, and as a context manager until its end."""
+    """Switch anomaly detection on or off: at once, and as a context manager until its end.
+
+    Args:
+        mode: on or off.
+        check_nan: raise RuntimeError where a backward returns nan; otherwise only errors are traced.
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self.before = (ANOMALY.enabled, ANOMALY.check_nan)
-        self.mode, self.check_nan = mode, check_nan
-        ANOMALY.enabled, ANOMALY.check_nan = mode, check_nan
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.prev = modes.ANOMALY.enabled
+        self.prev_check_nan = modes.ANOMALY.check_nan
+        modes.set_anomaly(mode, check_nan)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: object) -> None:
-        ANOMALY.enabled, ANOMALY.check_nan = self.before
+        modes.set_anomaly(self.prev, self.prev_check_nan)
 
 
 class detect_anomaly:
-    """Context manager: backward raises RuntimeError where a gradient becomes nan, and warns with the line that recorded it.
+    """Context manager: an error in backward comes with a warning that shows the call that recorded the operation.
+
+    And, with `check_nan`, a backward that returns nan is such an error. Everything is slower.
 
     >>> import adjoint as torch, warnings
     >>> x = torch.tensor([0.0], requires_grad=True)
-    >>> with warnings.catch_warnings(action="ignore"), torch.autograd.detect_anomaly():
-    ...     try:
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     with torch.autograd.detect_anomaly():
     ...         (x * 0 / x).sum().backward()
-    ...     except RuntimeError as error:
-    ...         print(error)
-    Function 'DivBackward0' returned nan values in its 1th output.
+    Traceback (most recent call last):
+    ...
+    RuntimeError: Function 'DivBackward0' returned nan values in its 1th output.
     """
 
     def __init__(self, check_nan: bool = True) -> None:
+        self.prev = modes.ANOMALY.enabled
+        self.prev_check_nan = modes.ANOMALY.check_nan
         self.check_nan = check_nan
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
@@ -69,27 +78,75 @@ class detect_anomaly:
         )
 
     def __enter__(self) -> None:
-        self.before = (ANOMALY.enabled, ANOMALY.check_nan)
-        ANOMALY.enabled, ANOMALY.check_nan = True, self.check_nan
+        self.prev = modes.ANOMALY.enabled
+        self.prev_check_nan = modes.ANOMALY.check_nan
+        modes.set_anomaly(True, self.check_nan)
 
     def __exit__(self, *exception: object) -> None:
-        ANOMALY.enabled, ANOMALY.check_nan = self.before
+        modes.set_anomaly(self.prev, self.prev_check_nan)
 
 
-def check_for_nan(node: Node, results: Any) -> None:
-    """Raise RuntimeError if a gradient that `node` has computed is not a number."""
-    if not ANOMALY.check_nan:
+def check_nan(node: Node, grad: Any, results: Any) -> None:
+    """Raise if one of the `results` of `node`, run on `grad`, has a nan."""
+    for index, result in enumerate(results):
+        if result is not None and has_nan(result):
+            error: Any = RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
+            error.node = node
+            error.grads = [Statistics.of(array_of(each)) for each in listed(grad) if each is not None]
+            error.results = [None if each is None else Statistics.of(array_of(each)) for each in results]
+            raise error
+
+
+def listed(grad: Any) -> list[Any]:
+    """The gradients of a node's outputs as a list, also where there is one."""
+    return grad if isinstance(grad, list) else [grad]
+
+
+def array_of(value: Any) -> Any:
+    """The array of a gradient, which is an array or a tensor."""
+    return value._array if isinstance(value, Tensor) else numpy.asarray(value)
+
+
+def has_nan(value: Any) -> bool:
+    """Whether some element is not a number."""
+    array = array_of(value)
+    return array.dtype.kind in "fcV" and bool(numpy.isnan(array).any())
+
+
+def report(node: Node | Tensor) -> None:
+    """Warn of an error in the backward of `node`: where the operation was called, and what in turn made that call."""
+    if isinstance(node, Tensor):
+        node = accumulator_of(node)
+    told = node.metadata.get("traceback_")
+    if told is None:
+        _warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward "
+            "pass for more information."
+        )
         return
-    for number, result in enumerate(results):
-        array = result._array if isinstance(result, Tensor) else result
-        if array is not None and numpy.isnan(array).any():
-            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {number}th output.")
+    _warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(told)}")
+    for parent in parents_of(node):
+        told = parent.metadata.get("traceback_")
+        if told is None:
+            _warn(
+                f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. Enable "
+                "detect anomaly during forward pass for more information."
+            )
+            return
+        _warn(
+            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
+            f"calculation:\n{''.join(told)}"
+        )
 
 
-def report(node: Node) -> None:
-    """Warn that the backward of `node` has failed, with the line of the user's code that recorded it."""
-    warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n  {node.describe_origin()}",
-        UserWarning,
-        stacklevel=5,
-    )
+def parents_of(node: Node) -> Iterator[Node]:
+    """The node whose backward made `node`, the one whose backward made that, and so on."""
+    parent = node.metadata.get("parent_")
+    while parent is not None:
+        yield parent
+        parent = parent.metadata.get("parent_")
+
+
+def _warn(message: str) -> None:
+    frame = origin.user_frame(1)
+    warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)

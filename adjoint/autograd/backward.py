@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
+from ..device import Size
+from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tensor import Tensor, wrap
-from .engine import Capture, run
-from .graph import GradientEdge
+from .edge import GradientEdge, recorded_edge
+from .engine import run
 from .hooks import recording_mode
+from .task import Capture
 
 
 def backward(
@@ -49,7 +54,15 @@ def backward(
             "instead or call backward() outside of functorch transforms."
         )
     if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                "`grad_tensors`."
+            )
         grad_tensors = grad_variables
+    if create_graph:
+        warn_of_cycle()
     if type(tensors) is Tensor and grad_tensors is None and inputs is None:
         edge = edge_of(tensors)
         if edge is not None and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
@@ -69,10 +82,10 @@ def backward(
     capture = None
     if inputs is not None:
         capture = Capture()
-        for index, item in enumerate(as_tuple(inputs)):
+        for item in as_tuple(inputs):
             if isinstance(item, Tensor) and edge_of(item) is None:
                 raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-            edge = edge_of_input(item, index)
+            edge = edge_of_input(item)
             if type(edge) is tuple and isinstance(item, Tensor):
                 item.retain_grad()
             capture.add(edge)
@@ -100,7 +113,7 @@ def grad(
         grad_outputs: the vector of the vector-Jacobian product, one for each output.
         retain_graph: keep what nodes have saved. Default: the value of `create_graph`.
         create_graph: record the computation of the gradients, for higher derivatives.
-        only_inputs: ignored; only `inputs` get gradients.
+        only_inputs: deprecated and ignored; only `inputs` get gradients.
         allow_unused: give None for an input that the outputs do not depend on, instead of raising.
             Default: the value of `materialize_grads`.
         is_grads_batched: `grad_outputs` have a leading dimension: one product for each slice.
@@ -120,48 +133,106 @@ def grad(
         )
     if allow_unused is None:
         allow_unused = materialize_grads
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
+            "parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     roots, targets = as_tuple(outputs), as_tuple(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if is_grads_batched:
-        return batched_grad(roots, targets, as_tuple(grad_outputs), create_graph, allow_unused, materialize_grads)
+        grads = batched_grads(roots, as_tuple(grad_outputs))
+        keep = keep_graph(retain_graph, create_graph)
+        columns = batched_grad(roots, targets, grads, keep, create_graph)
+        return checked_results(targets, columns, allow_unused, materialize_grads, create_graph)
     grads = make_grads(roots, grad_outputs, create_graph)
     capture = Capture()
-    edges = [edge_of_input(item, index) for index, item in enumerate(targets)]
+    edges = [edge_of_input(item) for item in targets]
     for edge in edges:
         capture.add(edge)
     start(
         [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, False
     )
+    values = [capture.value(edge) for edge in edges]
+    return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
+
+
+def checked_results(
+    targets: tuple[Any, ...], values: Sequence[Any], allow_unused: bool, zeros: bool, create_graph: bool
+) -> tuple[Any, ...]:
+    """The gradients found for `targets` as tensors; what becomes of those that are None is up to the caller of `grad`."""
     results: list[Any] = []
-    for item, edge in zip(targets, edges, strict=True):
-        value = capture.value(edge)
-        if value is None:
-            if materialize_grads:
-                value = numpy.zeros_like(item._array)
-            elif not allow_unused:
-                raise RuntimeError(
-                    f"The differentiated Tensor at index {len(results)} appears to not have been used in the graph. Set "
-                    "allow_unused=True if this is the desired behavior."
-                )
-        if value is not None and not isinstance(value, Tensor):
-            value = wrap(numpy.asarray(value))
+    for item, value in zip(targets, values, strict=True):
+        if value is not None:
+            value = value if isinstance(value, Tensor) else wrap(numpy.asarray(value))
+        elif zeros:
+            if isinstance(item, GradientEdge):
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            value = wrap(numpy.zeros_like(item._array))
+            value.requires_grad = create_graph
+        elif not allow_unused:
+            raise about(
+                item,
+                f"The differentiated Tensor at index {len(results)} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior.",
+            )
         results.append(value)
     return tuple(results)
 
 
-def batched_grad(
-    roots: Any, targets: Any, grads: Any, create_graph: bool, allow_unused: bool, zeros: bool
-) -> tuple[Any, ...]:
-    """One vector-Jacobian product for each slice of the leading dimension, stacked."""
-    from ..operators import stack
+def about(tensor: Any, message: str) -> RuntimeError:
+    """An error that knows which tensor it is about, for `explain`."""
+    error = RuntimeError(message)
+    error.tensor = tensor  # type: ignore[attr-defined]
+    return error
 
-    count = len(grads[0])
-    slices = [
-        grad(roots, targets, tuple(g[index] for g in grads), True, create_graph, True, allow_unused, False, zeros)
-        for index in range(count)
-    ]
-    return tuple(None if column[0] is None else stack(list(column)) for column in zip(*slices, strict=True))
+
+def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor]:
+    """The `grad_outputs` of a batched `grad`: checked, of one and the same leading size."""
+    if len(grads) < len(roots):
+        grads += (None,) * (len(roots) - len(grads))
+    for index, (root, value) in enumerate(zip(roots, grads, strict=False)):
+        if value is None or value._array.ndim == 0:
+            raise ValueError(
+                "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a Tensor of "
+                "dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0."
+            )
+        shape = metadata_of(root)[0]
+        if value._array.shape[1:] != shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                f"mismatch was detected: grad_output[{index}] has a shape of {value.shape} and output[{index}] has a shape "
+                f"of {Size(shape)}. If you only want some tensors in `grad_output` to be considered batched, consider "
+                "using vmap."
+            )
+    sizes = [value._array.shape[0] for value in grads]
+    if any(size != sizes[0] for size in sizes):
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
+            "dimension"
+        )
+    if sizes[0] == 0:
+        raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
+    return list(grads)
+
+
+def batched_grad(roots: Any, targets: Any, grads: list[Tensor], keep: bool, create_graph: bool) -> list[Any]:
+    """One vector-Jacobian product for each slice of the leading dimension, all at once; None for what is not used."""
+    from .transforms import vmap
+
+    unused: list[bool] = []
+
+    def product(*vector: Tensor) -> tuple[Any, ...]:
+        found = grad(roots, targets, vector, keep, create_graph, allow_unused=True)
+        unused[:] = [value is None for value in found]
+        return tuple(value for value in found if value is not None)
+
+    found = iter(vmap(product)(*grads))
+    return [None if nothing else next(found) for nothing in unused]
 
 
 def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, accumulating: bool) -> None:
@@ -175,6 +246,24 @@ def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, 
             run(edges, grads, keep, False, capture, accumulating)
     finally:
         restore(token)
+
+
+_warned_of_cycle = False
+
+
+def warn_of_cycle() -> None:
+    """Warn, once in a process, of what `backward(create_graph=True)` leaves behind."""
+    global _warned_of_cycle
+    if not _warned_of_cycle:
+        _warned_of_cycle = True
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+            "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+            "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
+            "the cycle and avoid the leak.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def on_tensors(create_graph: bool) -> bool:
@@ -199,19 +288,15 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 def root_edge(root: Any) -> Any:
     """Where the gradient of a root enters the graph."""
     if isinstance(root, GradientEdge):
-        return engine_edge(root)
+        return recorded_edge(root)
     return edge_of(root)
 
 
-def engine_edge(edge: GradientEdge) -> Any:
-    """A public gradient edge as the engine writes it."""
-    variable = getattr(edge.node, "variable", None)
-    return variable if variable is not None else (edge.node, edge.output_nr)
-
-
-def edge_of_input(item: Any, index: int) -> Any:
+def edge_of_input(item: Any) -> Any:
     """The edge whose gradient is asked for."""
-    edge = engine_edge(item) if isinstance(item, GradientEdge) else edge_of(item)
+    if not isinstance(item, (Tensor, GradientEdge)):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(item).__name__}")
+    edge = recorded_edge(item) if isinstance(item, GradientEdge) else edge_of(item)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge
@@ -244,37 +329,50 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     results = []
     for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
-        if isinstance(root, GradientEdge):
-            if value is None:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            results.append(value if on_tensors(create_graph) else value._array)
-            continue
-        edge = edge_of(root)
-        if edge is None:
-            raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+        if not isinstance(root, (Tensor, GradientEdge)):
+            raise AssertionError("Expected output to be a torch.Tensor")
+        if isinstance(root, Tensor) and edge_of(root) is None:
+            raise about(root, f"element {index} of tensors does not require grad and does not have a grad_fn")
+        shape, dtype = metadata_of(root)
         if value is None:
-            if root._array.size != 1:
+            if math.prod(shape) != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if root._array.dtype.kind == "c":
-                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {root.dtype}")
-            results.append(first_grad(root, on_tensors(create_graph)))
+            if dtype.kind == "c":
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {from_numpy(dtype)}"
+                )
+            if isinstance(root, Tensor):
+                results.append(first_grad(root, on_tensors(create_graph)))
+            else:
+                ones = numpy.ones(shape, dtype)
+                results.append(wrap(ones) if on_tensors(create_graph) else ones)
             continue
         if not isinstance(value, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
-        check_grad(root, value, index)
+        check_grad(shape, dtype, value, index)
         results.append(value if on_tensors(create_graph) else value._array)
     return results
 
 
-def check_grad(root: Tensor, value: Tensor, index: int) -> None:
-    """Raise unless `value` has the shape of `root` and is complex just where it is."""
-    if value._array.shape != root._array.shape:
+def metadata_of(root: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and dtype (NumPy's) of the gradient that a root takes."""
+    if isinstance(root, Tensor):
+        return root._array.shape, root._array.dtype
+    node, number = root.node, root.output_nr
+    if type(node.shape) is list:
+        return node.shape[number], node.dtype[number]
+    return node.shape, node.dtype
+
+
+def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) -> None:
+    """Raise unless `value` has the shape of a root and is complex just where its `dtype` is."""
+    if value._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{index}] has a shape of {value.shape} and output[{index}] has a shape of "
-            f"{root.shape}."
+            f"{Size(shape)}."
         )
-    if (value._array.dtype.kind == "c") != (root._array.dtype.kind == "c"):
+    if (value._array.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError(
             f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-            f"grad_output[{index}] has a dtype of {value.dtype} and output[{index}] has a dtype of {root.dtype}."
+            f"grad_output[{index}] has a dtype of {value.dtype} and output[{index}] has a dtype of {from_numpy(dtype)}."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -15,6 +15,8 @@ from ..operators.tangent import applied
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, tensors_in
 from ..tensor import Tensor, new, wrap_dim
+from .function import Function
+from .hooks import recording_mode
 from .tree import Structure, flatten, prefix_leaves, unflatten
 
 __all__ = ["BatchLevel", "BatchedTensor", "vmap"]
@@ -274,50 +276,76 @@ class BatchLevel(Level, Transform):
         return target
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Apply a custom `Function`: by its `vmap`, or, if it says that `forward` can be batched, as it is."""
-        if getattr(function, "generate_vmap_rule", False):
-            return self._generated(function, args)
-        if function.vmap is None:
+        """Apply a custom `Function`: by its `vmap`, or by one made of its `forward` if it asks for that."""
+        overridden, generated = function.vmap is not Function.vmap, getattr(function, "generate_vmap_rule", False)
+        if overridden and generated:
+            raise RuntimeError(
+                f"You tried to vmap over {function.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+                "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity."
+            )
+        if not overridden and not generated:
             raise RuntimeError(
                 f"You tried to vmap over {function.__name__}, but it does not have vmap support. Please override and implement "
                 "the vmap staticmethod or set generate_vmap_rule=True."
             )
-        in_dims = tuple(arg.bdim if type(arg) is BatchedTensor and self.concerns(arg) else None for arg in args)
-        values = [arg.value if dim is not None else arg for arg, dim in zip(args, in_dims, strict=True)]
-        info = VmapInfo(self.size, self.randomness)
+        output = self._generated(function, args) if generated else self._by_rule(function, args)
+        return function.applied(args, output)[1]
+
+    def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """The outputs of the `vmap` of a `Function`."""
+        leaves, structure = flatten(args)
+        in_dims = unflatten([leaf.bdim if self.concerns(leaf) else None for leaf in leaves], structure)
+        values = unflatten([leaf.value if self.concerns(leaf) else leaf for leaf in leaves], structure)
         with below(self):
-            outputs, out_dims = function.vmap(info, in_dims, *values)
-        if not isinstance(outputs, tuple):
-            return outputs if out_dims is None else BatchedTensor(outputs, wrap_dim(out_dims, outputs.dim()), self)
-        dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
-        return tuple(
-            output if dim is None else BatchedTensor(output, wrap_dim(dim, output.dim()), self)
-            for output, dim in zip(outputs, dims, strict=True)
-        )
+            returned = function.vmap(VmapInfo(self.size, self.randomness), in_dims, *values)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            found = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
+            raise RuntimeError(
+                "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
+                f"with the output. Got {found} instead"
+            )
+        output, out_dims = returned
+        results, shape = flatten(output)
+        dims = prefix_leaves(out_dims, shape)
+        if dims is None:
+            raise RuntimeError(
+                "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+                f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
+                f"{flatten(out_dims)[1]} but output has structure {shape}."
+            )
+        return unflatten([self._example_of(*pair) for pair in zip(results, dims, strict=True)], shape)
+
+    def _example_of(self, value: Any, dim: int | None) -> Any:
+        if dim is None or not isinstance(value, Tensor):
+            return value
+        return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The `Function` for each example in turn."""
+        """The outputs of the `forward` of a `Function` for all examples.
+
+        Where they are differentiated outside, one after another, so that its own derivative is used there.
+        """
+        inner = [arg.value for arg in args if self.concerns(arg)]
+        outside = [level for level in modes.STATE.levels if hasattr(level, "tangent_of")]
+        if not any(value.requires_grad or any(level.concerns(value) for level in outside) for value in inner):
+            with recording_mode(False):
+                return function.forward(*args)
         with below(self):
             results = [
                 function.apply(*(self.example(arg, index) for arg in args)) for index in range(max(self.size, 1))
             ]
-            if isinstance(results[0], tuple):
-                stacked: Any = tuple(
-                    operators.stack(list(column))[: self.size] for column in zip(*results, strict=True)
-                )
-            else:
-                stacked = operators.stack(results)[: self.size]
-        if isinstance(stacked, tuple):
-            return tuple(BatchedTensor(result, 0, self) for result in stacked)
-        return BatchedTensor(stacked, 0, self)
+        columns = [flatten(result)[0] for result in results]
+        shape = flatten(results[0])[1]
+        with below(self):
+            stacked = [operators.stack(list(column))[: self.size] for column in zip(*columns, strict=True)]
+        return unflatten([BatchedTensor(value, 0, self) for value in stacked], shape)
 
 
-class VmapInfo:
+class VmapInfo(NamedTuple):
     """What a custom `Function`'s `vmap` is told: the number of examples, and how they share random numbers."""
 
-    def __init__(self, batch_size: int, randomness: str) -> None:
-        self.batch_size = batch_size
-        self.randomness = randomness
+    batch_size: int
+    randomness: str
 
 
 # --- vmap -------------------------------------------------------------------------------------------------------

@@ -11,41 +11,34 @@ them is recorded. State is local to the call, so backward may run in many thread
 
 from __future__ import annotations
 
+import contextvars
+import threading
 from operator import attrgetter
 from typing import Any
 
-from ..tape.node import Node, explain, live_accumulator
+from ..tape import modes
+from ..tape.modes import STATE
+from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tensor import Tensor
 from .accumulate import accumulate
-from .anomaly_mode import ANOMALY, check_for_nan, report
+from .anomaly_mode import check_nan, report
 from .conform import conform
-from .hooks import run_accumulator, run_leaf_hooks, run_post_accumulate_hooks, run_tensor_hooks, run_with_hooks
-from .task import WATCHERS, Task
+from .hooks import (
+    run_accumulator,
+    run_leaf_hooks,
+    run_node,
+    run_post_accumulate_hooks,
+    run_tensor_hooks,
+    run_with_hooks,
+)
+from .task import Capture, Task, run_callbacks
 
 _by_sequence = attrgetter("sequence")
 
 
-class Capture:
-    """The inputs whose gradients are asked for: by leaf, and by (node, output_nr)."""
-
-    def __init__(self) -> None:
-        self.leaves: dict[Tensor, Any] = {}
-        self.outputs: dict[Node, dict[int, Any]] = {}
-
-    def add(self, edge: Any) -> None:
-        """Ask for the gradient that arrives at `edge`."""
-        if type(edge) is tuple and edge[0].is_nowhere:
-            return
-        if type(edge) is tuple:
-            self.outputs.setdefault(edge[0], {})[edge[1]] = None
-        else:
-            self.leaves[edge] = None
-
-    def value(self, edge: Any) -> Any:
-        """The gradient that arrived, None if none did."""
-        if type(edge) is tuple and edge[0].is_nowhere:
-            return None
-        return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
+DEEPEST = 40
+"""So many backwards may run one within the other in a thread, whose stack is limited; those deeper within get one of
+their own."""
 
 
 def run(
@@ -56,35 +49,27 @@ def run(
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are
     only stored in `capture`.
     """
-    order, uses = discover(roots)
-    needed = None
-    if capture is not None:
-        needed = find_needed(order, capture)
-    arguments = (roots, grads, keep, create_graph, capture, accumulating, order, uses, needed)
-    if not WATCHERS.count:
-        walk(*arguments)
-        return
-    if capture is None or needed is None:
-        task = Task(order, uses)
-    else:
-        task = Task(needed | capture.outputs.keys(), capture.leaves)
-    with task:
-        walk(*arguments)
+    task = Task(keep, create_graph, capture, accumulating)
+    outer = STATE.task
+    if outer is not None:
+        task.depth = outer.depth + 1
+        if task.depth > DEEPEST:
+            in_another_thread(run, roots, grads, keep, create_graph, capture, accumulating)
+            return
+    STATE.task = task
+    try:
+        execute(roots, grads, task)
+        if task.callbacks is not None:
+            run_callbacks(task.callbacks)
+    finally:
+        STATE.task = outer
 
 
-def walk(
-    roots: list[Any],
-    grads: list[Any],
-    keep: bool,
-    create_graph: bool,
-    capture: Capture | None,
-    accumulating: bool,
-    order: list[Node],
-    uses: dict[Tensor, int],
-    needed: set[Node] | None,
-) -> None:
-    """Run the nodes in `order`, those that are `needed`, and complete leaves after their last of `uses`."""
-    anomaly = ANOMALY.enabled
+def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
+    """Discover the graph of `task` and run its nodes."""
+    keep, create_graph = task.keep, task.create_graph
+    order, uses = task.order, task.uses = discover(roots)
+    plain = nodes_without_watch(task)
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None:
@@ -92,13 +77,13 @@ def walk(
             if type(edge) is not tuple:
                 uses[edge] -= 1
                 if not uses[edge]:
-                    finish_leaf(edge, buffers.pop(edge), create_graph, capture, accumulating)
+                    finish_leaf(edge, buffers.pop(edge), task)
     arrived = buffers.pop
     complete: list[Tensor] = []
     for node in order:
         grad = arrived(node, None)
-        if grad is None or capture is not None or node.hooks is not None or anomaly:
-            results = visit(node, grad, keep, create_graph, capture, needed)
+        if grad is None or node.hooks is not None or (plain is not None and node not in plain):
+            results = visit(node, grad, task)
             if results is None:
                 results = (None,) * len(node.edges)
         else:
@@ -129,39 +114,68 @@ def walk(
                     result = conform(result, array.shape, array.dtype, node, edge)
                 buffers[edge] = buffers[edge] + result if edge in buffers else result
             left = uses[edge] = uses[edge] - 1
-            if not left and edge in buffers:
+            if not left and (edge in buffers or edge._extra is not None):
                 complete.append(edge)
         if complete:
             grad = result = results = None  # so that accumulation sees whether anybody else has a gradient
             for leaf in complete:
-                finish_leaf(leaf, arrived(leaf), create_graph, capture, accumulating)
+                finish_leaf(leaf, arrived(leaf, None), task)
             complete.clear()
 
 
-def visit(node: Node, grad: Any, keep: bool, create_graph: bool, capture: Capture | None, needed: Any) -> Any:
+def nodes_without_watch(task: Task) -> set[Node] | None:
+    """The nodes that run, and of whose gradients nobody wants to know; None if that is all of them."""
+    needed = None
+    capture = task.capture
+    if capture is not None:
+        needed = task.needed = find_needed(task.order, capture)
+        if capture.outputs:
+            needed = needed.difference(capture.outputs)
+    return set() if modes.ANOMALY.enabled or STATE.recorder is not None else needed
+
+
+def visit(node: Node, grad: Any, task: Task) -> Any:
     """Run a node of which something is out of the ordinary; None if it does not run."""
     if grad is None:
-        if not node.runs_undefined:
+        if not node.runs_undefined and node.hooks is None:
             return None
-        grad = [None] * len(node.shape)
-    runs = needed is None or node in needed
-    if capture is not None and node in capture.outputs:
-        capture_outputs(node, grad, capture, create_graph, hooks=not runs)
-    if not runs:
-        return None
+        grad = [None] * len(node.shape) if type(node.shape) is list else None
+    task.node = node
+    capture = task.capture
+    if capture is None:
+        runs, wanted = True, None
+    else:
+        runs, wanted = node in task.needed, capture.outputs.get(node)  # type: ignore[operator]
+        if not runs and wanted is None:
+            return None
+    if wanted is not None and runs:
+        store(grad, wanted)  # before hooks, as PyTorch does where the node also runs, and after them where it does not
     try:
-        if node.hooks is not None:
-            results = run_with_hooks(node, grad, keep, create_graph)
+        hooks = node.hooks
+        if hooks is not None and (hooks.tensor or hooks.retained):
+            grad = run_tensor_hooks(node, grad, task.create_graph)
+        if not runs:
+            store(grad, wanted)  # type: ignore[arg-type]
+            return None
+        run = run_node if hooks is None or not hooks.around() else run_with_hooks
+        recorder = STATE.recorder
+        if recorder is None:
+            results = run(node, grad, task.keep, task.create_graph)
         else:
-            results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
-        if ANOMALY.enabled:
-            check_for_nan(node, results)
-    except Exception as error:
-        if ANOMALY.enabled:
+            results = recorder.backward(node, run, grad, task.keep, task.create_graph)
+        if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
+            check_nan(node, grad, results)
+    except Exception:
+        if modes.ANOMALY.enabled:
             report(node)
-        explain(error, node)
         raise
     return results
+
+
+def store(grad: Any, wanted: dict[int, Any]) -> None:
+    """Keep those of the gradients that have arrived at a node's outputs that are asked for."""
+    for number in wanted:
+        wanted[number] = grad[number] if type(grad) is list else grad
 
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
@@ -232,36 +246,58 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
         buffers[node] = grad if node not in buffers else buffers[node] + grad
 
 
-def capture_outputs(node: Node, grad: Any, capture: Capture, create_graph: bool, hooks: bool) -> None:
-    """Store what arrived at the outputs of `node` that are asked for.
-
-    Hooks of those tensors go first where the node itself does not run; where it does, they run with it.
-    """
-    if hooks and node.hooks is not None:
-        grad = run_tensor_hooks(node, grad, create_graph)
-    wanted = capture.outputs[node]
-    for number in wanted:
-        wanted[number] = grad[number] if type(grad) is list else grad
-
-
-def finish_leaf(leaf: Tensor, grad: Any, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
-    """All gradients of `leaf` are in: run its hooks and accumulate, or capture."""
+def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
+    """All gradients of `leaf` are in (None, if all were): run its hooks and accumulate, or capture."""
     extra = leaf._extra
+    capture = task.capture
     if capture is not None and leaf not in capture.leaves:
         return
     if extra is not None and extra.hooks:
-        grad = run_leaf_hooks(leaf, grad, create_graph)
-    if capture is not None and not accumulating:
+        task.node = leaf
+        try:
+            grad = run_leaf_hooks(leaf, grad, task.create_graph)
+        except Exception:
+            if modes.ANOMALY.enabled:
+                report(leaf)
+            raise
+    if capture is not None and not task.accumulating:
         capture.leaves[leaf] = grad
         return
     if leaf._edge is None:
         return  # it has been frozen since
-    if extra is None:
-        accumulate(leaf, grad, create_graph)
-        return
+    if STATE.recorder is not None:
+        STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)
+    elif extra is None:
+        accumulate(leaf, grad, task.create_graph)
+    else:
+        add_to_leaf(leaf, grad, task)
+
+
+def add_to_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
+    """Add `grad` to the `.grad` of a leaf about which there is something out of the ordinary."""
+    task.node = leaf
     node = live_accumulator(leaf)
     if node is not None and node.hooks is not None:
-        run_accumulator(node, grad, create_graph)
+        run_accumulator(node, grad, task.create_graph)
     else:
-        accumulate(leaf, grad, create_graph)
+        if grad is not None:
+            accumulate(leaf, grad, task.create_graph)
         run_post_accumulate_hooks(leaf)
+
+
+def in_another_thread(function: Any, *args: Any) -> None:
+    """Call `function(*args)` in a new thread, in the modes of this one, and wait for it."""
+    state, context, errors = modes.inherited(), contextvars.copy_context(), []
+
+    def call() -> None:
+        try:
+            with state:
+                context.run(function, *args)
+        except BaseException as error:  # noqa: BLE001  (raised again by who waits)
+            errors.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors.pop()

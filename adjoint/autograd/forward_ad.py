@@ -220,8 +220,12 @@ class DualLevel(Level):
         """Apply a custom `Function`, and its `jvp` to the tangents."""
         given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         with below(self):
-            context, results = function.applied_below(args)
-            carried = function.jvp(context, *given)
+            context, results = function.applied_with_context(args)
+            context.in_jvp = True
+            try:
+                carried = function.jvp(context, *given)
+            finally:
+                context.in_jvp = False
         carried = carried if isinstance(carried, tuple) else (carried,)
         tensors = [value for value in (results if isinstance(results, tuple) else (results,)) if isinstance(value, Tensor)]
         if len(carried) != len(tensors):
@@ -234,7 +238,10 @@ class DualLevel(Level):
             if not isinstance(tangent, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}.")
             _check_shape(output, tangent)
-            self.overwrite(output, tangent)
+            if any(output is arg for arg in args):
+                self.overwrite(output, tangent)
+            else:
+                self.attach(output, tangent)
         return results
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
@@ -16,7 +17,7 @@ from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
-from ..tape.saved import Packed, bump, detached, pack, released, shared_counter, stale_error
+from ..tape.saved import Packed, bump, check_callable, detached, pack, released, shared_counter, stale_error
 from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
 from .conform import as_taken
 from .hooks import recording_mode
@@ -64,8 +65,19 @@ class SavedVariable:
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
                 "one pair of hooks is allowed at a time."
             )
+        check_callable(pack_hook, unpack_hook)
         edge = None if self.output_nr is not None else edge_of(self.tensor)
         self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
+
+
+class SavedNone:
+    """The None that was given to `save_for_backward`, as `_raw_saved_tensors` shows it."""
+
+    data = None
+
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        """Refuse."""
+        raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
 
 
 class FunctionCtx:
@@ -77,13 +89,30 @@ class FunctionCtx:
         """Keep inputs or outputs for `backward`, where `ctx.saved_tensors` gives them back."""
         self.to_save = tensors
 
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs or outputs for `jvp`, where `ctx.saved_for_forward` gives them back."""
+        for tensor in tensors:
+            if not (isinstance(tensor, Tensor) or tensor is None):
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say which inputs `forward` has changed in place; they must also be returned."""
+        self._check_tensors("mark_dirty can only accept variables, but argument", tensors)
         self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Say which outputs have no gradient."""
+        self._check_tensors("mark_non_differentiable only accepts variable arguments, but got", tensors)
         self.non_differentiable = tensors
+
+    @staticmethod
+    def _check_tensors(words: str, values: tuple[Any, ...]) -> None:
+        wrong = next((value for value in values if not isinstance(value, Tensor)), None)
+        if wrong is not None:
+            raise RuntimeError(f"{words} {type(wrong).__name__}")
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether `backward` gets zeros (the default) or None for outputs that no gradient arrived at."""
@@ -97,15 +126,24 @@ class FunctionNode(FunctionCtx, Node):
     runs_undefined = True
     _forward_cls: type[Function]
     to_save: Any = None
+    saved_for_forward: Any = None
+    in_jvp = False
     dirty_tensors: Any = ()
     non_differentiable: Any = ()
     materialize_grads = True
     needs_input_grad: tuple[bool, ...] = ()
     _saved: Any = ()
 
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` was given, checked for changes since."""
+        """What `save_for_backward` was given, checked for changes since; in `jvp` what `save_for_forward` was."""
+        if self.in_jvp:
+            kept = self.saved_for_forward if self.saved_for_forward is not None else self.to_save
+            if kept is not None:
+                return kept  # type: ignore[no-any-return]
         if self._saved is None:
             raise released(self)
         return tuple(None if saved is None else saved.unpack(self) for saved in self._saved)
@@ -116,7 +154,7 @@ class FunctionNode(FunctionCtx, Node):
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         if self._saved is None:
             raise released(self)
-        return tuple(self._saved)
+        return tuple(SavedNone() if saved is None else saved for saved in self._saved)
 
     def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
         """Call the user's `backward` on tensors, nothing recorded."""
@@ -126,9 +164,8 @@ class FunctionNode(FunctionCtx, Node):
         return tuple(None if result is None else result._array for result in results)
 
     def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
-        """Call the user's `backward`, recording what it does."""
-        with recording_mode(True):
-            return self._call(grad, keep)
+        """Call the user's `backward` as an operation among others, recorded where they are."""
+        return self._call(grad, keep)
 
     def _call(self, grads: list[Any], keep: bool) -> tuple[Any, ...]:
         if self.materialize_grads:
@@ -137,14 +174,38 @@ class FunctionNode(FunctionCtx, Node):
                 wrap(numpy.zeros(shape, kind)) if grad is None and shape is not None else grad
                 for grad, shape, kind in described
             ]
-        results = self._forward_cls.backward(self, *grads)
+        task = modes.STATE.task
+        if task is not None:
+            task.node = self
+        results = self._vector_jacobian_product()(self, *grads)
         if not keep:
             self._saved = None if self._saved else ()
         taken = self._checked(results if isinstance(results, tuple) else (results,))
         return tuple(
-            None if result is None or edge is None else as_taken(result, edge, self)
+            None if result is None or edge is None else self._taken(result, edge)
             for result, edge in zip(taken, self.edges, strict=True)
         )
+
+    def _vector_jacobian_product(self) -> Callable[..., Any]:
+        """What the user has written: `backward`, or `vjp` as the same is also called."""
+        cls = self._forward_cls
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of "
+                "them."
+            )
+        return cls.vjp
+
+    def _taken(self, grad: Tensor, edge: Any) -> Tensor:
+        """A gradient as its receiver takes it; a complex one for a real input is an error here, not a matter of course."""
+        taken: Tensor = as_taken(grad, edge, self)
+        if grad._array.dtype.kind == "c" and taken._array.dtype.kind != "c":
+            raise RuntimeError(
+                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false."
+            )
+        return taken
 
     def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         """The gradients of the tensors among the arguments, one for each edge."""
@@ -174,7 +235,17 @@ class FunctionNode(FunctionCtx, Node):
 BackwardCFunction = FunctionNode
 
 
-class Function:
+class FunctionMeta(type):
+    """Gives each custom function the class of its nodes, `<name>Backward`."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
+        super().__init__(name, bases, members)
+        own = {"__slots__": (), "_forward_cls": cls, "__module__": cls.__module__}
+        cls._backward_cls = type(name + "Backward", (FunctionNode,), own)
+        cls._argument_count = getattr(getattr(getattr(cls, "forward", None), "__code__", None), "co_argcount", None)
+
+
+class Function(metaclass=FunctionMeta):
     """Base class of operations with their own derivative.
 
     Override `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)`, `setup_context(ctx, inputs,
@@ -196,12 +267,17 @@ class Function:
     tensor(6.)
     """
 
-    _node_class: type[FunctionNode]
+    _backward_cls: type[FunctionNode]
+    _argument_count: int | None
+    generate_vmap_rule = False
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        members = {"__slots__": (), "_forward_cls": cls, "__module__": cls.__module__}
-        cls._node_class = type(cls.__name__ + "Backward", (FunctionNode,), members)
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
+            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Raise: functions are not instantiated and called, but applied by `apply`."""
@@ -237,29 +313,38 @@ class Function:
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """The function of batches: its outputs, and in which of their dimensions the batch lies."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args: Any, **keywords: Any) -> Any:
         """Run `forward` and record the node."""
-        if keywords:
-            args = bound(cls, args, keywords)
+        separate = cls.setup_context is not Function.setup_context
+        if keywords or (separate and len(args) != cls._argument_count):
+            args = bound(cls, args, keywords, separate)
         if modes.STATE.levels and (level := innermost(args)) is not None:
             return level.apply_function(cls, args)
         return cls.applied(args)[1]
 
     @classmethod
-    def applied(cls, args: tuple[Any, ...], forward: Callable[..., Any] | None = None) -> tuple[Any, Any]:
-        """The node (`ctx`), and what `apply` returns; `forward`: what computes the outputs in place of `cls.forward`."""
-        node: Any = object.__new__(cls._node_class)
+    def applied(cls, args: tuple[Any, ...], *computed: Any) -> tuple[Any, Any]:
+        """The node (`ctx`), and what `apply` returns; `computed`: the output, where `forward` is not to be called."""
+        separate = cls.setup_context is not Function.setup_context
+        node: Any = object.__new__(cls._backward_cls)
         places = [edge_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         node.needs_input_grad = tuple([edge is not None for edge in places])
         with recording_mode(False):
-            if cls.setup_context is Function.setup_context:
+            if separate:
+                output = computed[0] if computed else cls.forward(*args)
+                cls.setup_context(node, args, output)
+            else:
                 if modes.STATE.transforms:
                     raise _without_setup_context()
                 output = cls.forward(node, *args)
-            else:
-                output = (forward or cls.forward)(*args)
-                cls.setup_context(node, args, output)
         recording = any(node.needs_input_grad) and modes.is_grad_enabled()
         node._tensor_inputs = tuple([isinstance(arg, Tensor) for arg in args])
         start(node, tuple([edge for edge, taken in zip(places, node._tensor_inputs, strict=True) if taken]), 1)
@@ -275,6 +360,19 @@ class Function:
         return node, tuple(outputs) if several else outputs[0]
 
 
+    @classmethod
+    def applied_with_context(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """A `ctx` for `jvp`, and what `apply` returns."""
+        if cls.setup_context is Function.setup_context:
+            return cls.applied(args)
+        output = cls.apply(*args)
+        context = object.__new__(cls._backward_cls)
+        context.needs_input_grad = tuple([isinstance(arg, Tensor) and edge_of(arg) is not None for arg in args])
+        with recording_mode(False):
+            cls.setup_context(context, args, output)
+        return context, output
+
+
 def _without_setup_context() -> RuntimeError:
     return RuntimeError(
         "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
@@ -282,22 +380,24 @@ def _without_setup_context() -> RuntimeError:
     )
 
 
-def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
-    """The arguments of `forward` in order, `ctx` apart."""
-    names = list(inspect.signature(cls.forward).parameters.values())
-    if cls.setup_context is Function.setup_context:
-        names = names[1:]
-    values = list(args)
-    for position, parameter in enumerate(names[len(args) :], start=len(args)):
-        if parameter.name in keywords:
-            values.append(keywords.pop(parameter.name))
-        elif parameter.default is not parameter.empty:
-            values.append(parameter.default)
-        else:
+def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any], separate: bool) -> tuple[Any, ...]:
+    """The arguments of `forward` in order, `ctx` apart, with defaults filled in; `separate`: it takes no `ctx`."""
+    signature = inspect.signature(cls.forward)
+    if separate:
+        values = signature.bind(*args, **keywords)
+        values.apply_defaults()
+        return values.args
+    parameters = [each for each in signature.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD][1:]
+    names = [parameter.name for parameter in parameters]
+    unknown = next((name for name in keywords if name not in names), None)
+    if unknown is not None:
+        raise TypeError(f"forward() got an unexpected keyword argument '{unknown}'")
+    results = list(args)
+    for position, parameter in enumerate(parameters[len(args) :], start=len(args)):
+        if parameter.name not in keywords and parameter.default is parameter.empty:
             raise TypeError(f"forward() missing required argument: '{parameter.name}' (position {position})")
-    if keywords:
-        raise TypeError(f"forward() got an unexpected keyword argument '{next(iter(keywords))}'")
-    return tuple(values)
+        results.append(keywords.get(parameter.name, parameter.default))
+    return tuple(results)
 
 
 def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:
@@ -307,8 +407,10 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
     inputs = {id(arg): arg for arg in args if isinstance(arg, Tensor)}
     bases = {id(arg if arg._base is None else arg._base) for arg in inputs.values()}
     node.shape, node.dtype = [], []
+    returned = {id(output) for output in outputs}
+    creation = views.MULTI_OUTPUT if sum(isinstance(output, Tensor) for output in outputs) > 1 else views.CUSTOM
     for tensor in node.dirty_tensors:
-        if id(tensor) not in {id(output) for output in outputs}:
+        if id(tensor) not in returned:
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                 "modified inplace must all be outputs of the Function."
@@ -333,6 +435,8 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
         if recording and not is_constant and can_require_grad(output._array):
             if is_dirty:
                 if output._base is not None:
+                    if creation == views.MULTI_OUTPUT:
+                        raise RuntimeError(DIRTY_VIEW)
                     views.check_view_creation(output, True)
                 views.rebase_history(output, node, 2, number)
             else:
@@ -340,11 +444,20 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
                 if output._base is not None:
                     output._view_version = shared_counter(output)[0]
                     if id(output._base) in bases:
-                        output._creation = views.CUSTOM
+                        output._creation = creation
         elif is_constant and not is_dirty:
             output._edge = None
         tied.append(output)
     return tied
+
+
+DIRTY_VIEW = (
+    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one "
+    "Tensor. This is not supported by the current autograd engine. You should either make sure the input is not a view (using "
+    ".clone() for example) or make your Function only return one Tensor (potentially splitting it into two Functions: one "
+    "doing the inplace that returns a single Tensor and a second one that does the other operations). You can ask on the "
+    "forum https://discuss.pytorch.org/ if you need help to do this change."
+)
 
 
 def check_dirty(tensor: Tensor) -> None:
@@ -357,7 +470,10 @@ def check_dirty(tensor: Tensor) -> None:
 
 def viewed(tensor: Tensor) -> Tensor:
     """A view of the whole of `tensor`."""
-    view = make_subclass(Tensor, tensor._array.view())
+    if hasattr(tensor, "without_history"):  # an example of a batch
+        view = tensor.without_history()
+    else:
+        view = make_subclass(Tensor, tensor._array.view())
     view._base = tensor if tensor._base is None else tensor._base
     view._counter = shared_counter(tensor)
     view._view_version = view._counter[0]
@@ -385,10 +501,14 @@ def save(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> None:
     node._saved = saved
 
 
-class _TwiceDifferentiated(Node):
+class Error(Node):
     """The history of the results of a `once_differentiable` backward: differentiating them is an error."""
 
     __slots__ = ()
+
+    def name(self) -> str:
+        """PyTorch's full name."""
+        return "torch::autograd::Error"
 
     def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
         """Refuse."""
@@ -409,18 +529,122 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
             return results
         edges = tuple(edge_of(grad) if isinstance(grad, Tensor) else None for grad in grads)
         several = isinstance(results, tuple)
-        marked = []
-        for result in results if several else (results,):
-            if isinstance(result, Tensor):
-                node = object.__new__(_TwiceDifferentiated)
-                start(node, edges, 1)
-                result = wrap(result._array)
-                node.shape, node.dtype = result._array.shape, result._array.dtype
-                result._edge = (node, 0)
-            marked.append(result)
+        marked = [undifferentiable(result, edges) for result in (results if several else (results,))]
         return tuple(marked) if several else marked[0]
 
     return wrapper
 
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+def undifferentiable(result: Any, edges: tuple[Any, ...]) -> Any:
+    """`result` with a history that refuses to be differentiated."""
+    if not isinstance(result, Tensor):
+        return result
+    node = object.__new__(Error)
+    start(node, edges, 2)
+    result = wrap(result._array)
+    node.shape, node.dtype = result._array.shape, result._array.dtype
+    result._edge = (node, 0)
+    return result
+
+
+class InplaceFunction(Function):
+    """A function that may change its input in place; it only keeps whether it does. Kept for older code."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """A function of nested tuples, lists and dicts of tensors, which may also return such.
+
+    Override `forward_extended(ctx, *args)` and `backward_extended(ctx, *grad_outputs)`; the gradients that the latter is
+    given have the structure of the outputs, those that it returns that of the arguments.
+
+    >>> import adjoint as torch
+    >>> class Swap(torch.autograd.function.NestedIOFunction):
+    ...     @staticmethod
+    ...     def forward_extended(ctx, pair):
+    ...         return {"first": pair[1] * 2, "second": pair[0] * 3}
+    ...     @staticmethod
+    ...     def backward_extended(ctx, grads):
+    ...         return (grads["second"] * 3, grads["first"] * 2)
+    >>> x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    >>> Swap.apply((x, y))["first"].sum().backward()
+    >>> y.grad
+    tensor([2., 2.])
+    """
+
+    @classmethod
+    def apply(cls, *args: Any, **keywords: Any) -> Any:
+        """Run `forward_extended` and record the node."""
+        tensors: list[Any] = []
+        outputs: list[Any] = []
+        flat = super().apply(taken_apart(args, tensors), outputs, *tensors, **keywords)
+        return put_together(outputs[0], iter(flat))
+
+    @staticmethod
+    def forward(ctx: Any, structure: Any, outputs: list[Any], *tensors: Any) -> Any:
+        """Call `forward_extended` with the arguments put together, and take apart what it returns."""
+        flat: list[Any] = []
+        result = ctx._forward_cls.forward_extended(ctx, *put_together(structure, iter(tensors)))
+        outputs.append(taken_apart(result, flat))
+        ctx._nested_output = outputs[0]
+        return tuple(flat)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Call `backward_extended` with the gradients put together, and take apart what it returns."""
+        flat: list[Any] = []
+        taken_apart(ctx._forward_cls.backward_extended(ctx, put_together(ctx._nested_output, iter(grads))), flat)
+        return (None, None, *flat)
+
+    @staticmethod
+    def forward_extended(ctx: Any, *args: Any) -> Any:
+        """Compute the outputs."""
+        raise NotImplementedError
+
+    @staticmethod
+    def backward_extended(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients of the arguments, given those of the outputs."""
+        raise NotImplementedError
+
+
+class _Place:
+    """Stands for a tensor in a structure that it was taken out of."""
+
+
+_PLACE = _Place()
+
+
+def taken_apart(value: Any, tensors: list[Any]) -> Any:
+    """`value` with places for its tensors (and Nones), which are added to `tensors`."""
+    if value is None or isinstance(value, Tensor):
+        tensors.append(value)
+        return _PLACE
+    if isinstance(value, (list, tuple)):
+        return type(value)(taken_apart(item, tensors) for item in value)
+    if isinstance(value, dict):
+        return type(value)((key, taken_apart(item, tensors)) for key, item in value.items())
+    return value
+
+
+def put_together(structure: Any, tensors: Iterator[Any]) -> Any:
+    """`structure` with its places filled by the next of `tensors`."""
+    if structure is _PLACE:
+        return next(tensors)
+    if isinstance(structure, (list, tuple)):
+        return type(structure)(put_together(item, tensors) for item in structure)
+    if isinstance(structure, dict):
+        return type(structure)((key, put_together(item, tensors)) for key, item in structure.items())
+    return structure
+
+
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "NestedIOFunction",
+    "once_differentiable",
+]

@@ -1,4 +1,4 @@
-"""`no_grad`, `enable_grad`, `set_grad_enabled` and `inference_mode`: context managers that also decorate.
+"""`no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode` and rarer switches: context managers that also decorate.
 
 A decorated function runs in the mode; a decorated generator is in it while it runs, not while it is suspended; a decorated
 class is in it while it is constructed.
@@ -13,6 +13,17 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from ..tape import modes
+from ..tape.saved import shared_counter
+from ..tensor import Tensor
+
+__all__ = [
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -186,21 +197,96 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
 
-class set_multithreading_enabled(_Mode):
-    """Accepted for PyTorch's sake: a backward always runs in the thread that calls it, and many threads may call one."""
+class _Switch(_Mode):
+    """Sets a flag of this thread's state at once; as a context manager, back again at its end."""
 
-    def __init__(self, mode: bool) -> None:
+    flag: str
+
+    def __init__(self, mode: bool = True) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"{type(self).__name__}(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.prev = getattr(modes.STATE, self.flag)
         self.mode = mode
+        setattr(modes.STATE, self.flag, mode)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: object) -> None:
-        pass
+        setattr(modes.STATE, self.flag, self.prev)
 
-    def clone(self) -> set_multithreading_enabled:
+    def clone(self) -> Any:
         """A new context manager of the same mode."""
         return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Switch):
+    """Accepted for PyTorch's sake: a backward always runs in the thread that calls it, and many threads may call one."""
+
+    flag = "multithreading"
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+
+
+class enforce_grad_layout_policy(_Switch):
+    """Whether `.grad` of a leaf gets the strides of the leaf, by a copy if need be, or those that the gradient comes with.
+
+    >>> import adjoint as torch
+    >>> x = torch.ones(2, 3, requires_grad=True)
+    >>> with torch.autograd.enforce_grad_layout_policy(False):
+    ...     x.t().contiguous().exp().sum().backward()
+    """
+
+    flag = "grad_layout"
+
+    def __init__(self, enable: bool = True) -> None:
+        super().__init__(enable)
+
+
+class _force_original_view_tracking(_Switch):
+    """Whether views whose base has been changed in place are followed by the operations that made them.
+
+    Otherwise `as_strided` stands for all of them.
+    """
+
+    flag = "view_replay"
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+
+
+class _unsafe_preserve_version_counter(_Mode):
+    """What happens to `tensors` inside does not count as an in-place change."""
+
+    def __init__(self, tensors: Tensor | tuple[Tensor, ...]) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, Tensor) else tensors
+        if not isinstance(self.tensors, tuple):
+            raise AssertionError("Expected tensors to be a tuple")
+        self.versions = tuple(tensor._version for tensor in self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        for tensor, version in zip(self.tensors, self.versions, strict=True):
+            shared_counter(tensor)[0] = version
+
+    def clone(self) -> _unsafe_preserve_version_counter:
+        """A new context manager of the same tensors."""
+        return type(self)(self.tensors)
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` has last set in this thread."""
+    return modes.STATE.multithreading
+
+
+def is_view_replay_enabled() -> bool:
+    """What `_force_original_view_tracking` has last set in this thread."""
+    return modes.STATE.view_replay
 
 
 def is_inference_mode_enabled() -> bool:

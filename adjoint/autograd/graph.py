@@ -2,33 +2,92 @@
 
 from __future__ import annotations
 
+import abc
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any
 
-from ..tape import modes
-from ..tape.edges import edge_of
+from ..tape import modes, node
 from ..tape.hooks import RemovableHandle
-from ..tape.node import Node, accumulator_of
 from ..tape.saved import bump
 from ..tensor import Tensor
-from .task import WATCHERS, present_task
+from .edge import GradientEdge, get_gradient_edge
+from .multi_grad import register_multi_grad_hook
+from .mutation import allow_mutation_on_saved_tensors
+from .task import current_node, current_task_id
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "current_node",
+    "current_task_id",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "region_activation_memory_budget",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
+]
 
 
-class GradientEdge(NamedTuple):
-    """Where a gradient arrives: output `output_nr` of `node`."""
+class Node(abc.ABC):
+    """What every node of the graph is: `isinstance(tensor.grad_fn, Node)`. It cannot be made itself."""
 
-    node: Node
-    output_nr: int
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The node's name.
+
+        >>> import adjoint as torch
+        >>> torch.ones(2, requires_grad=True).exp().grad_fn.name()
+        'ExpBackward0'
+        """
+
+    @property
+    @abc.abstractmethod
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """One `(node, output_nr)` for each input; `(None, 0)` for an input that needs no gradient."""
+
+    @abc.abstractmethod
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the user's own notes."""
+
+    @property
+    @abc.abstractmethod
+    def _input_metadata(self) -> tuple[Any, ...]:
+        """Shape and dtype of the gradients that the node takes."""
+
+    @abc.abstractmethod
+    def _sequence_nr(self) -> int:
+        """The number of the node, later ones having higher numbers."""
+
+    @abc.abstractmethod
+    def _register_hook_dict(self, tensor: Any) -> None:
+        """Also run the hooks in a dict that its owner goes on changing."""
+
+    @abc.abstractmethod
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after the node has run; a returned tuple replaces `grad_inputs`.
+
+        >>> import adjoint as torch
+        >>> x = torch.tensor(2.0, requires_grad=True)
+        >>> y = x * 3
+        >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_inputs[0] * 10, None))
+        >>> y.backward()
+        >>> x.grad
+        tensor(30.)
+        """
+
+    @abc.abstractmethod
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before the node runs; a returned tuple replaces them."""
 
 
-def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The place where a gradient of `tensor` arrives: its `grad_fn` (or `AccumulateGrad`) and output number."""
-    edge = edge_of(tensor)
-    if edge is None:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    node: Node = accumulator_of(edge) if isinstance(edge, Tensor) else edge[0]
-    return GradientEdge(node, 0 if isinstance(edge, Tensor) else edge[1])
+Node.register(node.Node)
 
 
 class saved_tensors_hooks:
@@ -36,6 +95,10 @@ class saved_tensors_hooks:
 
     `pack_hook(tensor)` may return anything; `unpack_hook(packed)` must return a tensor of the same value. The innermost
     pair applies. Saving to disk, compressing or counting what a graph keeps are done this way.
+
+    Raises:
+        RuntimeError: where a pack hook changes its tensor in place.
+        TypeError: where an unpack hook returns something else than a tensor.
 
     >>> import adjoint as torch
     >>> x = torch.ones(3, requires_grad=True)
@@ -49,6 +112,12 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
+        if not all(map(callable, (self.pack_hook, self.unpack_hook))):
+            raise TypeError(
+                "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types are "
+                "supported:\n    1. (arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None\n\n"
+                f"Invoked with: {self.pack_hook!r}, {self.unpack_hook!r}"
+            )
         modes.push_saved_tensor_hooks((self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *exception: object) -> None:
@@ -56,79 +125,20 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Context manager: nodes keep copies of saved tensors, so that changing the originals does no harm.
+    """Context manager: saved tensors are moved to the CPU's memory, and back when they are needed.
 
-    PyTorch moves them from the GPU to main memory; here they are there anyway.
+    Here they are there anyway: what is saved are further tensors on the same memory; copies with `pin_memory`.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        super().__init__(lambda tensor: tensor.clone(), lambda packed: packed)
+        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+            return tensor.device, tensor.detach().clone() if pin_memory else tensor.cpu()
 
+        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+            device, tensor = packed
+            return tensor.to(device)
 
-class allow_mutation_on_saved_tensors(saved_tensors_hooks):
-    """Context manager: tensors that are saved may be changed in place afterwards; what was saved is what counts.
-
-    A copy of each is kept. PyTorch makes it only when the tensor is about to be changed.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(lambda tensor: tensor.clone(), lambda packed: packed)
-
-
-class MultiHandle(RemovableHandle):
-    """Removes a hook of several tensors."""
-
-    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
-        self.handles = handles
-        WATCHERS.count += 1
-
-    def remove(self) -> None:
-        """Remove the hook from all tensors; removing it twice does nothing."""
-        if self.handles:
-            WATCHERS.count -= 1
-        for handle in self.handles:
-            handle.remove()
-        self.handles = ()
-
-
-def register_multi_grad_hook(
-    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
-) -> RemovableHandle:
-    """Call `fn` once in a backward that reaches some of `tensors`.
-
-    With mode `"all"` when all gradients are there, with a list of them (None for a tensor that is not reached); with `"any"`
-    when the first is there, with that.
-
-    >>> import adjoint as torch
-    >>> a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
-    >>> handle = torch.autograd.graph.register_multi_grad_hook((a, b), print)
-    >>> (a * 2 + b).sum().backward()
-    [tensor([2.]), tensor([1.])]
-    """
-    if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    edges = [edge_of(tensor) for tensor in tensors]
-    if None in edges:
-        raise AssertionError("Expected gradient function to be set")
-    key = object()
-
-    def arrived(index: int, grad: Tensor) -> None:
-        task = present_task()
-        if task is None:
-            return
-        if mode == "any":
-            if key not in task.notes:
-                task.notes[key] = True
-                fn(grad)
-            return
-        grads: list[Tensor | None] = task.notes.setdefault(key, [None] * len(edges))
-        grads[index] = grad
-        if sum(item is not None for item in grads) == sum(map(task.reaches, edges)):
-            fn(grads)
-
-    return MultiHandle(
-        tuple(tensor.register_hook(functools.partial(arrived, index)) for index, tensor in enumerate(tensors))
-    )
+        super().__init__(pack, unpack)
 
 
 class disable_saved_tensors_hooks:
@@ -138,6 +148,8 @@ class disable_saved_tensors_hooks:
         self.error_message = error_message
 
     def __enter__(self) -> None:
+        if modes.STATE.saved_tensor_hooks:
+            raise RuntimeError(self.error_message)
         self.previous = modes.STATE.hooks_disabled
         modes.STATE.hooks_disabled = self.error_message
 
@@ -155,7 +167,38 @@ class disable_saved_tensors_hooks:
         return decorated
 
 
-def increment_version(tensor: Tensor | Any) -> None:
-    """Count a change that was made to the memory of `tensor` (or each of several) behind autograd's back."""
-    for item in (tensor,) if isinstance(tensor, Tensor) else tensor:
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Count a change that was made to the memory of `tensor` (or each of several) behind autograd's back.
+
+    Backward then refuses to use what was saved before the change.
+
+    >>> import adjoint as torch
+    >>> x = torch.ones(2)
+    >>> torch.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    if isinstance(tensor, Tensor):
+        tensor = (tensor,)
+    elif not isinstance(tensor, Iterable):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
+    for item in tensor:
+        if not isinstance(item, Tensor):
+            raise RuntimeError("increment_version expects each element of the iterable to be a tensor")
         bump(item, "increment_version")
+
+
+def region_activation_memory_budget(budget: float) -> AbstractContextManager[None]:
+    """For code that is being compiled; outside of a compiler, as always here, it raises RuntimeError."""
+    raise RuntimeError(
+        "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has no "
+        "effect in eager mode."
+    )
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Accepted for PyTorch's sake: there are no streams on a CPU."""
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Accepted for PyTorch's sake: there are no streams on a CPU."""

@@ -75,8 +75,7 @@ def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
     with recording_mode(create_graph):
         for number, groups in list(hooks.tensor.items()):
             for of_tensor in groups:
-                if values[number] is not None:
-                    values[number] = apply_hooks(of_tensor, values[number])
+                values[number] = apply_hooks(of_tensor, values[number])
         for number, reference in list(hooks.retained.items()):
             tensor = reference()
             if tensor is not None and values[number] is not None:
@@ -94,9 +93,8 @@ def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
 
 
 def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool) -> tuple[Any, ...]:
-    """Run `node` with its hooks around it."""
+    """Run `node` with its own hooks around it; those of its outputs have run."""
     hooks = own_hooks(node)
-    grad = run_tensor_hooks(node, grad, create_graph)
     several = type(grad) is list
     if hooks.pre:
         grads = tuple(to_tensor(item) for item in (grad if several else [grad]))
@@ -107,16 +105,20 @@ def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool) -> tup
         grad = plain if several else plain[0]
     post = [hook for group in hooks.post for hook in list(group.values())]
     outputs = tuple(to_tensor(item) for item in (grad if several else [grad])) if post else ()
-    if grad is None:
+    results = run_node(node, grad, keep, create_graph)
+    return run_post_hooks(post, node, results, outputs, create_graph) if post else results
+
+
+def run_node(node: Node, grad: Any, keep: bool, create_graph: bool) -> tuple[Any, ...]:
+    """Run the node itself, unless there is no gradient to run it with."""
+    undefined = all(item is None for item in grad) if type(grad) is list else grad is None
+    if undefined and not node.runs_undefined:
         return (None,) * len(node.edges)
     try:
-        results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+        return node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
     except Exception as error:
         explain(error, node)
         raise
-    if post:
-        results = run_post_hooks(post, node, results, outputs, create_graph)
-    return results
 
 
 def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -159,7 +161,7 @@ def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None
             grads = replaced_tuple(hook, hook(grads), grads)
     if grads[0] is not None:
         accumulate(node.variable, from_tensor(grads[0], create_graph), create_graph)
-        run_post_accumulate_hooks(node.variable)
+    run_post_accumulate_hooks(node.variable)
     with recording_mode(create_graph):
         for group in hooks.post:
             for hook in list(group.values()):

@@ -1,45 +1,122 @@
-"""The backward under way in a thread, for hooks of several tensors, which have to know what it will reach."""
+"""What a running backward knows of itself: for hooks and custom functions that ask, and for backwards within it."""
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
+from itertools import count
 from typing import Any
+
+from ..tape import modes
+from ..tape.node import AccumulateGrad, Node, accumulator_of
+from ..tensor import Tensor
+
+_next_id = count().__next__
+
+
+class Capture:
+    """The inputs whose gradients are asked for: by leaf, and by (node, output_nr)."""
+
+    __slots__ = ("leaves", "outputs")
+
+    def __init__(self) -> None:
+        self.leaves: dict[Tensor, Any] = {}
+        self.outputs: dict[Node, dict[int, Any]] = {}
+
+    def add(self, edge: Any) -> None:
+        """Ask for the gradient that arrives at `edge`."""
+        if type(edge) is tuple and edge[0].is_nowhere:
+            return
+        if type(edge) is tuple:
+            self.outputs.setdefault(edge[0], {})[edge[1]] = None
+        else:
+            self.leaves[edge] = None
+
+    def value(self, edge: Any) -> Any:
+        """The gradient that arrived, None if none did."""
+        if type(edge) is tuple and edge[0].is_nowhere:
+            return None
+        return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
 
 
 class Task:
-    """One run of the engine: the nodes that will run, the leaves that will get gradients, and notes of those who watch."""
+    """One run of the engine.
 
-    def __init__(self, nodes: Any, leaves: Any) -> None:
-        self.nodes = frozenset(nodes)
-        self.leaves = frozenset(leaves)
-        self.notes: dict[Any, Any] = {}
+    `keep`: nodes keep what they saved; `create_graph`: gradients are tensors, and recorded; `capture`: the inputs asked
+    for, None for all leaves; `accumulating`: leaves accumulate into `.grad`; `order`, `uses`, `needed`: what discovery
+    found; `depth`: how many runs of this thread it is inside of; `node`: what it is at, where somebody may ask (a leaf
+    stands for its `AccumulateGrad`).
+    """
 
-    def reaches(self, edge: Any) -> bool:
-        """Whether a gradient will arrive at `edge`."""
-        return edge[0] in self.nodes if type(edge) is tuple else edge in self.leaves
+    order: list[Node]
+    uses: dict[Tensor, int]
+    depth = 0
+    callbacks: list[Callable[[], Any]] | None = None
+    needed: set[Node] | None = None
+    node: Node | Tensor | None = None
+    id: int | None = None
 
-    def __enter__(self) -> None:
-        self.outer = _STATE.task
-        _STATE.task = self
+    def __init__(self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
+        self.keep = keep
+        self.create_graph = create_graph
+        self.capture = capture
+        self.accumulating = accumulating
 
-    def __exit__(self, *exception: object) -> None:
-        _STATE.task = self.outer
+    def will_run(self, node: Node) -> bool:
+        """Whether this run reaches `node`, or accumulates into the leaf whose `AccumulateGrad` it is."""
+        capture = self.capture
+        if isinstance(node, AccumulateGrad):
+            if capture is None:
+                return node.variable in self.uses
+            if not self.accumulating:
+                raise RuntimeError(
+                    "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). "
+                    "This is currently not supported."
+                )
+            return node.variable in capture.leaves
+        if self.needed is None:
+            self.needed = set(self.order)
+        return node in self.needed or (capture is not None and node in capture.outputs)
 
 
-class _State(threading.local):
-    task: Task | None = None
+def current_task_id() -> int:
+    """A number that the backward running in this thread has alone; -1 outside of one."""
+    task = modes.STATE.task
+    if task is None:
+        return -1
+    if task.id is None:
+        task.id = _next_id()
+    return task.id
 
 
-class _Watchers:
-    """How many hooks ask for the present task; while there are none, the engine makes none."""
-
-    count = 0
-
-
-_STATE = _State()
-WATCHERS = _Watchers()
+def is_checkpoint_valid() -> bool:
+    """Whether a backward may be run within the one that is running: where all leaves accumulate, none are asked for."""
+    task = modes.STATE.task
+    return task is None or task.capture is None
 
 
-def present_task() -> Task | None:
-    """The innermost backward under way in this thread, if anybody watches."""
-    return _STATE.task
+def queue_callback(callback: Callable[[], Any]) -> None:
+    """Call `callback()` once the backward that is running has finished, before it returns.
+
+    Raises:
+        RuntimeError: outside of a backward.
+    """
+    task = modes.STATE.task
+    if task is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    if task.callbacks is None:
+        task.callbacks = []
+    task.callbacks.append(callback)
+
+
+def run_callbacks(callbacks: list[Callable[[], Any]]) -> None:
+    """Run the callbacks of a backward that has finished, also those that they queue."""
+    for callback in callbacks:  # which may grow meanwhile
+        callback()
+
+
+def current_node() -> Node | None:
+    """The node that this thread is running in a backward: in a hook, the node whose hook it is; None elsewhere."""
+    task = modes.STATE.task
+    if task is None:
+        return None
+    return accumulator_of(task.node) if isinstance(task.node, Tensor) else task.node

@@ -60,6 +60,8 @@ def scaled(other: Array, alpha: Any) -> Array:
     Raises:
         RuntimeError: if that dtype has no such numbers.
     """
+    if type(alpha) is float and other.dtype.char in "fd":
+        return other * alpha
     kind = other.dtype.kind
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")

@@ -172,6 +172,7 @@ def expanded(source: Array, array: Array) -> Array:
     return numpy.broadcast_to(source, array.shape)
 
 
+@silent
 def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
     """Write `other`, broadcast and converted, over `self`."""
     if other.dtype == self.dtype and other.shape == self.shape:
@@ -184,6 +185,7 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
         numpy.copyto(self, source, casting="unsafe")
 
 
+@silent
 def fill_(self: Array, value: Any) -> None:
     """Write the number `value` to every element of `self`. Raises as `scalar_array` does."""
     if 0 in self.strides:
@@ -191,7 +193,8 @@ def fill_(self: Array, value: Any) -> None:
     if self.dtype.kind == "f" and self.itemsize > 2 and type(value) is float and -3e38 < value < 3e38:
         self.fill(value)
     else:
-        self[...] = scalar_array(value, from_numpy(self.dtype))
+        with numpy.errstate(all="ignore"):
+            self[...] = scalar_array(value, from_numpy(self.dtype))
 
 
 def full_like(array: Array, value: Any) -> Array:
@@ -206,6 +209,7 @@ def fill_with_(self: Array, value: Array) -> None:
     copy_(distinct(self), value)
 
 
+@silent
 def zero_(self: Array) -> None:
     """Write zero to every element of `self`."""
     (distinct(self) if 0 in self.strides else self).fill(0)

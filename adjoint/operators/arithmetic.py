@@ -50,6 +50,7 @@ def overloads(name, of_tensors, by_number, of_number=None):
     simple=numpy.add,
     kernel=kernels.add,
     inplace=True,
+    changing=kernels.add_,
     dunder="__add__",
     reflected="__radd__",
     number_first=True,

@@ -6,7 +6,7 @@ import numpy
 
 from ..device import contiguous_format, preserve_format
 from ..kernels import broadcast, copying, storage
-from ..tape.saved import bump
+from ..tape.saved import about_to_change, bump
 from ..tensor import C_NAMES, Tensor, can_require_grad, wrap
 from .build import operator, public, tensors, with_numpy_names
 
@@ -233,6 +233,7 @@ def _without_grad(input, name):
 def apply_(input, callable):
     """Replace each element, in place, by what the Python function `callable` makes of it. Slow."""
     _without_grad(input, "apply_")
+    about_to_change(input)
     copying.copy_(input._array, copying.mapped(callable, input._array))
     bump(input, "apply_")
     return input
@@ -247,6 +248,7 @@ def map_(input, tensor, callable):
     if input.dtype is not tensor.dtype:
         raise TypeError(f"map_: expected {input.type()} for 'other' (got {tensor.type()})")
     other = tensor.expand(input._array.shape)._array
+    about_to_change(input)
     copying.copy_(input._array, copying.mapped(callable, input._array, other))
     bump(input, "map_")
     return input

@@ -19,10 +19,11 @@ from ..kernels.copying import distinct
 from ..kernels.layout import laid_out
 from ..kernels.storage import resized
 from ..tape import modes, views
+from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import NOWHERE, Node, start
-from ..tape.saved import bump, mark_inference, save_input, save_result, shared_counter
+from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
@@ -34,7 +35,15 @@ NUMBERS = frozenset((int, float, bool, complex))
 
 
 def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
-    """Apply `op` to `args`, given in the order of the declaration."""
+    """Apply `op` to `args`, given in the order of the declaration; a profile is told."""
+    recorder = modes.STATE.recorder
+    if recorder is None:
+        return apply(op, args, out, **names)
+    return recorder.operation(op.called, apply, args, op, args, out, **names)
+
+
+def apply(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
+    """Apply `op` to `args`."""
     args = bind(op, args, names)
     if modes.STATE.levels and (level := innermost(args)) is not None:
         return level.call(op, args, out)
@@ -59,6 +68,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             mark_inference(output)
     if recording:
         record(op, args, tensors, arrays, edges, outputs, several)
+    if modes.ANOMALY.enabled:
+        note_operation(op.called, tensors.values(), outputs)
     if not several:
         return outputs[0]
     return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
@@ -421,6 +432,14 @@ def finish(op: Operator, node: Node, edges: Any, outputs: list[Tensor], several:
 
 
 def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
+    """Apply `op` and write the result over its first argument; a profile is told."""
+    recorder = modes.STATE.recorder
+    if recorder is None:
+        return apply_inplace(op, args)
+    return recorder.operation(f"{op.called}_", apply_inplace, args, op, args)  # type: ignore[no-any-return]
+
+
+def apply_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op` and write the result over its first argument."""
     target: Tensor = args[0]
     name = f"{op.called}_"
@@ -441,7 +460,10 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         )
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
-    result = None if changing is not None else inplace_result(op, arrays, tensors)
+    if changing is None:
+        result = inplace_result(op, arrays, tensors)
+    elif op.operands:
+        check_fits(array.shape, broadcast_shapes(*(item.shape for item in arrays if isinstance(item, numpy.ndarray))))
     array = target._array
     if not op.repeats:
         check_overlap(target)
@@ -470,6 +492,8 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
         start(node, tuple(edges), 2)
         save_inputs(op, node, args, tensors, edges, changed=target)
+    about_to_change(target)
+    given = before_change(tensors, target) if modes.ANOMALY.enabled else None
     change()
     bump(target, f"{op.called}_", depth=3)
     if recording:
@@ -480,6 +504,19 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
             else:
                 setattr(node, f"saved_{item}", None)
         views.rebase_history(target, node, 3)
+    if given is not None:
+        note_operation(f"{op.called}_", given, [target])
+
+
+def before_change(tensors: dict[str, Any], target: Tensor) -> list[Any]:
+    """The operands of an in-place operation as they are before it."""
+    return [detached_copy(value) if value is target else value for value in tensors.values()]
+
+
+def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:
+    """Raise unless what is written in place has the shape of the tensor."""
+    if broadcast != shape:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")
 
 
 def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> Any:
@@ -495,9 +532,7 @@ def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> 
     shape = target._array.shape
     if result.shape != shape:
         if not op.resizes:
-            raise RuntimeError(
-                f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}"
-            )
+            check_fits(shape, result.shape)
         target._array = resized(target._array, result.shape)
     return result
 

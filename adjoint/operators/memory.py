@@ -7,7 +7,8 @@ from typing import Any
 import numpy
 
 from ..kernels import view as kernels
-from ..tape import views
+from ..tape import modes, views
+from ..tape.anomaly import note_cut
 from ..tape.node import Node, start
 from ..tape.saved import detached, mark_inference, shared_counter
 from ..tensor import Tensor
@@ -88,6 +89,8 @@ def detach(input):
     False
     """
     result = detached(input, shared_counter(input))
+    if modes.ANOMALY.enabled and input.requires_grad:
+        note_cut("detach", "it has no history by definition", [input], [result])
     if input._extra is not None and input._extra.inference:
         mark_inference(result)
     return result

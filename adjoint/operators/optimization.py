@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..kernels import optimization as kernels
 from ..tape import modes
-from ..tape.saved import bump_all
+from ..tape.saved import about_to_change, bump_all
 from ..tape.views import check_inplace
 from .build import public
 
@@ -43,6 +43,7 @@ def _fused_sgd_(
     lr = _number(lr)
     buffers = momentum_buffer_list or [None] * len(self)
     for param, grad, buffer in zip(self, grads, buffers, strict=True):
+        about_to_change(param)
         held = None if buffer is None or is_first_step else buffer._array
         made = kernels.sgd_step(
             param._array, grad._array, held, lr, momentum, dampening, weight_decay, nesterov, maximize
@@ -77,6 +78,7 @@ def _adam(name, decoupled):
         for param, grad, mean, square, most, count in zip(
             self, grads, exp_avgs, exp_avg_sqs, largest, state_steps, strict=True
         ):
+            about_to_change(param)
             kernels.adam_step(
                 param._array,
                 grad._array,

@@ -13,7 +13,7 @@ from ..kernels.scalar import C_NAMES
 from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.node import Node, start
-from ..tape.saved import bump
+from ..tape.saved import about_to_change, bump
 from ..tensor import Tensor
 from .declaration import Operator
 
@@ -181,6 +181,7 @@ def check_overlap(target: Tensor) -> None:
 
 def store(result: Any, target: Tensor) -> None:
     """Write `result` to `target`, which takes on its shape."""
+    about_to_change(target)
     resize(target, result.shape)
     numpy.copyto(target._array, result, casting="unsafe")
 

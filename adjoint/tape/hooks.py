@@ -6,23 +6,31 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 _next_id = count().__next__
 
 
 class RemovableHandle:
-    """Removes a hook: `handle.remove()`, or at the end of a `with handle:` block."""
+    """Removes a hook from the ordered dictionary that it was registered in.
 
-    def __init__(self, hooks: OrderedDict[int, Any], *, extra_dict: Any = None) -> None:
-        self.hooks_dict_ref = weakref.ref(hooks)
+    Args:
+        hooks_dict: where the hook lives, by handle id. Only a weak reference is kept.
+        extra_dict: one further dictionary, or a list of them, with entries under the same id.
+
+    A handle is a context manager too: leaving it removes the hook.
+    """
+
+    id: int
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = _next_id()
-        self.extra_dict_ref = tuple(
-            weakref.ref(extra)
-            for extra in (
-                extra_dict if isinstance(extra_dict, list) else [extra_dict] if extra_dict is not None else []
-            )
-        )
+        if extra_dict is None:
+            self.extra_dict_ref: tuple[weakref.ref[Any], ...] = ()
+        else:
+            extra = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+            self.extra_dict_ref = tuple([weakref.ref(each) for each in extra])
 
     def remove(self) -> None:
         """Remove the hook; removing it twice does nothing."""
@@ -31,7 +39,21 @@ class RemovableHandle:
             if hooks is not None:
                 hooks.pop(self.id, None)
 
-    def __enter__(self) -> RemovableHandle:
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        def reference(hooks: Any) -> weakref.ref[Any]:
+            # A dictionary that is gone is replaced by an empty one, whose reference dies at once.
+            return weakref.ref(OrderedDict() if hooks is None else hooks)
+
+        self.hooks_dict_ref = reference(state[0])
+        self.id = state[1]
+        self.extra_dict_ref = tuple(reference(hooks) for hooks in state[2])
+        while _next_id() < self.id:  # so that no later handle has its number
+            pass
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -68,6 +90,10 @@ class NodeHooks:
     def register(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         """Add a `"pre"` or `"post"` hook of the node."""
         return self.pre.register(hook) if kind == "pre" else self.post[0].register(hook)
+
+    def around(self) -> bool:
+        """Whether the node itself has hooks, of its own and not of its outputs."""
+        return bool(self.pre or self.post[0] or len(self.post) > 1)
 
     def add_dict(self, hooks: Any) -> None:
         """Also run the post-hooks in `hooks`, a dict that its owner goes on changing."""

@@ -8,6 +8,7 @@ no further; when some thread has, they consult `STATE`, their own thread's.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 
@@ -33,6 +34,15 @@ class _ThreadState(threading.local):
     # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` says why there may be none.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
+    # Called with each tensor that is about to be changed in place.
+    before_change: Callable[[Any], None] | None = None
+    # What notes the operators that run, for a profile of this thread; None: nothing.
+    recorder: Any = None
+    multithreading = True
+    view_replay = False
+    grad_layout = True
+    # The backward that is running in this thread.
+    task: Any = None
     # Innermost last: see `levels`.
     levels: tuple[Any, ...] = ()
     forward_enabled = True
@@ -40,7 +50,18 @@ class _ThreadState(threading.local):
     transforms: tuple[Any, ...] = ()
 
 
+class _Anomaly:
+    """Whether anomaly detection is on, in all threads, and whether a nan is an anomaly."""
+
+    __slots__ = ("check_nan", "enabled")
+
+    def __init__(self) -> None:
+        self.enabled = False
+        self.check_nan = True
+
+
 GATE = _Gate()
+ANOMALY = _Anomaly()
 STATE = _ThreadState()
 
 _lock = threading.Lock()
@@ -71,6 +92,40 @@ def set_inference(enabled: bool) -> None:
     if enabled != STATE.inference:
         STATE.inference = enabled
         _count("special", 1 if enabled else -1)
+
+
+class inherited:
+    """The modes of the thread that makes this, for another one to be in while it works for the first."""
+
+    def __init__(self) -> None:
+        self.state = {name: value for name, value in vars(STATE).items() if name != "task"}
+
+    def __enter__(self) -> None:
+        vars(STATE).update(self.state)
+        self._count(1)
+
+    def __exit__(self, *exception: object) -> None:
+        self._count(-1)
+
+    def _count(self, change: int) -> None:
+        away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
+        away += len(self.state.get("levels", ())) + (self.state.get("recorder") is not None)
+        _count("special", change * away)
+        _count("grad", change * (not self.state.get("grad_enabled", True)))
+
+
+def set_anomaly(enabled: bool, check_nan: bool) -> None:
+    """Switch anomaly detection on or off, in all threads."""
+    if enabled != ANOMALY.enabled:
+        _count("special", 1 if enabled else -1)
+    ANOMALY.enabled, ANOMALY.check_nan = enabled, check_nan
+
+
+def set_recorder(recorder: Any) -> None:
+    """Let `recorder` (None: nothing) note the operators that run in this thread."""
+    if (recorder is None) != (STATE.recorder is None):
+        _count("special", -1 if recorder is None else 1)
+    STATE.recorder = recorder
 
 
 def push_saved_tensor_hooks(entry: Any) -> None:

@@ -19,7 +19,7 @@ from ..dtypes import dtype, from_numpy
 from ..tensor import Tensor, as_array, wrap
 from . import origin
 from .hooks import NodeHooks, RemovableHandle
-from .modes import is_grad_enabled
+from .modes import ANOMALY, is_grad_enabled
 
 next_sequence = count().__next__
 
@@ -80,11 +80,11 @@ class Node:
             return self._metadata
 
     @property
-    def _input_metadata(self) -> list[Any]:
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
         """Shape and dtype of the gradients this node takes, one entry for each output of the operation."""
         shapes = self.shape if type(self.shape) is list else [self.shape]
         dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
-        return [InputMetadata(Size(shape), from_numpy(kind)) for shape, kind in zip(shapes, dtypes, strict=True)]
+        return tuple(InputMetadata(Size(shape), from_numpy(kind)) for shape, kind in zip(shapes, dtypes, strict=True))
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith(("_saved_", "_raw_saved_")):
@@ -229,6 +229,10 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     frame = origin.user_frame(depth + 1)
     node.code = frame.f_code
     node.lasti = frame.f_lasti
+    if ANOMALY.enabled:
+        from .anomaly import note_node
+
+        note_node(node)
 
 
 def explain(error: Exception, node: Node) -> None:

@@ -180,6 +180,13 @@ def shared_counter(tensor: Tensor) -> list[Any]:
     return counter
 
 
+def about_to_change(tensor: Tensor) -> None:
+    """Tell who wants to know it that `tensor` is about to be changed in place (by the general path of an operation)."""
+    watch = modes.STATE.before_change
+    if watch is not None:
+        watch(tensor)
+
+
 def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
     """Note an in-place change of `tensor` by operation `name`, and the user's line that made it."""
     counter = shared_counter(tensor)
@@ -258,6 +265,16 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     raise stale_error(node, array, counter, expected, output_nr, edge)
 
 
+_TRACE = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+_TRACED = (
+    "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was "
+    "changed in there or anywhere later. Good luck!"
+)
+
+
 def stale_error(
     node: Node | None, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any
 ) -> RuntimeError:
@@ -269,10 +286,10 @@ def stale_error(
         described += f", which is output {edge[1]} of {edge[0].operation()},"
     error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{described} is at version {counter[0]}; expected version {expected} instead. Hint: enable anomaly detection to "
-        "find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, "
-        "check_nan=False)."
+        f"{described} is at version {counter[0]}; expected version {expected} instead. "
+        f"{_TRACED if modes.ANOMALY.enabled else _TRACE}"
     )
+    error.node = node  # type: ignore[attr-defined]
     if node is not None:
         error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
     if len(counter) > 1:
@@ -289,6 +306,16 @@ def _tensor_type(array: Any) -> str:
     from ..dtypes import from_numpy
 
     return f"torch.{from_numpy(array.dtype).scalar_type}Tensor"
+
+
+def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
+    """Raise unless both hooks can be called."""
+    if not (callable(pack_hook) and callable(unpack_hook)):
+        raise TypeError(
+            "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
+            "    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
+            "arg1: collections.abc.Callable) -> None"
+        )
 
 
 class SavedTensor:
@@ -324,13 +351,7 @@ class SavedTensor:
             )
         if saved is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        for hook in (pack_hook, unpack_hook):
-            if not callable(hook):
-                raise TypeError(
-                    "register_hooks(): incompatible function arguments. The following argument types are "
-                    "supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
-                    "arg1: collections.abc.Callable) -> None"
-                )
+        check_callable(pack_hook, unpack_hook)
         edge = None
         if type(saved) is ndarray:
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))

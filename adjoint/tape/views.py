@@ -166,7 +166,7 @@ class CopySlices(Node):
     def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
         """Inside the view the gradient goes through the operation; outside it passes."""
         whole, part = self._split(grad)
-        inner = self.function.backward(part.copy(), keep)
+        inner = self.function.backward(self._for_function(part.copy()), keep)
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
         return (whole, *inner[1:])
 
@@ -184,13 +184,17 @@ class CopySlices(Node):
         scale = 2 if self.as_real else 1
         return self.view.offset - scale * self.base.offset, scale
 
+    def _for_function(self, grad: Any) -> Any:
+        """The gradient of the view as the node of the operation takes it."""
+        return [grad] if type(self.function.shape) is list else grad
+
     def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
         """The same with tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
         whole.copy_(grad)
         elements = real_view(whole) if self.as_real else whole
         part = elements.as_strided(self.view.shape, self.view.steps, self._offset()[0])
-        inner = self.function.backward_recorded(part.clone(), keep)
+        inner = self.function.backward_recorded(self._for_function(part.clone()), keep)
         if inner[0] is None:
             part.zero_()
         else:

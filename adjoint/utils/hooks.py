@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,51 +11,7 @@ import adjoint as torch
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
-class RemovableHandle:
-    """Removes a hook from the ordered dictionary that it was registered in.
-
-    Args:
-        hooks_dict: where the hook lives, by handle id. Only a weak reference is kept.
-        extra_dict: one further dictionary, or a list of them, with entries under the same id.
-
-    A handle is a context manager too: leaving it removes the hook.
-    """
-
-    id: int
-    next_id: int = 0
-
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        extra = () if extra_dict is None else extra_dict if isinstance(extra_dict, list) else (extra_dict,)
-        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra)
-
-    def remove(self) -> None:
-        """Remove the hook; removing it twice does nothing."""
-        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = reference()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        def reference(hooks: Any) -> weakref.ref[Any]:
-            # A dictionary that is gone is replaced by an empty one, whose reference dies at once.
-            return weakref.ref(OrderedDict() if hooks is None else hooks)
-
-        self.hooks_dict_ref = reference(state[0])
-        self.id = state[1]
-        self.extra_dict_ref = tuple(reference(hooks) for hooks in state[2])
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, type: Any, value: Any, tb: Any) -> None:
-        self.remove()
+RemovableHandle = torch.autograd.graph.RemovableHandle
 
 
 def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -473,6 +473,184 @@ PROGRAMS = {
         (a + b).sum().backward()
         show(x.grad)
     """,
+    "wrong_results_of_backward": """
+        F = torch.autograd.Function
+        x = torch.ones(2, requires_grad=True)
+        def make(result, *args):
+            class Odd(F):
+                @staticmethod
+                def forward(ctx, a, *rest): return a + 1
+                @staticmethod
+                def backward(ctx, g): return result(g) if callable(result) else result
+            return lambda: Odd.apply(x, *args).sum().backward()
+        raises(make(lambda g: g, x))
+        raises(make(lambda g: (g, g, g), x))
+        raises(make(lambda g: (g, g, None), x))
+        raises(make(lambda g: (g, g), 3))
+        raises(make(lambda g: (g, None), 3))
+        raises(make(torch.ones(3)))
+        raises(make(torch.ones(3, 2)))
+        raises(make(torch.ones(2, dtype=torch.float64)))
+        raises(make(torch.ones(2, dtype=torch.int64)))
+        for wrong in (5, 'a', [torch.ones(2)], ()):
+            raises(make(wrong))
+        show(x.grad)
+    """,
+    "odd_outputs": """
+        x = torch.ones(2, requires_grad=True)
+        for out in (5, 'a', None, [x], {}, ()):
+            class Odd(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, a): return out
+                @staticmethod
+                def backward(ctx, g): return g
+            show(Odd.apply(x))
+        class Mixed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): return a + 1, 5, None, [a * 2], torch.tensor(1)
+            @staticmethod
+            def backward(ctx, *g): show(g); return g[0]
+        result = Mixed.apply(x)
+        show(result)
+        result[0].sum().backward()
+    """,
+    "save_for_forward": """
+        x = torch.ones(2, requires_grad=True)
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, b): ctx.save_for_forward(b); ctx.save_for_backward(a); return a + 1
+            @staticmethod
+            def backward(ctx, g): show(ctx.saved_tensors); return g, None
+        F.apply(x, None).sum().backward()
+        raises(F.apply, x, 5)
+    """,
+    "misuse_of_the_class": """
+        x = torch.ones(2, requires_grad=True)
+        AF = torch.autograd.Function
+        raises(AF.apply, x)
+        class OnlyForward(AF):
+            @staticmethod
+            def forward(ctx, a): return a + 1
+        warns(lambda: str(type(OnlyForward())).startswith('<class'))
+        raises(lambda: OnlyForward()(x))
+        raises(lambda: OnlyForward.apply(x).sum().backward())
+        class Both(OnlyForward):
+            @staticmethod
+            def backward(ctx, g): return g
+            @staticmethod
+            def vjp(ctx, g): return g
+        raises(lambda: Both.apply(x).sum().backward())
+        class OnlyVjp(OnlyForward):
+            @staticmethod
+            def vjp(ctx, g): return g * 7
+        OnlyVjp.apply(x).sum().backward()
+        show(x.grad)
+        def forward(ctx, a): ctx.mark_dirty(5); return a
+        Wrong = type(AF)('Wrong', (AF,), {'forward': staticmethod(forward)})
+        try: Wrong.apply(x)
+        except RuntimeError as error: show(str(error)[:48])
+        show(type(AF), isinstance(AF, torch.autograd.function.FunctionMeta))
+    """,
+    "setup_context_binds": """
+        x = torch.ones(2, requires_grad=True)
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(a, b=3): return a * b
+            @staticmethod
+            def setup_context(ctx, inputs, output): show(inputs, output); ctx.b = inputs[1]
+            @staticmethod
+            def backward(ctx, g): return g * ctx.b, None
+        F.apply(x).sum().backward()
+        F.apply(x, b=4).sum().backward()
+        F.apply(b=5, a=x).sum().backward()
+        show(x.grad)
+        raises(lambda: F.apply(x, c=4))
+        raises(lambda: F.apply())
+    """,
+    "dirty_views": """
+        x = torch.ones(2, requires_grad=True)
+        class Add(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): a.add_(1); ctx.mark_dirty(a); return a
+            @staticmethod
+            def backward(ctx, g): return g * 2
+        z = x * 2
+        v = z[:1]
+        o = Add.apply(v)
+        show(o is v, o, z, z._version)
+        z.sum().backward()
+        show(x.grad)
+        z = torch.ones(2)
+        v = z[:1]
+        show(Add.apply(v), z, z.requires_grad)
+        class AddTo(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, b): a.add_(b); ctx.mark_dirty(a); return a
+            @staticmethod
+            def backward(ctx, g): return g, g * 3
+        b = torch.ones(1, requires_grad=True)
+        o = AddTo.apply(v, b)
+        show(o, z)
+        z.sum().backward()
+        show(b.grad)
+        raises(Add.apply, (x * 2).unbind()[0])
+        class Two(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): a.add_(1); ctx.mark_dirty(a); return a, a * 2
+            @staticmethod
+            def backward(ctx, g, h): return g * 2 + h * 3
+        z = x * 1
+        o = Two.apply(z)
+        show(o[0] is z, o)
+        (o[0] + o[1]).sum().backward()
+        show(x.grad)
+        z = x * 1
+        raises(lambda: Two.apply(z[:1]))
+    """,
+    "returned_views_changed": """
+        x = torch.ones(2, requires_grad=True)
+        class View(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): return a.view(-1)
+            @staticmethod
+            def backward(ctx, g): return g * 2
+        z = x * 1
+        o = View.apply(z)
+        raises(lambda: o.add_(1))
+        z.add_(1)
+        raises(lambda: o.grad_fn)
+        class Views(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): return a.view(-1), a[0]
+            @staticmethod
+            def backward(ctx, g, h): return g * 2
+        z = x * 1
+        o = Views.apply(z)
+        raises(lambda: o[0].add_(1))
+        z.add_(1)
+        raises(lambda: o[0].grad_fn)
+    """,
+    "twice_differentiated": """
+        from_function = torch.autograd.function
+        x = torch.ones(2, requires_grad=True)
+        class Once(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): return a + 1
+            @staticmethod
+            @from_function.once_differentiable
+            def backward(ctx, g): return g * 2
+        seed = torch.ones(2, requires_grad=True)
+        g, = torch.autograd.grad(Once.apply(x), x, seed, create_graph=True)
+        show(g)
+        raises(lambda: g.sum().backward())
+        class Inplace(from_function.InplaceFunction):
+            @staticmethod
+            def forward(ctx, a): ctx.mark_dirty(a); return a.mul_(2)
+            @staticmethod
+            def backward(ctx, g): return g * 2
+        z = x * 1
+        show(Inplace.apply(z) is z, z, from_function.InplaceFunction(True).inplace)
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

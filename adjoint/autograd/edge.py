@@ -1,0 +1,44 @@
+"""Places in the graph where gradients arrive, as users name them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..tape.edges import edge_of
+from ..tape.node import AccumulateGrad, Node, accumulator_of
+from ..tensor import Tensor
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient arrives: output `output_nr` of `node`. `ownership_token` keeps `node` alive where it alone would not."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The place where a gradient of `tensor` arrives: its `grad_fn` (or `AccumulateGrad`) and output number.
+
+    It can stand for the tensor in `backward` and `grad`, and does not keep the tensor's memory.
+
+    Raises:
+        RuntimeError: for a tensor that does not require grad.
+
+    >>> import adjoint as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> edge = torch.autograd.graph.get_gradient_edge(x * x)
+    >>> torch.autograd.grad(edge, x, torch.tensor(1.0))
+    (tensor(6.),)
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    edge = edge_of(tensor)
+    if isinstance(edge, Tensor):
+        return GradientEdge(accumulator_of(edge), 0)
+    return GradientEdge(*edge)
+
+
+def recorded_edge(edge: GradientEdge) -> Any:
+    """A public gradient edge as nodes hold it."""
+    return edge.node.variable if isinstance(edge.node, AccumulateGrad) else (edge.node, edge.output_nr)

@@ -1,0 +1,453 @@
+"""Derivatives of functions: Jacobians, Hessians, and their products with vectors.
+
+All take a function of tensors, and its inputs: a tensor or a tuple of tensors. Results have the structure of inputs and
+outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..operators import cat, eye, ones_like, stack, zeros, zeros_like
+from ..tape.modes import is_grad_enabled
+from ..tensor import Tensor
+from .backward import grad
+from .grad_mode import enable_grad, set_grad_enabled
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+Tensors = Tensor | tuple[Tensor, ...]
+Function = Callable[..., Tensors]
+
+_OUTPUTS = "outputs of the user-provided function"
+
+
+def vjp(
+    func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """The outputs of `func`, and the product of the vector `v` with its Jacobian: v^T J.
+
+    Args:
+        v: of the shape of the outputs; may be left out if these are a single element.
+        create_graph: let the results be differentiated.
+        strict: raise RuntimeError where an output does not depend on an input; otherwise that makes zeros.
+
+    >>> import adjoint as torch
+    >>> torch.autograd.functional.vjp(lambda x: x * x, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
+    with enable_grad():
+        many, given = _tensors(inputs, "inputs", "vjp")
+        given = _prepared(given, create_graph)
+        outputs_many, outputs = _outputs_of(func, given, "vjp", strict)
+        vector = _vector_for_outputs(v, outputs)
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = _grad(outputs, given, vector, create_graph)
+        product = _filled(found, given, strict, create_graph, "back")
+    return _returned(outputs, outputs_many, create_graph), _returned(product, many, create_graph)
+
+
+def jvp(
+    func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """The outputs of `func`, and the product of its Jacobian with the vector `v`: J v.
+
+    `v` has the shape of the inputs; it may be left out if these are a single element. Computed by differentiating the
+    vector-Jacobian product, which is linear in its vector, with respect to that. Other arguments are as in `vjp`.
+
+    >>> import adjoint as torch
+    >>> torch.autograd.functional.jvp(lambda x: x.sum() ** 2, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
+    (tensor(9.), tensor(6.))
+    """
+    with enable_grad():
+        _, given = _tensors(inputs, "inputs", "jvp")
+        given = _prepared(given, create_graph)
+        vector = _vector_for_inputs(v, given)
+        outputs_many, outputs = _outputs_of(func, given, "jvp", strict)
+        dummies = tuple(zeros_like(output).requires_grad_() for output in outputs)
+        first = _filled(_grad(outputs, given, dummies, True), given, strict, True, "back", check=False)
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = _grad(first, dummies, vector, create_graph)
+        product = _filled(found, outputs, strict, create_graph, "back_trick")
+    return _returned(outputs, outputs_many, create_graph), _returned(product, outputs_many, create_graph)
+
+
+def jacobian(
+    func: Function,
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The derivatives of all outputs of `func` with respect to all inputs, of shape `output.shape + input.shape`.
+
+    Args:
+        create_graph, strict: as in `vjp`.
+        vectorize: compute all rows at once.
+        strategy: "reverse-mode" computes rows, one for each element of the outputs; "forward-mode" (with `vectorize`)
+            columns, one for each element of the inputs.
+
+    >>> import adjoint as torch
+    >>> torch.autograd.functional.jacobian(lambda x: x * x.sum(), torch.tensor([1.0, 2.0]))
+    tensor([[4., 1.],
+            [2., 5.]])
+    """
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than '
+            'inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError(
+                'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
+                'together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
+            )
+        return _jacobian_by_columns(func, inputs, strict, vectorize)
+    with enable_grad():
+        many, given = _tensors(inputs, "inputs", "jacobian")
+        given = _prepared(given, create_graph)
+        outputs_many, outputs = _outputs_of(func, given, "jacobian", strict)
+        if vectorize:
+            if strict:
+                raise RuntimeError(
+                    "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+                    "Please either set `strict=False` or `vectorize=False`."
+                )
+            rows = _all_rows(outputs, given, create_graph)
+        else:
+            rows = tuple(_rows(output, number, given, create_graph, strict) for number, output in enumerate(outputs))
+        if not create_graph:
+            rows = tuple(tuple(block.detach() for block in blocks) for blocks in rows)
+    parts = [blocks if many else blocks[0] for blocks in rows]
+    return tuple(parts) if outputs_many else parts[0]
+
+
+def _rows(output: Tensor, number: int, inputs: Any, create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
+    """The Jacobian of one output, by one backward for each of its elements."""
+    columns: list[list[Tensor]] = [[] for _ in inputs]
+    for element in output.reshape(-1) if output.numel() else ():
+        found = _grad((element,), inputs, (None,), create_graph, retain_graph=True)
+        for index, (held, value, tensor) in enumerate(zip(columns, found, inputs, strict=True)):
+            if value is None:
+                if strict:
+                    raise RuntimeError(
+                        f"Output {number} of the user-provided function is independent of input {index}. This is not allowed "
+                        "in strict mode."
+                    )
+                value = zeros_like(tensor)
+            elif strict and create_graph and not value.requires_grad:
+                raise RuntimeError(_STRICT_GRAPH.format(what="jacobian", index=index))
+            held.append(value)
+    return tuple(stack(held, 0).view(output.shape + tensor.shape) for held, tensor in zip(columns, inputs, strict=True))
+
+
+def _all_rows(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Tensor, ...], ...]:
+    """The Jacobian of all outputs, by one batched backward."""
+    bases = _basis(outputs)
+    wanted = [(output, basis) for output, basis in zip(outputs, bases, strict=True) if output.requires_grad]
+    if wanted:
+        roots, vectors = zip(*wanted, strict=True)
+        found = grad(roots, inputs, vectors, None, create_graph, allow_unused=True, is_grads_batched=True)
+    else:
+        found = (None,) * len(inputs)
+    sizes = [output.numel() for output in outputs]
+    blocks = []
+    for value, tensor in zip(found, inputs, strict=True):
+        whole = zeros((sum(sizes), *tensor.shape), dtype=tensor.dtype) if value is None else value
+        blocks.append(
+            [
+                part.view(output.shape + tensor.shape)
+                for part, output in zip(whole.split(sizes, 0), outputs, strict=True)
+            ]
+        )
+    return tuple(zip(*blocks, strict=True))
+
+
+def _basis(tensors: Any) -> list[Tensor]:
+    """All the standard basis vectors of the space of these tensors together, in a leading dimension of each."""
+    total = sum(tensor.numel() for tensor in tensors)
+    bases, start = [], 0
+    for tensor in tensors:
+        size = tensor.numel()
+        before, after = (
+            zeros((start, size), dtype=tensor.dtype),
+            zeros((total - start - size, size), dtype=tensor.dtype),
+        )
+        bases.append(cat([before, eye(size, dtype=tensor.dtype), after]).view((total, *tensor.shape)))
+        start += size
+    return bases
+
+
+def _jacobian_by_columns(func: Function, inputs: Tensors, strict: bool, vectorize: bool) -> Any:
+    """The Jacobian by products with the basis vectors of the inputs."""
+    if strict:
+        raise RuntimeError(
+            'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together (yet). '
+            'Please either set `strict=False` or `strategy="reverse-mode"`.'
+        )
+    many, given = _tensors(inputs, "inputs", "jacobian")
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
+        )
+    with enable_grad():
+        given = _prepared(given, False)
+        outputs_many, outputs = _outputs_of(func, given, "jacobian", False)
+        dummies = tuple(zeros_like(output).requires_grad_() for output in outputs)
+        first = _filled(_grad(outputs, given, dummies, True), given, False, True, "back", check=False)
+        columns = _all_rows(first, dummies, False)
+    blocks = []
+    for number, output in enumerate(outputs):
+        blocks.append(
+            [
+                column[number]
+                .reshape((tensor.numel(), output.numel()))
+                .t()
+                .reshape(output.shape + tensor.shape)
+                .detach()
+                for column, tensor in zip(columns, given, strict=True)
+            ]
+        )
+    parts = [block if many else block[0] for block in blocks]
+    return parts if outputs_many else parts[0]
+
+
+def hessian(
+    func: Function,
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of the single element that `func` returns; arguments are those of `jacobian`.
+
+    >>> import adjoint as torch
+    >>> torch.autograd.functional.hessian(lambda x: x.prod(), torch.tensor([2.0, 3.0]))
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    many, given = _tensors(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+
+    def single(*args: Tensor) -> Tensor:
+        return _single_output(func(*args), "hessian", strict)
+
+    def gradient(*args: Tensor) -> Any:
+        rows = jacobian(single, args, create_graph=True)
+        found = tuple(row.reshape(tensor.shape) for row, tensor in zip(rows, args, strict=True))
+        if strict:
+            _check_jacobian(found)
+        return found
+
+    result = jacobian(
+        gradient, given, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy
+    )
+    return result if many else result[0][0]
+
+
+def vhp(
+    func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """The single element that `func` returns, and the product of the vector `v` with its Hessian: v^T H.
+
+    `v` has the shape of the inputs. Other arguments are as in `vjp`.
+
+    >>> import adjoint as torch
+    >>> torch.autograd.functional.vhp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    with enable_grad():
+        many, given = _tensors(inputs, "inputs", "vhp")
+        given = _prepared(given, create_graph)
+        vector = _vector_for_inputs(v, given)
+        output, first = _first_derivative(func, given, "vhp", strict)
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = _grad(first, given, vector, create_graph)
+        product = _filled(found, given, strict, create_graph, "double_back")
+    return _returned((output,), False, create_graph), _returned(product, many, create_graph)
+
+
+def hvp(
+    func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """The single element that `func` returns, and the product of its Hessian with the vector `v`: H v.
+
+    As `vhp`, which is faster and, as Hessians are symmetric, gives the same.
+
+    >>> import adjoint as torch
+    >>> torch.autograd.functional.hvp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    with enable_grad():
+        many, given = _tensors(inputs, "inputs", "hvp")
+        given = _prepared(given, create_graph)
+        vector = _vector_for_inputs(v, given)
+        output, first = _first_derivative(func, given, "hvp", strict)
+        dummies = tuple(zeros_like(tensor).requires_grad_() for tensor in given)
+        second = _filled(_grad(first, given, dummies, True), given, strict, True, "double_back", check=False)
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = _grad(second, dummies, vector, create_graph)
+        product = _filled(found, given, strict, create_graph, "double_back_trick")
+    return _returned((output,), False, create_graph), _returned(product, many, create_graph)
+
+
+def _first_derivative(func: Function, inputs: Any, name: str, strict: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The single output of a function, and its derivative, recorded."""
+    output = _single_output(func(*inputs), name, strict)
+    first = _filled(_grad((output,), inputs, (None,), True), inputs, strict, True, "back", check=False)
+    if strict:
+        _check_jacobian(first)
+    return output, first
+
+
+# --- what goes in ---------------------------------------------------------------------------------------------
+
+
+def _tensors(value: Any, what: str, function: str) -> tuple[bool, tuple[Tensor, ...]]:
+    """Whether `value` is a tuple, and its tensors."""
+    many = isinstance(value, tuple)
+    expected = f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the"
+    for index, item in enumerate(value if many else (value,)):
+        if not isinstance(item, Tensor):
+            if many:
+                raise TypeError(f"{expected} value at index {index} has type {type(item)}.")
+            raise TypeError(f"{expected} given {what} has type {type(item)}.")
+    return many, value if many else (value,)
+
+
+def _prepared(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
+    """The inputs as tensors that a derivative with respect to them concerns only this call."""
+    return tuple(
+        tensor.view_as(tensor) if create_graph and tensor.requires_grad else tensor.detach().requires_grad_()
+        for tensor in inputs
+    )
+
+
+def _outputs_of(func: Function, inputs: Any, name: str, strict: bool) -> tuple[bool, tuple[Tensor, ...]]:
+    many, outputs = _tensors(func(*inputs), _OUTPUTS, name)
+    if strict:
+        _check_outputs(outputs)
+    return many, outputs
+
+
+def _check_outputs(outputs: tuple[Tensor, ...]) -> None:
+    for index, output in enumerate(outputs):
+        if not output.requires_grad:
+            raise RuntimeError(
+                f"Output {index} of the user-provided function does not require gradients. The outputs must be computed in a "
+                "differentiable manner from the input when running in strict mode."
+            )
+
+
+def _single_output(value: Any, name: str, strict: bool) -> Tensor:
+    many, outputs = _tensors(value, _OUTPUTS, name)
+    if strict:
+        _check_outputs(outputs)
+    if many:
+        raise RuntimeError(f"The function given to {name} should return a single Tensor")
+    if outputs[0].numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
+    return outputs[0]
+
+
+def _check_jacobian(found: tuple[Tensor, ...]) -> None:
+    for index, value in enumerate(found):
+        if not value.requires_grad:
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided function with respect to input "
+                f"{index} is independent of the input. This is not allowed in strict mode. You should ensure that your function "
+                "is twice differentiable and that the jacobian depends on the inputs (this would be violated by a linear "
+                "function for example)."
+            )
+
+
+def _vector_for_outputs(v: Any, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    if v is None:
+        if len(outputs) != 1 or outputs[0].numel() != 1:
+            raise RuntimeError(
+                "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
+            )
+        return (ones_like(outputs[0]),)
+    return _checked_vector(v, outputs)
+
+
+def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    if v is None:
+        if len(inputs) != 1 or inputs[0].numel() != 1:
+            raise RuntimeError(
+                "The vector v can only be None if the input to the user-provided function is a single Tensor with a single "
+                "element."
+            )
+        return (ones_like(inputs[0]),)
+    return _checked_vector(v, inputs)
+
+
+def _checked_vector(v: Any, others: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    many, vector = _tensors(v, "v", "jvp")
+    if len(vector) != len(others):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(vector)}.")
+    for index, (value, other) in enumerate(zip(vector, others, strict=True)):
+        if value.shape != other.shape:
+            entry = f"Entry {index} in " if many and len(vector) > 1 else ""
+            raise RuntimeError(f"{entry}v has invalid size: should be {other.shape} but got {value.shape}.")
+    return vector
+
+
+# --- what comes out -------------------------------------------------------------------------------------------
+
+
+def _grad(outputs: Any, inputs: Any, vector: Any, create_graph: bool, retain_graph: bool | None = None) -> Any:
+    """As `grad`, of those outputs that have a gradient; None where there is nothing."""
+    wanted = [(output, value) for output, value in zip(outputs, vector, strict=True) if output.requires_grad]
+    if not wanted:
+        return (None,) * len(inputs)
+    roots, vectors = zip(*wanted, strict=True)
+    return grad(roots, inputs, vectors, retain_graph, create_graph, allow_unused=True)
+
+
+_STRICT_GRAPH = (
+    "The {what} of the user-provided function is independent of input {index}. This is not allowed in strict mode when "
+    "create_graph=True."
+)
+_STRICT = {
+    "back": "The output of the user-provided function is independent of input {index}. This is not allowed in strict mode.",
+    "back_trick": (
+        "The gradient with respect to the input is independent of entry {index} in the grad_outputs when using the double "
+        "backward trick to compute forward mode gradients. This is not allowed in strict mode."
+    ),
+    "double_back": (
+        "The jacobian of the user-provided function is independent of input {index}. This is not allowed in strict mode."
+    ),
+    "double_back_trick": (
+        "The hessian of the user-provided function is independent of entry {index} in the grad_jacobian. This is not allowed in "
+        "strict mode as it prevents from using the double backward trick to replace forward mode AD."
+    ),
+}
+
+
+def _filled(
+    found: Any, like: Any, strict: bool, create_graph: bool, stage: str, check: bool = True
+) -> tuple[Tensor, ...]:
+    """The derivatives, with zeros for what there is none of; in strict mode that is an error."""
+    results = []
+    for index, (value, tensor) in enumerate(zip(found, like, strict=True)):
+        if value is None:
+            if strict:
+                raise RuntimeError(_STRICT[stage].format(index=index))
+            value = zeros_like(tensor)
+        elif strict and check and create_graph and not value.requires_grad:
+            what = "hessian" if stage.startswith("double") else "jacobian"
+            raise RuntimeError(_STRICT_GRAPH.format(what=what, index=index))
+        results.append(value)
+    return tuple(results)
+
+
+def _returned(values: tuple[Tensor, ...], many: bool, create_graph: bool) -> Any:
+    if not create_graph:
+        values = tuple(value.detach() for value in values)
+    return values if many else values[0]

@@ -1,0 +1,117 @@
+"""`register_multi_grad_hook`: one hook for the gradients of several tensors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary, WeakSet
+
+from ..tape import modes
+from ..tape.hooks import RemovableHandle
+from ..tape.node import Node
+from ..tensor import Tensor
+from .edge import get_gradient_edge
+from .task import Task
+
+
+class _MultiHandle(RemovableHandle):
+    """Removes a hook from all the tensors it is registered on."""
+
+    handles: tuple[RemovableHandle, ...]
+
+    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        """Remove the hook; removing it twice does nothing."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __getstate__(self) -> tuple[RemovableHandle, ...]:
+        return self.handles
+
+    def __setstate__(self, state: tuple[RemovableHandle, ...]) -> None:
+        self.handles = state
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
+) -> RemovableHandle:
+    """Call `fn` in each backward that computes gradients of `tensors`.
+
+    With `mode="all"` it is called once all of these gradients are there that this backward computes, with a list of them
+    that has None for the others; with `mode="any"` as soon as there is the first, with that one. What it returns is
+    ignored.
+
+    Raises:
+        ValueError: for another mode.
+        AssertionError: for a tensor that does not require grad.
+
+    >>> import adjoint as torch
+    >>> x, y, z = (torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 3.0))
+    >>> with torch.autograd.graph.register_multi_grad_hook((x, y, z), print):
+    ...     (x * y).backward()
+    [tensor(2.), tensor(1.), None]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    hook = _All(tensors, fn) if mode == "all" else _Any(fn)
+    handles = [tensor.register_hook(hook.of(number)) for number, tensor in enumerate(tensors)]
+    return _MultiHandle(tuple(handles))
+
+
+class _All:
+    """Waits for the gradients of all its tensors, in each backward for itself."""
+
+    def __init__(self, tensors: Sequence[Tensor], fn: Callable[..., None]) -> None:
+        self.nodes = [_node_of(tensor) for tensor in tensors]
+        self.fn = fn
+        self.arrived: WeakKeyDictionary[Task, dict[int, Tensor]] = WeakKeyDictionary()
+        self.expected: WeakKeyDictionary[Task, int] = WeakKeyDictionary()
+        self.lock = threading.Lock()
+
+    def of(self, number: int) -> Callable[[Tensor], None]:
+        """The hook of tensor `number`."""
+        return lambda grad: self.take(number, grad)
+
+    def take(self, number: int, grad: Tensor) -> None:
+        """Note a gradient; call the function if it was the last."""
+        task = modes.STATE.task
+        with self.lock:
+            if task not in self.expected:
+                self.expected[task] = sum(task.will_run(node) for node in self.nodes)
+                self.arrived[task] = {}
+            arrived = self.arrived[task]
+            arrived[number] = grad
+            if len(arrived) < self.expected[task]:
+                return
+            del self.arrived[task], self.expected[task]
+        self.fn([arrived.get(index) for index in range(len(self.nodes))])
+
+
+class _Any:
+    """Waits for the first gradient of any of its tensors, in each backward."""
+
+    def __init__(self, fn: Callable[..., None]) -> None:
+        self.fn = fn
+        self.called: WeakSet[Task] = WeakSet()
+        self.lock = threading.Lock()
+
+    def of(self, number: int) -> Callable[[Tensor], None]:
+        """The hook of each tensor: the same."""
+        return self.take
+
+    def take(self, grad: Tensor) -> None:
+        """Call the function unless it has been called in this backward."""
+        task = modes.STATE.task
+        with self.lock:
+            if task in self.called:
+                return
+            self.called.add(task)
+        self.fn(grad)
+
+
+def _node_of(tensor: Tensor) -> Node:
+    if not tensor.requires_grad:
+        raise AssertionError("Expected gradient function to be set")
+    return get_gradient_edge(tensor).node

@@ -1,0 +1,106 @@
+"""`allow_mutation_on_saved_tensors`: what a node has saved is copied when somebody is about to change its memory."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from ..kernels import storage
+from ..tape import modes
+from ..tensor import Tensor
+
+
+class _Handle:
+    """Stands in the graph for a saved tensor; what it stands for is in the context."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _AllowMutationOnSavedContext:
+    """The tensors saved within one context: `original` as they are, `cloned` those that had to be copied."""
+
+    def __init__(self) -> None:
+        self.cloned: WeakKeyDictionary[_Handle, Tensor] = WeakKeyDictionary()
+        self.original: WeakKeyDictionary[_Handle, Tensor] = WeakKeyDictionary()
+        self.tid_to_weakhandle: WeakValueDictionary[Any, _Handle] = WeakValueDictionary()
+        self.sid_to_tid: dict[int, set[Any]] = {}
+
+    def clear(self) -> None:
+        """Forget all of them: graphs recorded within the context can no longer be run backward."""
+        self.cloned.clear()
+        self.original.clear()
+        self.tid_to_weakhandle.clear()
+        self.sid_to_tid.clear()
+
+    def pack(self, tensor: Tensor) -> _Handle:
+        """The handle of `tensor`, one for each window on memory and version of it."""
+        array = tensor._array
+        identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version)
+        handle = self.tid_to_weakhandle.get(identity)
+        if handle is None or handle not in self.original:
+            handle = _Handle()
+            self.tid_to_weakhandle[identity] = handle
+            self.sid_to_tid.setdefault(_storage(tensor), set()).add(identity)
+            self.original[handle] = tensor.detach()
+        return handle
+
+    def unpack(self, handle: _Handle) -> Tensor:
+        """The value that the tensor of `handle` had when it was saved."""
+        found = self.cloned.get(handle)
+        if found is None:
+            found = self.original.get(handle)
+        if found is None:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was originally "
+                "recorded."
+            )
+        return found
+
+    def before_change(self, tensor: Tensor) -> None:
+        """Copy what was saved of the memory of `tensor`, which is about to be written to."""
+        for identity in self.sid_to_tid.pop(_storage(tensor), ()):
+            handle = self.tid_to_weakhandle.get(identity)
+            if handle is not None and handle in self.original:
+                self.cloned[handle] = self.original.pop(handle).clone()
+
+
+def _storage(tensor: Tensor) -> int:
+    return id(storage.owner(tensor._array))
+
+
+class allow_mutation_on_saved_tensors:
+    """Context manager: saved tensors may be changed in place, and the gradients are those of before the change.
+
+    What is changed is copied first. Graphs recorded within the context can be run backward only within it. Entering gives
+    an object whose `clear()` lets go of all that was saved.
+
+    Raises:
+        RuntimeError: where one such context is entered within another.
+        AssertionError: by a backward after the context has ended, or was cleared.
+
+    >>> import adjoint as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     z = (y * y).sum()
+    ...     y.zero_()
+    ...     torch.autograd.grad(z, x)
+    tensor([0., 0.], grad_fn=<ZeroBackward0>)
+    (tensor([2., 4.]),)
+    """
+
+    def __enter__(self) -> _AllowMutationOnSavedContext:
+        if modes.STATE.before_change is not None:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        self.context = _AllowMutationOnSavedContext()
+        modes.push_saved_tensor_hooks((self.context.pack, self.context.unpack))
+        modes.STATE.before_change = self.context.before_change
+        return self.context
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        modes.STATE.before_change = None
+        modes.pop_saved_tensor_hooks()
+        self.context.clear()

@@ -1,0 +1,159 @@
+"""A profiler of operators: how often each ran, how long, on what, within what, forward and backward.
+
+It costs nothing while it is off, and needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any, Self, TypeVar
+
+from ..tape import modes
+from ..tape.recording import USER, Recorder
+from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
+
+__all__ = ["EventList", "FunctionEvent", "profile", "record_function"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class profile:
+    """Context manager that notes the operators that this thread runs, and the backwards that it starts.
+
+    Args:
+        enabled: if False, it does nothing.
+        record_shapes: also note the shapes of inputs.
+        profile_memory: also note the bytes that results take.
+        with_stack: also note the user's line.
+        use_cuda, use_device, with_flops, with_modules, use_kineto, use_cpu, experimental_config, acc_events: accepted for
+            PyTorch's sake.
+
+    >>> import adjoint as torch
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> with torch.autograd.profiler.profile() as prof:
+    ...     x.exp().sum().backward()
+    >>> [event.name for event in prof.function_events if event.name.startswith("aten")]
+    ['aten::exp', 'aten::sum']
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+    ) -> None:
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.entered = False
+        self._events: EventList | None = None
+
+    def __enter__(self) -> Self | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        if modes.STATE.recorder is not None:
+            raise RuntimeError("Profiler is already enabled on this thread")
+        self.entered = True
+        self.recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack)
+        self.origin = perf_counter_ns()
+        modes.set_recorder(self.recorder)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.enabled:
+            modes.set_recorder(None)
+            while self.recorder.running:
+                self.recorder.finish(self.recorder.running[-1])
+
+    @property
+    def function_events(self) -> EventList:
+        """All that has run, in the order in which it began."""
+        if not self.entered or modes.STATE.recorder is self.recorder:
+            raise RuntimeError("Profiler didn't finish running")
+        if self._events is None:
+            self._events = EventList(profile_memory=self.profile_memory, with_stack=self.with_stack)
+            by_record: dict[Any, FunctionEvent] = {}
+            for number, record in enumerate(self.recorder.events, start=1):
+                event = by_record[record] = FunctionEvent(number, record, self.origin)
+                if record.parent is not None:
+                    by_record[record.parent].append_cpu_child(event)
+                self._events.append(event)
+        return self._events
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """One entry for each name: how often, and how long in all."""
+        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def table(self, *args: Any, **keywords: Any) -> str:
+        """All events as a table; see `EventList.table`."""
+        return self.function_events.table(*args, **keywords)
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events in one entry."""
+        return self.function_events.total_average()
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write a trace that chrome://tracing and Perfetto show."""
+        self.function_events.export_chrome_trace(path)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds of all events."""
+        return self.function_events.self_cpu_time_total
+
+    def __str__(self) -> str:
+        return str(self.function_events) if self.entered else "<unfinished profiler_legacy.profile>"
+
+    __repr__ = __str__
+
+
+class record_function:
+    """Context manager and decorator: a section of the program, under a name of its own in profiles.
+
+    >>> import adjoint as torch
+    >>> with torch.autograd.profiler.profile() as prof:
+    ...     with torch.autograd.profiler.record_function("preparation"):
+    ...         x = torch.ones(3) * 2
+    >>> [event.name for event in prof.function_events]
+    ['preparation', 'aten::mul']
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name = name
+        self.args = args
+
+    def __enter__(self) -> Self:
+        self.recorder = modes.STATE.recorder
+        self.record = None if self.recorder is None else self.recorder.begin(self.name, USER)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.record is not None:
+            self.recorder.finish(self.record)
+
+    def __call__(self, function: F) -> F:
+        """Decorate `function`: each call of it is such a section."""
+
+        @functools.wraps(function)
+        def decorated(*args: Any, **keywords: Any) -> Any:
+            with type(self)(self.name, self.args):
+                return function(*args, **keywords)
+
+        return decorated  # type: ignore[return-value]

@@ -1,0 +1,67 @@
+"""`Variable`, the name that tensors which require grad once had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..tape.saved import detached, shared_counter
+from ..tensor import Tensor, can_require_grad
+from .task import queue_callback
+
+__all__ = ["Variable", "VariableMeta"]
+
+
+class ImperativeEngine:
+    """The engine, as far as `Variable._execution_engine` shows it."""
+
+    def queue_callback(self, callback: Callable[[], Any], /) -> None:
+        """Call `callback()` once the backward that is running has finished, before it returns.
+
+        Raises:
+            RuntimeError: outside of a backward.
+        """
+        queue_callback(callback)
+
+
+class VariableMeta(type):
+    """Makes every tensor an instance of `Variable`."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=VariableMeta):
+    """`Variable(tensor, requires_grad=False)` is a new tensor on the same memory: today, tensors themselves are used.
+
+    >>> import adjoint as torch
+    >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
+    >>> isinstance(torch.ones(2), torch.autograd.Variable)
+    True
+    """
+
+    _execution_engine = ImperativeEngine()
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        """A leaf on the memory of `data`."""
+        if data is None:
+            return Tensor()
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        result = detached(data, shared_counter(data))
+        if requires_grad and not can_require_grad(data._array):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        result.requires_grad = bool(requires_grad)
+        return result
+
+
+def variable(*args: Any, **kwargs: Any) -> Any:
+    """Once made variables; use `torch.tensor`.
+
+    It also stands for this module, whose name it has in `torch.autograd`.
+    """
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
+
+
+variable.Variable = Variable  # type: ignore[attr-defined]

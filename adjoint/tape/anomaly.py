@@ -1,0 +1,183 @@
+"""What is noted of operations while anomaly detection is on: where they were called, on what, and what they cut off.
+
+Anomaly detection sends all operators through the general path; nothing of this costs anything while it is off.
+"""
+
+from __future__ import annotations
+
+import traceback
+import weakref
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy
+
+from ..tensor import Tensor, can_require_grad
+from . import modes, origin
+from .edges import edge_of
+from .modes import ANOMALY
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Some numbers about the elements of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    nans: int
+    infinities: int
+    smallest: float | None
+    largest: float | None
+
+    @classmethod
+    def of(cls, array: Any) -> Statistics:
+        """Those of `array`; smallest and largest are of the finite elements' absolute values if they are complex."""
+        if array.dtype.kind in "biuSU":
+            finite, nans, infinities = array, 0, 0
+        else:
+            with numpy.errstate(all="ignore"):
+                nans, infinities = int(numpy.isnan(array).sum()), int(numpy.isinf(array).sum())
+                finite = array[numpy.isfinite(array)]
+            finite = abs(finite) if finite.dtype.kind == "c" else finite
+        bounds = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+        return cls(array.shape, str(array.dtype), nans, infinities, *bounds)
+
+    def __str__(self) -> str:
+        parts = [f"{self.dtype}{list(self.shape)}"]
+        if self.smallest is not None:
+            between = f"{self.smallest:.6g}"
+            parts.append(between if self.smallest == self.largest else f"from {between} to {self.largest:.6g}")
+        parts += [f"{count} {what}" for count, what in ((self.nans, "nan"), (self.infinities, "inf")) if count]
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a gradient's path was cut: by which operation, why, and at which line of the user's code."""
+
+    operation: str
+    reason: str
+    line: str
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {self.reason}\n  {self.line}"
+
+
+class Notes(Generic[T]):
+    """Something about each of some tensors, for as long as the tensor is there.
+
+    A `WeakKeyDictionary` would compare them, which for tensors is another operation.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[int, tuple[weakref.ref[Tensor], T]] = {}
+
+    def get(self, tensor: Tensor) -> T | None:
+        """What is noted about `tensor`."""
+        entry = self.held.get(id(tensor))
+        return None if entry is None else entry[1]
+
+    def put(self, tensor: Tensor, note: T) -> None:
+        """Note something, in place of what was."""
+        key = id(tensor)
+        self.held[key] = (weakref.ref(tensor, lambda reference: self.held.pop(key, None)), note)
+
+
+CUTS_TO: Notes[list[Cut]] = Notes()
+"""By leaf: the cuts on the paths that led to it."""
+
+CUT_BEFORE: Notes[Cut] = Notes()
+"""By tensor without history: the cut that took it away."""
+
+USES: Notes[list[str]] = Notes()
+"""By leaf: the lines at which operations of it were recorded."""
+
+MOST_NOTES = 16
+LARGEST_SEARCH = 100_000
+
+
+def note_node(node: Any) -> None:
+    """Keep with `node`, just made, the traceback of the call that it is of, and the node whose backward made it."""
+    node.metadata["traceback_"] = traceback.format_stack(origin.user_frame(2))
+    task = modes.STATE.task
+    if task is not None and task.node is not None:
+        node.metadata["parent_"] = task.node
+
+
+def note_operation(name: str, values: Any, outputs: list[Tensor]) -> None:
+    """Keep what matters to those who look for nans and lost gradients in an operation on `values`."""
+    inputs = [item for value in values for item in (value if isinstance(value, list) else [value])]
+    inputs = [item for item in inputs if isinstance(item, Tensor)]
+    line = _line()
+    for tensor in inputs:
+        if edge_of(tensor) is tensor:
+            _add(USES, tensor, line)
+    recorded = next((output for output in outputs if type(output._edge) is tuple), None)
+    if recorded is not None:
+        metadata = recorded._edge[0].metadata
+        metadata["inputs_"] = [Statistics.of(tensor._array) for tensor in inputs]
+        metadata["outputs_"] = [Statistics.of(output._array) for output in outputs]
+        return
+    sources = [tensor for tensor in inputs if edge_of(tensor) is not None]
+    if sources:
+        note_cut(name, _reason(outputs), sources, outputs, line)
+        return
+    earlier = next((cut for cut in map(CUT_BEFORE.get, inputs) if cut is not None), None)
+    if earlier is not None:
+        for output in outputs:
+            CUT_BEFORE.put(output, earlier)
+
+
+def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor], line: str | None = None) -> None:
+    """Keep that `outputs` were computed from `sources` without a way back for gradients."""
+    cut = Cut(name, reason, line or _line())
+    for output in outputs:
+        CUT_BEFORE.put(output, cut)
+    for leaf in leaves_of([edge_of(tensor) for tensor in sources]):
+        _add(CUTS_TO, leaf, cut)
+
+
+def leaves_of(edges: list[Any]) -> list[Tensor]:
+    """The leaves that gradients arriving at `edges` reach; some of them in a very large graph."""
+    leaves: dict[Tensor, None] = {}
+    seen: set[Any] = set()
+    stack = list(edges)
+    while stack and len(seen) < LARGEST_SEARCH:
+        edge = stack.pop()
+        if isinstance(edge, Tensor):
+            leaves[edge] = None
+        elif edge is not None and edge[0] not in seen:
+            seen.add(edge[0])
+            stack.extend(edge[0].edges)
+    return list(leaves)
+
+
+def _reason(outputs: list[Tensor]) -> str:
+    if not modes.is_grad_enabled():
+        return (
+            "gradients were switched off (inference_mode)"
+            if modes.STATE.inference
+            else "gradients were switched off (no_grad)"
+        )
+    if outputs and not can_require_grad(outputs[0]._array):
+        return f"the result is {outputs[0].dtype}, which has no gradient"
+    return "the operation has no derivative"
+
+
+def _line() -> str:
+    frame = origin.user_frame(2)
+    return origin.describe(frame.f_code, frame.f_lasti)
+
+
+def _add(notes: Notes[list[Any]], tensor: Tensor, note: Any) -> None:
+    held = notes.get(tensor)
+    if held is None:
+        held = []
+        notes.put(tensor, held)
+    if note not in held and len(held) < MOST_NOTES:
+        held.append(note)
+
+
+__all__ = ["ANOMALY", "CUTS_TO", "CUT_BEFORE", "USES", "Cut", "Statistics", "note_cut", "note_node", "note_operation"]

@@ -1,0 +1,493 @@
+"""Checkpointing: trading computation for memory by not keeping what backward needs, but computing it again there.
+
+Two ways. Without reentrance (`use_reentrant=False`) the forward records as usual, but what its nodes would save is thrown
+away; when backward first asks for some of it, the function runs again, and what *that* saves is what the nodes get. With
+reentrance the function runs unrecorded, as one node; its backward runs the function again, recorded, and a backward of that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import adjoint as torch
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "DefaultDeviceType",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
+
+Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
+
+
+class CheckpointError(RuntimeError):
+    """The recomputation of a checkpointed function did something else than its first run."""
+
+
+class DefaultDeviceType:
+    """The kind of device whose random state is kept besides the CPU's. There is only the CPU."""
+
+    _default_device_type = "cpu"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Set the kind of device."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """The kind of device."""
+        return DefaultDeviceType._default_device_type
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tensors on the same memory without history, which require grad where the given ones do; other things as they are."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    results = []
+    for value in inputs:
+        if isinstance(value, torch.Tensor):
+            value, requires_grad = value.detach(), value.requires_grad
+            value.requires_grad = requires_grad
+        results.append(value)
+    return tuple(results)
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn if none of `inputs` is a tensor that requires grad."""
+    if not any(value.requires_grad for value in inputs if isinstance(value, torch.Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[torch.Tensor]]:
+    """The random states of the devices, other than the CPU, that `args` are on: there are none."""
+    return [], []
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[torch.Tensor], *, device_type: str | None = None
+) -> None:
+    """Set the random states of `devices`, of which there are none."""
+
+
+def noop_context_fn() -> Contexts:
+    """Two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+_early_stop: bool | None = None
+_debug: bool | None = None
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Whether functions checkpointed within are recomputed only as far as backward needs, which is the default."""
+    global _early_stop
+    previous, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = previous
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Whether functions checkpointed within have their errors explained; None leaves it to `checkpoint(debug=...)`."""
+    global _debug
+    previous, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = previous
+
+
+_PASS_EXPLICITLY = (
+    "{name}: the use_reentrant parameter should be passed explicitly. {version} use_reentrant=False is recommended, but if you "
+    "need to preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+    "differences between the two variants."
+)
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], Contexts] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call `function(*args, **kwargs)` without keeping what its backward needs: that is computed again when needed.
+
+    Args:
+        use_reentrant: which of the two ways (see the module). False is the better one: it knows keyword arguments, nested
+            structures, `autograd.grad`, and needs no input to require grad.
+        preserve_rng_state: recompute with the random numbers of the first run. Default True.
+        context_fn: makes two contexts, one for the first run and one for the recomputation.
+        determinism_check: "default" compares shapes and dtypes of what both runs save, "none" does not.
+        debug: on an error, tell what both runs saved, and where.
+        early_stop: recompute only as far as backward needs.
+
+    Raises:
+        CheckpointError: during backward, if the recomputation saves other things than the first run did.
+
+    >>> import adjoint as torch
+    >>> from adjoint.utils.checkpoint import checkpoint
+    >>> x = torch.tensor([0.0, 1.0], requires_grad=True)
+    >>> checkpoint(lambda x: x.exp().exp(), x, use_reentrant=False).sum().backward()
+    >>> x.grad
+    tensor([ 2.7183, 41.1936])
+    """
+    if use_reentrant is None:
+        version = "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception."
+        warnings.warn(_PASS_EXPLICITLY.format(name="torch.utils.checkpoint", version=version), stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
+    forward_context, recompute_context = context_fn()
+    if not torch.is_grad_enabled():
+        with forward_context:
+            return function(*args, **kwargs)
+    frame = Frame(
+        function,
+        kwargs,
+        args,
+        RandomState(preserve),
+        recompute_context,
+        early_stop if _early_stop is None else _early_stop,
+        determinism_check == "default",
+        debug if _debug is None else _debug,
+    )
+    with frame.saving(), forward_context:
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Apply `functions`, a `Sequential` or a list, to `input`, in `segments` of which all but the last are checkpointed.
+
+    >>> import adjoint as torch
+    >>> layers = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(8)])
+    >>> x = torch.ones(2, 4)
+    >>> y = torch.utils.checkpoint.checkpoint_sequential(layers, 4, x, use_reentrant=False)
+    >>> bool((y == layers(x)).all())
+    True
+    """
+    if use_reentrant is None:
+        version = "In version 2.9 we will raise an exception if use_reentrant is not passed."
+        name = "torch.utils.checkpoint.checkpoint_sequential"
+        warnings.warn(_PASS_EXPLICITLY.format(name=name, version=version), stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if isinstance(functions, torch.nn.Sequential):
+        functions = list(functions.children())
+
+    def segment(start: int, end: int) -> Callable[[Any], Any]:
+        def run(value: Any) -> Any:
+            for function in functions[start:end]:
+                value = function(value)
+            return value
+
+        return run
+
+    size = len(functions) // segments
+    end = 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        input = checkpoint(segment(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return segment(end, len(functions))(input)
+
+
+class RandomState:
+    """The state of the random generator at the first run, for the recomputation."""
+
+    def __init__(self, kept: bool) -> None:
+        self.state = torch.get_rng_state() if kept else None
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Within, the generator goes on from the first run's state; afterwards it is as it was before."""
+        if self.state is None:
+            yield
+            return
+        present = torch.get_rng_state()
+        torch.set_rng_state(self.state)
+        try:
+            yield
+        finally:
+            torch.set_rng_state(present)
+
+
+# --- with reentrance ------------------------------------------------------------------------------------------
+
+
+class CheckpointFunction(torch.autograd.Function):
+    """A checkpointed function as one node."""
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        """Run the function; it is unrecorded, as forwards of functions are."""
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.random = RandomState(preserve_rng_state)
+        ctx.inputs = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
+        ctx.tensor_indices = [index for index, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+        ctx.save_for_backward(*(args[index] for index in ctx.tensor_indices))
+        return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Run the function again, recorded, and a backward of it."""
+        if not torch.autograd._is_checkpoint_valid():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
+                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+                "passing the `inputs` argument."
+            )
+        inputs = list(ctx.inputs)
+        for index, tensor in zip(ctx.tensor_indices, ctx.saved_tensors, strict=True):
+            inputs[index] = tensor
+        detached = detach_variable(tuple(inputs))
+        with ctx.random.again(), torch.enable_grad():
+            outputs = ctx.run_function(*detached)
+        if isinstance(outputs, torch.Tensor):
+            outputs = (outputs,)
+        pairs = [
+            (output, grad)
+            for output, grad in zip(outputs, grads, strict=True)
+            if isinstance(output, torch.Tensor) and output.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        torch.autograd.backward([output for output, _ in pairs], [grad for _, grad in pairs])
+        return (None, None, *(value.grad if isinstance(value, torch.Tensor) else None for value in detached))
+
+
+# --- without reentrance ---------------------------------------------------------------------------------------
+
+
+class Holder:
+    """Stands in the graph for a tensor that the first run would have saved."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _StopRecomputationError(Exception):
+    """Ends a recomputation once everything that is needed is there."""
+
+
+class Inputs(torch.autograd.Function):
+    """A node that does nothing but save the inputs of a checkpointed function.
+
+    So an outer checkpoint's hooks see them too, and an inner one does not keep them.
+    """
+
+    @staticmethod
+    def forward(*tensors: torch.Tensor) -> torch.Tensor:
+        """Nothing."""
+        return torch.empty(0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save all but the first, which is there to require grad."""
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Never run: nothing comes of the output."""
+        raise AssertionError("Did not expect to backward on this graph")
+
+
+class Frame:
+    """One call of a checkpointed function: what it saved (as holders), and the means to run it again."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        kwargs: dict[str, Any],
+        args: tuple[Any, ...],
+        random: RandomState,
+        context: AbstractContextManager[Any],
+        early_stop: bool,
+        compare: bool,
+        debug: bool,
+    ) -> None:
+        self.function, self.kwargs, self.random, self.context = function, kwargs, random, context
+        self.early_stop, self.compare, self.debug = early_stop, compare, debug
+        self.others = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
+        self.positions = [index for index, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+        dummy = torch.empty(0, requires_grad=True)
+        self.inputs = Inputs.apply(dummy, *(args[index] for index in self.positions)).grad_fn
+        self.holders: list[weakref.ref[Holder]] = []
+        self.metadata: list[dict[str, Any]] = []
+        self.saved_at: list[str] = []
+        self.values: dict[int, weakref.WeakKeyDictionary[Holder, torch.Tensor]] = {}
+
+    def saving(self) -> AbstractContextManager[Any]:
+        """The hooks of the first run."""
+        return torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack)
+
+    def pack(self, tensor: torch.Tensor) -> Holder:
+        """Keep no more of `tensor` than what it looks like."""
+        holder = Holder()
+        self.holders.append(weakref.ref(holder))
+        self.metadata.append(_metadata(tensor))
+        if self.debug:
+            self.saved_at.append(_user_line())
+        return holder
+
+    def unpack(self, holder: Holder) -> torch.Tensor:
+        """The value that `holder` stands for, by a recomputation if this backward has not made one."""
+        task = torch.autograd.graph.current_task_id()
+        values = self.values.get(task)
+        if values is None or holder not in values or task < 0:
+            values = self.recompute()
+            if task >= 0:
+                # Another backward, if this one keeps the graph, computes again.
+                self.values = {task: values}
+        if holder not in values:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
+                "calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with "
+                "details on your use case."
+            )
+        return values[holder]
+
+    def recompute(self) -> weakref.WeakKeyDictionary[Holder, torch.Tensor]:
+        """Run the function again and give its saved tensors to the holders that are still there."""
+        run = Recomputation(self)
+        args = list(self.others)
+        for index, tensor in zip(self.positions, self.inputs.saved_tensors, strict=True):
+            args[index] = tensor
+        with (
+            self.random.again(),
+            torch.enable_grad(),
+            contextlib.suppress(_StopRecomputationError),
+            run.saving(),
+            self.context,
+        ):
+            self.function(*args, **self.kwargs)
+        self.check(run)
+        return run.values
+
+    def check(self, run: Recomputation) -> None:
+        """Raise if the recomputation saved other things than the first run."""
+        count = len(run.metadata)
+        if count != len(self.holders):
+            raise self.error(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\n"
+                f"Number of tensors saved during recomputation: {count}.",
+                run,
+            )
+        if not self.compare:
+            return
+        differing = [
+            f"tensor at position {index}:\nsaved metadata: {saved}\nrecomputed metadata: {again}\n"
+            for index, (saved, again) in enumerate(zip(self.metadata, run.metadata, strict=True))
+            if saved != again
+        ]
+        if differing:
+            raise self.error(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+                f"the forward pass.\n{''.join(differing)}.",
+                run,
+            )
+
+    def error(self, message: str, run: Recomputation) -> CheckpointError:
+        """The error, with what both runs saved and where if debugging."""
+        if not self.debug:
+            return CheckpointError(
+                f"{message}\n\nTip: To see a more detailed error message, either pass `debug=True` to\n"
+                "`torch.utils.checkpoint.checkpoint(...)` or wrap the code block\nwith `with "
+                "torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to\nenable checkpoint-debug mode globally."
+            )
+        return CheckpointError(
+            " An error happened while unpacking tensors; dumping logs of latest computation\nbecause you passed "
+            f"`debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n{message}\n\nThe original forward saved\n"
+            f"{_listing(self.metadata, self.saved_at)}\nthe recomputation\n{_listing(run.metadata, run.saved_at)}"
+        )
+
+
+class Recomputation:
+    """One run of a checkpointed function during backward."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.values: weakref.WeakKeyDictionary[Holder, torch.Tensor] = weakref.WeakKeyDictionary()
+        self.metadata: list[dict[str, Any]] = []
+        self.saved_at: list[str] = []
+
+    def saving(self) -> AbstractContextManager[Any]:
+        """The hooks of this run: it keeps what it saves, in case it is itself differentiated."""
+        return torch.autograd.graph.saved_tensors_hooks(self.pack, lambda tensor: tensor)
+
+    def pack(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Give `tensor` to the holder whose turn it is; stop if it was the last."""
+        frame, index = self.frame, len(self.metadata)
+        self.metadata.append(_metadata(tensor))
+        if frame.debug:
+            self.saved_at.append(_user_line())
+        if index >= len(frame.holders):
+            raise frame.error(
+                "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward "
+                "pass.",
+                self,
+            )
+        value = tensor.detach()
+        holder = frame.holders[index]()
+        if holder is not None:
+            self.values[holder] = value
+        if frame.early_stop and index + 1 == len(frame.holders):
+            raise _StopRecomputationError
+        return value
+
+
+def _metadata(tensor: torch.Tensor) -> dict[str, Any]:
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+_PACKAGE = str(Path(torch.__file__).parent)
+
+
+def _user_line() -> str:
+    """The innermost line of the user's code that is running."""
+    for frame in reversed(traceback.extract_stack()):
+        if not frame.filename.startswith((_PACKAGE, "<adjoint")):
+            return f'File "{frame.filename}", line {frame.lineno}, in {frame.name}\n        {frame.line}'
+    return "an unknown line"
+
+
+def _listing(metadata: list[dict[str, Any]], lines: list[str]) -> str:
+    items = [
+        f"  {index}: {list(each['shape'])} {each['dtype']} at {line}"
+        for index, (each, line) in enumerate(zip(metadata, lines, strict=True))
+    ]
+    return "\n".join(items) if items else "  nothing"

@@ -1,0 +1,156 @@
+"""Saved tensors: hooks on them, contexts that forbid hooks, and changing in place what was saved."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from .programs import program_test
+
+PROGRAMS = {
+    "disabled": """
+        G = torch.autograd.graph
+        def hooks(): return G.saved_tensors_hooks(lambda t: t, lambda t: t)
+        def inside():
+            with G.disable_saved_tensors_hooks('not here'):
+                with hooks(): pass
+        raises(inside)
+        def outside():
+            with hooks():
+                with G.disable_saved_tensors_hooks('not here'): pass
+        raises(outside)
+        def nested():
+            with G.disable_saved_tensors_hooks('outer'):
+                with G.disable_saved_tensors_hooks('inner'): pass
+                with hooks(): pass
+        raises(nested)
+        @G.disable_saved_tensors_hooks('decorated')
+        def function():
+            with hooks(): pass
+        raises(function)
+        with hooks(): pass
+        x = torch.ones(2, requires_grad=True)
+        with G.disable_saved_tensors_hooks('no'):
+            y = x * x
+            y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    """,
+    "wrong_hooks": """
+        G = torch.autograd.graph
+        x = torch.ones(2, requires_grad=True)
+        def use(*hooks):
+            with G.saved_tensors_hooks(*hooks):
+                (x * x).sum().backward()
+        raises(use, 1, lambda t: t)
+        raises(use, lambda t: t)
+        raises(use, lambda t: 1 / 0, lambda t: t)
+        raises(use, lambda t: t, lambda t: 3)
+        def change(t): t.mul_(2); return t
+        y = x.clone()
+        z = y * y
+        raises(z.grad_fn._raw_saved_self.register_hooks, change, lambda t: t)
+        raises(z.grad_fn._raw_saved_self.register_hooks, 5, lambda t: t)
+    """,
+    "save_on_cpu": """
+        x = torch.ones(2, requires_grad=True)
+        with torch.autograd.graph.save_on_cpu():
+            y = x * x
+        saved_self = y.grad_fn._saved_self
+        show(saved_self is x, saved_self.data_ptr() == x.data_ptr(), saved_self)
+        y.sum().backward()
+        show(x.grad)
+    """,
+    "raw_of_functions": """
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y): ctx.save_for_backward(x, None, y); return x * y
+            @staticmethod
+            def backward(ctx, g):
+                x, nothing, y = ctx.saved_tensors
+                show(nothing)
+                return g * y, g * x
+        x, y = [torch.ones(2, requires_grad=True) for _ in range(2)]
+        node = F.apply(x, y).grad_fn
+        raw = node._raw_saved_tensors
+        show(len(raw), node.saved_tensors)
+        raises(raw[1].register_hooks, lambda t: t, lambda t: t)
+        raises(raw[0].register_hooks, 5, lambda t: t)
+        raw[0].register_hooks(lambda t: 2 * t, lambda t: t)
+        raises(raw[0].register_hooks, lambda t: t, lambda t: t)
+        out = F.apply(x, y)
+        out.grad_fn._raw_saved_tensors[0].register_hooks(lambda t: 2 * t, lambda t: t)
+        node = out.grad_fn
+        out.sum().backward()
+        show(x.grad, y.grad)
+        raises(lambda: node._raw_saved_tensors)
+        raises(lambda: node.saved_tensors)
+    """,
+    "increment_version": """
+        bump = torch.autograd.graph.increment_version
+        x = torch.ones(2)
+        bump(x)
+        bump([x, x])
+        show(x._version)
+        raises(bump, [1])
+        raises(bump, 1)
+    """,
+    "mutation_allowed": """
+        allow = torch.autograd.graph.allow_mutation_on_saved_tensors
+        a = torch.ones(2, 3, requires_grad=True)
+        with allow() as ctx:
+            b = a.clone()
+            out = (b ** 2).sum()
+            show(len(ctx.cloned), len(ctx.original))
+            b.sin_()
+            show(len(ctx.cloned), torch.autograd.grad(out, a))
+        with allow() as ctx:
+            b = torch.arange(6.).reshape(2, 3).requires_grad_()
+            c = b.clone()
+            view = c[0]
+            out = (view ** 2).sum()
+            c.sin_()
+            view.cos_()
+            show(torch.autograd.grad(out, b))
+        with allow() as ctx:
+            b = torch.arange(3.).requires_grad_()
+            y = b.exp()
+            y.data.zero_()
+            show(torch.autograd.grad(y.sum(), b))
+        with allow() as ctx:
+            b = torch.arange(3.).requires_grad_()
+            c = b * 1
+            y = c * c
+            c[0] = 7.
+            z = (c * c).sum() + y.sum()
+            show(torch.autograd.grad(z, b))
+    """,
+    "mutation_not_allowed": """
+        allow = torch.autograd.graph.allow_mutation_on_saved_tensors
+        a = torch.ones(2, 3, requires_grad=True)
+        def nested():
+            with allow():
+                with allow(): pass
+        raises(nested)
+        def after():
+            with allow():
+                b = a.clone()
+                out = (b ** 2).sum()
+                b.sin_()
+            out.backward()
+        raises(after)
+        def cleared():
+            with allow() as ctx:
+                b = a.clone()
+                out = (b ** 2).sum()
+                ctx.clear()
+                out.backward()
+        raises(cleared)
+        def saved_before():
+            b = a.clone()
+            out = (b ** 2).sum()
+            with allow():
+                b.sin_()
+                out.backward()
+        raises(saved_before)
+    """,
+}
+
+test_program_shows_the_same = program_test(PROGRAMS)

@@ -1,0 +1,76 @@
+"""Checkpointing: what is kept, what an error tells."""
+
+import gc
+import weakref
+
+import numpy
+import pytest
+
+import adjoint as torch
+from adjoint.utils.checkpoint import CheckpointError, checkpoint, set_checkpoint_debug_enabled
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_intermediate_results_are_not_kept(reentrant: bool) -> None:
+    alive: list[weakref.ref[torch.Tensor]] = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x.exp()
+        alive.append(weakref.ref(y))
+        return y.sin().exp()
+
+    x = torch.ones(3, requires_grad=True)
+    arrays = []
+
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        z = function(x)
+        arrays.append(weakref.ref(z.detach().numpy()))
+        return z.exp()
+
+    y = checkpoint(counted, x, use_reentrant=reentrant)
+    gc.collect()
+    assert all(reference() is None for reference in alive + arrays)
+    y.sum().backward()
+    expected = x.detach().clone().requires_grad_()
+    expected.exp().sin().exp().exp().sum().backward()
+    assert numpy.allclose(x.grad.numpy(), expected.grad.numpy())
+
+
+def test_no_cycle_is_left_behind() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        x = torch.ones(3, requires_grad=True)
+        y = checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False)
+        node = weakref.ref(y.grad_fn)
+        y.sum().backward()
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_debugging_names_the_lines() -> None:
+    runs = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        runs.append(1)
+        return x.sin().exp() if len(runs) == 1 else x.cos()
+
+    x = torch.ones(3, requires_grad=True)
+    with set_checkpoint_debug_enabled(True):
+        y = checkpoint(function, x, use_reentrant=False)
+    with pytest.raises(CheckpointError, match=r"x\.sin") as caught:
+        y.sum().backward()
+    assert "test_checkpoint.py" in str(caught.value)
+
+
+def test_every_part_of_a_deep_model_may_be_checkpointed() -> None:
+    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()) for _ in range(6)])
+    x = torch.randn(2, 4)
+    model(x).sum().backward()
+    expected = [parameter.grad.clone() for parameter in model.parameters()]
+    model.zero_grad()
+    torch.utils.checkpoint.checkpoint_sequential(model, 3, x, use_reentrant=False).sum().backward()
+    for parameter, grad in zip(model.parameters(), expected, strict=True):
+        assert torch.equal(parameter.grad, grad)
