@@ -52,10 +52,10 @@ class Extra:
 
     `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
     `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
-    `tangents`: in forward mode, the tangent by level.
+    `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here.
     """
 
-    __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks", "tangents")
+    __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks", "tangents", "transform")
 
     def __init__(self) -> None:
         self.hooks: HookDict | None = None
@@ -64,6 +64,7 @@ class Extra:
         self.inference = False
         self.number: Any = None
         self.tangents: dict[Any, Tensor | None] | None = None
+        self.transform: Any = None
 
 
 class Tensor(TensorMethods):

@@ -13,7 +13,7 @@ from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
 from ..operators.tangent import applied
 from ..tape import modes, views
-from ..tape.levels import Level, Transform, below, tensors_in
+from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tensor import Tensor, new, wrap_dim
 from .function import Function
 from .hooks import recording_mode
@@ -327,7 +327,7 @@ class BatchLevel(Level, Transform):
         """
         inner = [arg.value for arg in args if self.concerns(arg)]
         outside = [level for level in modes.STATE.levels if hasattr(level, "tangent_of")]
-        if not any(value.requires_grad or any(level.concerns(value) for level in outside) for value in inner):
+        if not any(is_recorded(value) or any(level.concerns(value) for level in outside) for value in inner):
             with recording_mode(False):
                 return function.forward(*args)
         with below(self):

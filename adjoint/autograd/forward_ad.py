@@ -23,7 +23,7 @@ from ..operators.build import tensors as operators
 from ..operators.declaration import ARRAYS, Operator
 from ..operators.tangent import TRANSPOSE, applied, tangents
 from ..tape import modes
-from ..tape.levels import Level, below
+from ..tape.levels import Level, below, is_recorded, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad
 from .grad_mode import _Mode, enable_grad
@@ -91,7 +91,7 @@ class DualLevel(Level):
             if base is None:
                 self.attach(tensor, _laid_out_like(tangent, tensor))
                 return
-            whole = base.new_empty_strided(base.shape, base.stride()).zero_()
+            whole = tangent.new_empty_strided(base.shape, base.stride(), dtype=base.dtype).zero_()
             self.attach(base, whole)
             present = _window(whole, base, tensor)
             self.attach(tensor, present)
@@ -261,8 +261,11 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
     A new trick for calculating Jacobian vector products, 2017).
     """
     from .backward import grad
-    from .transforms import tracked
+    from .transforms import Reverse, tracked
 
+    reverse = Reverse()
+    tensors = [*tensors_in(args), *tensors_in(given.values())]
+    outside = modes.is_grad_enabled() and any(is_recorded(tensor) for tensor in tensors)
     with enable_grad():
         replaced, inputs, directions = list(args), [], []
         pairs: Any
@@ -270,11 +273,11 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
             position = operator.names.index(name)
             value = args[position]
             if operator.kinds[name] == ARRAYS:
-                copies = [tracked(item) for item in value]
+                copies = [tracked(item, reverse) for item in value]
                 replaced[position] = copies
                 pairs = zip(copies, tangent or (), strict=bool(tangent))
             elif tangent is not None:
-                replaced[position] = tracked(value)
+                replaced[position] = tracked(value, reverse)
                 pairs = iter([(replaced[position], tangent)])
             else:
                 continue
@@ -285,7 +288,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         results = applied(operator, tuple(replaced))
         outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         differentiable = [output for output in outputs if output.requires_grad]
-        vectors = [tracked(output.new_zeros(output.shape)) for output in differentiable]
+        vectors = [tracked(output.new_zeros(output.shape), reverse) for output in differentiable]
         products = grad(differentiable, inputs, vectors, create_graph=True, allow_unused=True)
         pairs = [
             (product, direction.to(product.dtype))
@@ -298,7 +301,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
             [product for product, _ in pairs],
             vectors,
             [direction for _, direction in pairs],
-            create_graph=modes.is_grad_enabled(),
+            create_graph=outside,
             allow_unused=True,
         )
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
@@ -379,12 +382,17 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
-    for name, value in (("primal", tensor), ("tangent", tangent)):
-        if not (value.is_floating_point() or value.is_complex()):
-            raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
+    check_floating(tensor, tangent)
     if level is not None and level != 0:
         raise RuntimeError("Invalid level given to _make_dual")
     return current.make_dual(tensor, tangent)
+
+
+def check_floating(primal: Tensor, tangent: Tensor | None = None) -> None:
+    """Raise ValueError if a primal or tangent is neither floating point nor complex."""
+    for name, value in (("primal", primal), ("tangent", tangent)):
+        if value is not None and not (value.is_floating_point() or value.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

@@ -496,6 +496,21 @@ def _weights(labels: Any, weight: Any, ignore_index: int, like: Any) -> Any:
     return weight[operators.select_where(kept, labels, labels.new_zeros(()))] * kept.to(like.dtype)
 
 
+@rule("copy", "fill_tensor")
+def _overwriting(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """What is overwritten gets examples, what is written lines up with it."""
+    return applied(op, (batch.full(args[0]), _lined_up(args[1], args[0]._array.ndim, batch), *args[2:]))
+
+
+def _lined_up(value: Any, rank: int, batch: Batch) -> Any:
+    """The examples of `value` lined up with those of a tensor of `rank` dimensions, with which it is broadcast."""
+    missing = rank - value._array.ndim
+    front = batch.front(value)
+    if missing <= 0 or not batch.has(value):
+        return front
+    return front.reshape(front.shape[:1] + (1,) * missing + front.shape[1:])
+
+
 @rule("masked_fill_tensor")
 def _masked_fill(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, mask, filling = args

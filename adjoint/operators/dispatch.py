@@ -378,9 +378,13 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
 
 
 def detached_copy(tensor: Tensor) -> Tensor:
-    """The value of a tensor before it is changed in place, with its history."""
+    """The value of a tensor before it is changed in place, with its history and its tangents."""
     copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(tensor._array.copy())
     copy._edge = tensor._edge
+    if tensor._extra is not None and tensor._extra.tangents is not None:
+        for level, tangent in tensor._extra.tangents.items():
+            if tangent is not None:
+                level.attach(copy, tangent.clone())
     return copy
 
 

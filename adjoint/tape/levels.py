@@ -79,6 +79,11 @@ class below:
         modes.STATE.levels = self.levels
 
 
+def is_recorded(tensor: Tensor) -> bool:
+    """Whether operations on `tensor`, or on the batch it is an example of, are recorded."""
+    return tensor.requires_grad or (hasattr(tensor, "level") and is_recorded(tensor.value))  # type: ignore[attr-defined]
+
+
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
     """The tensors among arguments, also those in sequences."""
     for value in values:
