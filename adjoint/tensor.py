@@ -10,7 +10,7 @@ import copy
 import enum
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy
 
@@ -20,6 +20,7 @@ from .device import device as device_class
 from .dtypes import dtype
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
+from .kernels.unread import Unread
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install
@@ -643,7 +644,9 @@ C_NAMES = {
 
 def tensor_array(value: Any) -> Any:
     """The array of a tensor, anything else as it is."""
-    return value._array if isinstance(value, Tensor) else value
+    if not isinstance(value, Tensor):
+        return value
+    return value.numpy() if type(value._array) is Unread else value._array
 
 
 def current_edge(view: Tensor) -> Any:

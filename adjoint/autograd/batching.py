@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from ..kernels.unread import Unread
 from ..operators import batching, dispatch
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
@@ -47,14 +48,15 @@ class BatchedTensor(Tensor):
         pass
 
     def _example(self) -> Any:
-        """One example's elements, for shape, dtype and strides; where there are none, memory that nobody reads."""
+        """An array of the shape, dtype and strides of one example; not to be read, as examples differ."""
         array: Any = self.value._array
         bdim = self.bdim
         if bdim is None:
             return array
-        if array.shape[bdim]:
-            return array[(*(slice(None),) * bdim, 0, ...)]
-        return numpy.zeros(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype)
+        if not array.shape[bdim]:
+            return numpy.empty(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype).view(Unread)
+        example = array[(*(slice(None),) * bdim, 0, ...)]
+        return example if type(example) is Unread else example.view(Unread)
 
     def item(self) -> Any:
         """Raise: examples differ."""
@@ -72,7 +74,11 @@ class BatchedTensor(Tensor):
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
-    numpy = tolist = data_ptr = untyped_storage = storage = __array__ = __dlpack__ = _no_memory
+    def _no_storage(self, *args: Any, **keywords: Any) -> Any:
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
+
+    numpy = tolist = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
+    untyped_storage = storage = __reduce_ex__ = __copy__ = __deepcopy__ = _no_storage  # type: ignore[assignment]
     __int__ = __float__ = __complex__ = __index__ = item
 
     def detach(self) -> Tensor:
@@ -122,6 +128,13 @@ class BatchedTensor(Tensor):
             lead = self.value.shape[self.bdim]
             made = self.value.new_empty_strided((lead, *size), (span, *stride), **keywords)
         return BatchedTensor(made, 0, self.level)
+
+
+_NAMED_TOGETHER = frozenset(
+    "mul sub div copy clamp clamp_min clamp_max masked_fill logical_and logical_or logical_xor bitwise_and bitwise_or".split()
+)
+_NAMED_ALONE = frozenset(("fill", "index_put"))
+"""How PyTorch calls operators in the error for writing examples over a tensor that has none."""
 
 
 class BatchLevel(Level, Transform):
@@ -190,6 +203,18 @@ class BatchLevel(Level, Transform):
                 return draw()
             return BatchedTensor(operators.stack([draw() for _ in range(max(self.size, 1))])[: self.size], 0, self)
 
+    def one_by_one(self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Tensor:
+        """The results of `function` for each example in turn."""
+        with below(self):
+            results = [
+                function(
+                    *(self.example(arg, index) for arg in args),
+                    **{name: self.example(value, index) for name, value in keywords.items()},
+                )
+                for index in range(max(self.size, 1))
+            ]
+            return BatchedTensor(operators.stack(results)[: self.size], 0, self)
+
     def shared(self, value: Any) -> Any:
         """An argument, tensors that all examples share taken out of their wrappers."""
         if type(value) is BatchedTensor and value.level is self and value.bdim is None:
@@ -244,13 +269,7 @@ class BatchLevel(Level, Transform):
         target = args[0]
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
         if not self.has(target) and other is not None:
-            raise RuntimeError(
-                f"vmap: aten::{operator.called}_(self, *extra_args) is not possible because there exists a Tensor `other` in "
-                f"extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
-                f"being vmapped over at level {self.number}. Please try to use out-of-place operators instead of "
-                f"{operator.called}_. If said operator is being called inside the PyTorch framework, please file a bug report "
-                "instead."
-            )
+            raise self._no_room(operator)
         views.check_inplace(target, f"{operator.called}_")
         named, _ = dispatch.operands(operator, args)
 
@@ -261,6 +280,21 @@ class BatchLevel(Level, Transform):
 
         dispatch.record_change(operator, args, named, dispatch.wanted_edges(operator, args), change)
         return target
+
+    def _no_room(self, operator: Operator) -> RuntimeError:
+        """The error for writing examples over a tensor that has none."""
+        name, where = f"aten::{operator.called}_", f"at level {self.number}"
+        if operator.called in _NAMED_TOGETHER or operator.called in _NAMED_ALONE:
+            name, where = (
+                "inplace arithmetic" if operator.called in _NAMED_TOGETHER else f"{operator.called}_",
+                "in a vmap",
+            )
+        return RuntimeError(
+            f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+            "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over "
+            f"{where}. Please try to use out-of-place operators instead of {name}. If said operator is being called inside the "
+            "PyTorch framework, please file a bug report instead."
+        )
 
     def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same where the tensor becomes another view."""

@@ -227,7 +227,9 @@ class DualLevel(Level):
             finally:
                 context.in_jvp = False
         carried = carried if isinstance(carried, tuple) else (carried,)
-        tensors = [value for value in (results if isinstance(results, tuple) else (results,)) if isinstance(value, Tensor)]
+        tensors = [
+            value for value in (results if isinstance(results, tuple) else (results,)) if isinstance(value, Tensor)
+        ]
         if len(carried) != len(tensors):
             raise RuntimeError(
                 f"Function's jvp returned an invalid number of forward gradients (expected {len(tensors)} but got {len(carried)})"
@@ -236,7 +238,9 @@ class DualLevel(Level):
             if tangent is None:
                 continue
             if not isinstance(tangent, Tensor):
-                raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}.")
+                raise RuntimeError(
+                    f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}."
+                )
             _check_shape(output, tangent)
             if any(output is arg for arg in args):
                 self.overwrite(output, tangent)

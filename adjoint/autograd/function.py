@@ -359,7 +359,6 @@ class Function(metaclass=FunctionMeta):
         node.dirty_tensors = node.non_differentiable = ()
         return node, tuple(outputs) if several else outputs[0]
 
-
     @classmethod
     def applied_with_context(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
         """A `ctx` for `jvp`, and what `apply` returns."""

@@ -323,9 +323,7 @@ def _check_tensors(values: list[Any], name: str) -> None:
         raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to contain at least one Tensor.")
     for value in values:
         if not isinstance(value, Tensor):
-            raise RuntimeError(
-                f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got {type(value)}"
-            )
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got {type(value)}")
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -342,7 +340,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     for point in points:
         check_floating(point)
     reverse = Reverse()
-    copies, output = reverse.run(func, primals)
+    _, output = reverse.run(func, primals)
     outputs, shape = flatten(output)
     roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
     outside = bool(roots) and reverse.is_recorded_outside(roots)

@@ -47,7 +47,9 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     kind = type(value)
     if kind in (dict, OrderedDict):
         keys, items = list(value), list(value.values())
-    elif kind in (tuple, list) or (isinstance(value, tuple) and hasattr(value, "_fields")):
+    elif kind in (tuple, list) or (
+        isinstance(value, tuple) and (hasattr(value, "_fields") or hasattr(value, "n_fields"))
+    ):
         keys, items = None, list(value)
     else:
         return [value], _LEAF

@@ -144,7 +144,7 @@ def elementwise(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 # --- along dimensions -------------------------------------------------------------------------------------------
 
 DIMENSIONS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
-_ADDS_DIMENSION = frozenset(("unsqueeze", "diag_embed"))
+_ADDS_DIMENSION = frozenset(("unsqueeze", "unsqueeze_copy", "diag_embed"))
 _ALL_OR_SOME = frozenset(
     "amax amin var_correction std_correction var_mean_correction std_mean_correction linalg_vector_norm norm_over logsumexp "
     "sum_dim mean_dim nansum aminmax all any count_nonzero".split()
@@ -246,10 +246,16 @@ def _repeat(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return front.repeat((1, *repeats))
 
 
-@rule("permute")
+@rule("permute", "permute_copy")
 def _permute(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, dims = args
-    return batch.front(value).permute((0, *_behind(tuple(dims), value._array.ndim)))
+    return applied(op, (batch.front(value), (0, *_behind(tuple(dims), value._array.ndim))))
+
+
+@rule("renorm")
+def _each(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """Operators that have dimensions, but look at all others too."""
+    return one_by_one(op, args, batch)
 
 
 @rule("t")
@@ -315,7 +321,7 @@ def _matrix_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     first, second = args
     if op.name == "mm" and not batch.has(second):  # one tall matrix
         front = batch.front(first)
-        product = applied(op, (front.reshape((-1, front.shape[-1])), second))
+        product = applied(op, (front.reshape((front.shape[0] * front.shape[1], front.shape[2])), second))
         return product.reshape((*front.shape[:-1], product.shape[-1]))
     return matmul(batch.front(first), batch.front(second))
 
@@ -522,7 +528,10 @@ def _masked_fill(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 def _masked_select(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, mask = args
     if batch.has(mask):
-        raise RuntimeError(_dynamic("masked_select"))
+        raise RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each batch "
+            "this would return a differently shaped Tensor."
+        )
     shape = operators.broadcast_shapes(value.shape, mask.shape)
     front = _expand(op, (value, tuple(shape)), batch)
     return front.reshape((front.shape[0], -1))[:, mask.expand(shape).reshape(-1)]

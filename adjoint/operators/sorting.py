@@ -6,6 +6,7 @@ from .. import dtypes
 from ..kernels import counting, picking, scan, sorting
 from ..kernels.precision import HALVES, widen
 from ..tensor import Tensor, wrap_dim
+from .apart import is_readable
 from .arithmetic import is_number
 from .build import operator, public, tensors
 from .dispatch import MISSING, invalid_arguments
@@ -334,9 +335,9 @@ def _equal_share(grad, self, result, xp):
 
 def _quantile(name, ignore_nan):
     def function(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-        kernel = sorting.nanquantile if ignore_nan else sorting.quantile
         levels = q._array if isinstance(q, Tensor) else q
-        kernel(input._array, levels, dim, keepdim, interpolation=interpolation)  # raises for what cannot be
+        sorting.check_quantile(input._array, levels, interpolation, not isinstance(q, Tensor) or is_readable(q))
+        wrap_dim(0 if dim is None else dim, input._array.ndim)
         return _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out)
 
     function.__name__ = function.__qualname__ = name
