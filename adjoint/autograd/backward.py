@@ -63,7 +63,7 @@ def backward(
         grad_tensors = grad_variables
     if create_graph:
         warn_of_cycle()
-    if type(tensors) is Tensor and grad_tensors is None and inputs is None:
+    if type(tensors) is Tensor and grad_tensors is None and inputs is None and not modes.STATE.levels:
         edge = edge_of(tensors)
         if edge is not None and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
             start(

@@ -16,7 +16,7 @@ from ..operators.tangent import applied
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tensor import Tensor, new, wrap_dim
-from .function import Function
+from .function import Function, without_setup_context
 from .hooks import recording_mode
 from .tree import Structure, flatten, prefix_leaves, unflatten
 
@@ -133,7 +133,7 @@ class BatchedTensor(Tensor):
 _NAMED_TOGETHER = frozenset(
     "mul sub div copy clamp clamp_min clamp_max masked_fill logical_and logical_or logical_xor bitwise_and bitwise_or".split()
 )
-_NAMED_ALONE = frozenset(("fill", "index_put"))
+_NAMED_ALONE = {"fill_number": "fill", "fill_tensor": "fill", "index_put": "index_put"}
 """How PyTorch calls operators in the error for writing examples over a tensor that has none."""
 
 
@@ -274,7 +274,11 @@ class BatchLevel(Level, Transform):
         named, _ = dispatch.operands(operator, args)
 
         def change() -> None:
-            (result,), _, _ = self.applied(operator, args)
+            before = target
+            if is_recorded(target.value):  # so that what the operator saves does not change
+                with below(self):
+                    before = BatchedTensor(target.value.clone(), target.bdim, self)
+            (result,), _, _ = self.applied(operator, (before, *args[1:]))
             with below(self):
                 self.front(target).copy_(result)
 
@@ -284,11 +288,10 @@ class BatchLevel(Level, Transform):
     def _no_room(self, operator: Operator) -> RuntimeError:
         """The error for writing examples over a tensor that has none."""
         name, where = f"aten::{operator.called}_", f"at level {self.number}"
-        if operator.called in _NAMED_TOGETHER or operator.called in _NAMED_ALONE:
-            name, where = (
-                "inplace arithmetic" if operator.called in _NAMED_TOGETHER else f"{operator.called}_",
-                "in a vmap",
-            )
+        if operator.called in _NAMED_TOGETHER:
+            name, where = "inplace arithmetic", "in a vmap"
+        elif operator.called in _NAMED_ALONE:
+            name, where = f"{_NAMED_ALONE[operator.called]}_", "in a vmap"
         return RuntimeError(
             f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
             "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over "
@@ -311,6 +314,8 @@ class BatchLevel(Level, Transform):
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Apply a custom `Function`: by its `vmap`, or by one made of its `forward` if it asks for that."""
+        if function.setup_context is Function.setup_context:
+            raise without_setup_context()
         overridden, generated = function.vmap is not Function.vmap, getattr(function, "generate_vmap_rule", False)
         if overridden and generated:
             raise RuntimeError(
@@ -478,7 +483,7 @@ def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
         dims[index] = wrap_dim(dim, leaf.dim())
         sizes.append(leaf.shape[dim])
     if not sizes:
-        raise ValueError("vmap: Mapped over no dimension: at least one in_dim must not be None")
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
@@ -515,6 +520,12 @@ def _run(
 
 
 def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: Structure) -> list[Any]:
+    for dim in flatten(out_dims)[0]:
+        if not isinstance(dim, int) and dim is not None:
+            raise ValueError(
+                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+                "representing where in the outputs the vmapped dimension should appear."
+            )
     dims = prefix_leaves(out_dims, shape)
     if dims is None:
         raise ValueError(

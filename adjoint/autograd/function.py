@@ -343,7 +343,7 @@ class Function(metaclass=FunctionMeta):
                 cls.setup_context(node, args, output)
             else:
                 if modes.STATE.transforms:
-                    raise _without_setup_context()
+                    raise without_setup_context()
                 output = cls.forward(node, *args)
         recording = any(node.needs_input_grad) and modes.is_grad_enabled()
         node._tensor_inputs = tuple([isinstance(arg, Tensor) for arg in args])
@@ -372,7 +372,8 @@ class Function(metaclass=FunctionMeta):
         return context, output
 
 
-def _without_setup_context() -> RuntimeError:
+def without_setup_context() -> RuntimeError:
+    """The error for applying a function of the older form within the transforms of functions."""
     return RuntimeError(
         "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
         "setup_context staticmethod."

@@ -1,10 +1,22 @@
 """Transforms of functions: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`, `vmap`, and modules as functions."""
 
-import adjoint as torch
-
-from .modules import functional_call, functionalize, stack_module_state
+from ..autograd.transforms import (
+    debug_unwrap,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    vjp,
+    vmap,
+)
+from .modules import functional_call, functionalize, replace_all_batch_norm_modules_, stack_module_state
+from .rearranging import rearrange
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
     "functionalize",
     "grad",
@@ -14,19 +26,13 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",
 ]
 
-transforms = torch.autograd.transforms
 
-grad = transforms.grad
-grad_and_value = transforms.grad_and_value
-hessian = transforms.hessian
-jacfwd = transforms.jacfwd
-jacrev = transforms.jacrev
-jvp = transforms.jvp
-linearize = transforms.linearize
-vjp = transforms.vjp
-vmap = transforms.vmap
+def __dir__() -> list[str]:
+    return [name for name in globals() if name.startswith("__")] + __all__

@@ -337,7 +337,9 @@ def _matrix_vector(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 @rule("dot")
 def _dot(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     first, second = args
-    return (batch.front(first) * batch.front(second)).sum(-1)
+    if batch.has(first) and batch.has(second):
+        return (batch.front(first) * batch.front(second)).sum(-1)
+    return matmul(batch.front(first), second) if batch.has(first) else matmul(batch.front(second), first)
 
 
 @rule("vdot")
@@ -529,8 +531,8 @@ def _masked_select(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, mask = args
     if batch.has(mask):
         raise RuntimeError(
-            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each batch "
-            "this would return a differently shaped Tensor."
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each "
+            "batch this would return a differently shaped Tensor."
         )
     shape = operators.broadcast_shapes(value.shape, mask.shape)
     front = _expand(op, (value, tuple(shape)), batch)
