@@ -22,6 +22,7 @@ from .grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .gradcheck import gradcheck, gradgradcheck
 from .task import is_checkpoint_valid as _is_checkpoint_valid
 from .variable import Variable, variable
 
@@ -46,6 +47,8 @@ __all__ = [
     "functional",
     "grad",
     "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_grad_enabled",

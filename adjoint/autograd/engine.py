@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..tape import modes
-from ..tape.modes import STATE
+from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tensor import Tensor
 from .accumulate import accumulate
@@ -69,7 +69,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     """Discover the graph of `task` and run its nodes."""
     keep, create_graph = task.keep, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
-    plain = nodes_without_watch(task)
+    plain = nodes_without_watch(task) if task.capture is not None or GATE.special else None
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None:
@@ -129,6 +129,10 @@ def nodes_without_watch(task: Task) -> set[Node] | None:
     capture = task.capture
     if capture is not None:
         needed = task.needed = find_needed(task.order, capture)
+        if task.accumulating:
+            needed.update(
+                capture.outputs
+            )  # whose `.grad` is kept: they run, as leaves do, and their gradients lead nowhere
         if capture.outputs:
             needed = needed.difference(capture.outputs)
     return set() if modes.ANOMALY.enabled or STATE.recorder is not None else needed
@@ -265,7 +269,7 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
         return
     if leaf._edge is None:
         return  # it has been frozen since
-    if STATE.recorder is not None:
+    if GATE.special and STATE.recorder is not None:
         STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)
     elif extra is None:
         accumulate(leaf, grad, task.create_graph)

@@ -262,7 +262,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
     """The tangents of the outputs by transposing the vector-Jacobian product.
 
     That is a linear function of its vector, so its derivative by the vector, at any point, is the Jacobian (J. Townsend,
-    A new trick for calculating Jacobian vector products, 2017).
+    A new trick for calculating Jacobian vector products, 2017). The point is 1: formulas may take the logarithm.
     """
     from .backward import grad
     from .transforms import Reverse, tracked
@@ -292,7 +292,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         results = applied(operator, tuple(replaced))
         outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         differentiable = [output for output in outputs if output.requires_grad]
-        vectors = [tracked(output.new_zeros(output.shape), reverse) for output in differentiable]
+        vectors = [tracked(output.new_ones(output.shape), reverse) for output in differentiable]
         products = grad(differentiable, inputs, vectors, create_graph=True, allow_unused=True)
         pairs = [
             (product, direction.to(product.dtype))

@@ -146,7 +146,7 @@ class FunctionNode(FunctionCtx, Node):
                 return kept  # type: ignore[no-any-return]
         if self._saved is None:
             raise released(self)
-        return tuple(None if saved is None else saved.unpack(self) for saved in self._saved)
+        return tuple([None if saved is None else saved.unpack(self) for saved in self._saved])
 
     saved_variables = saved_tensors
 
@@ -161,7 +161,7 @@ class FunctionNode(FunctionCtx, Node):
         tensors = [None if item is None else wrap(as_array(item)) for item in grad]
         with recording_mode(False):
             results = self._call(tensors, keep)
-        return tuple(None if result is None else result._array for result in results)
+        return tuple([None if result is None else result._array for result in results])
 
     def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
         """Call the user's `backward` as an operation among others, recorded where they are."""
@@ -177,35 +177,17 @@ class FunctionNode(FunctionCtx, Node):
         task = modes.STATE.task
         if task is not None:
             task.node = self
-        results = self._vector_jacobian_product()(self, *grads)
+        cls = self._forward_cls
+        results = (cls.backward if cls.vjp is Function.vjp else only_vjp(cls))(self, *grads)
         if not keep:
             self._saved = None if self._saved else ()
-        taken = self._checked(results if isinstance(results, tuple) else (results,))
+        checked = self._checked(results if isinstance(results, tuple) else (results,))
         return tuple(
-            None if result is None or edge is None else self._taken(result, edge)
-            for result, edge in zip(taken, self.edges, strict=True)
+            [
+                None if result is None or edge is None else taken(result, edge, self)
+                for result, edge in zip(checked, self.edges, strict=True)
+            ]
         )
-
-    def _vector_jacobian_product(self) -> Callable[..., Any]:
-        """What the user has written: `backward`, or `vjp` as the same is also called."""
-        cls = self._forward_cls
-        if cls.vjp is Function.vjp:
-            return cls.backward
-        if cls.backward is not Function.backward:
-            raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of "
-                "them."
-            )
-        return cls.vjp
-
-    def _taken(self, grad: Tensor, edge: Any) -> Tensor:
-        """A gradient as its receiver takes it; a complex one for a real input is an error here, not a matter of course."""
-        taken: Tensor = as_taken(grad, edge, self)
-        if grad._array.dtype.kind == "c" and taken._array.dtype.kind != "c":
-            raise RuntimeError(
-                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false."
-            )
-        return taken
 
     def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         """The gradients of the tensors among the arguments, one for each edge."""
@@ -233,6 +215,25 @@ class FunctionNode(FunctionCtx, Node):
 
 
 BackwardCFunction = FunctionNode
+
+
+def only_vjp(cls: type[Function]) -> Callable[..., Any]:
+    """The `vjp` of a function that has no `backward`, as which it serves."""
+    if cls.backward is not Function.backward:
+        raise RuntimeError(
+            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+        )
+    return cls.vjp
+
+
+def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
+    """A gradient as its receiver takes it; a complex one for a real input is an error here, not a matter of course."""
+    result: Tensor = as_taken(grad, edge, node)
+    if grad._array.dtype.kind == "c" and result._array.dtype.kind != "c":
+        raise RuntimeError(
+            "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false."
+        )
+    return result
 
 
 class FunctionMeta(type):

@@ -12,14 +12,20 @@ from ..dtypes import from_numpy
 from .broadcast import broadcast_shapes
 from .copying import distinct
 from .dimensions import normalize_dim
+from .floating import silent
 from .precision import widen
 from .scalar import scalar_array
 
 Array = numpy.ndarray[Any, Any]
 
 
+@silent
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
+    try:
+        return numpy.concatenate(arrays, dim)
+    except (TypeError, ValueError, IndexError):
+        pass  # some to pass over, or raise below in PyTorch's words
     if not arrays:
         raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
     kept = [array for array in arrays if array.shape != (0,)] or arrays[:1]
@@ -56,8 +62,14 @@ def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any
     return parts
 
 
+@silent
 def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
+    if dim == 0:
+        try:
+            return numpy.concatenate([array[None] for array in arrays])
+        except ValueError:
+            pass  # raise below, in PyTorch's words
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
     for index, array in enumerate(arrays):
@@ -162,7 +174,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     if shape != self.shape:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}")
     shared = tuple(dim for dim, step in enumerate(self.strides) if step == 0 and shape[dim] > 1)
-    if shared:
+    if shared and self.size:
         warnings.warn(
             "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
             "This also applies to advanced indexing e.g. tensor[mask] = scalar",

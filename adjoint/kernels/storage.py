@@ -104,7 +104,9 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
     if not root.flags.c_contiguous:
         root = root.transpose(sorted(range(root.ndim), key=lambda dim: -root.strides[dim]))
     if array.size == 0 or not root.flags.c_contiguous:
-        source = array if dtype == array.dtype else array.view(dtype)
+        source = array
+        if dtype != array.dtype:  # a view of one element, as that of all is refused where the last dimension is strided
+            source = (array[(slice(0, 1),) * array.ndim] if array.ndim else array.reshape(1)).view(dtype)
         return numpy.lib.stride_tricks.as_strided(source, shape, byte_steps)
     return window(root, dtype, shape, byte_steps, address(array) - address(root))
 

@@ -213,19 +213,23 @@ def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
 
 def unsqueeze(self: Array, dim: int) -> Array:
     """A dimension of size 1 inserted at `dim`."""
-    shape = self.shape
-    if dim == 0 and self.flags.c_contiguous:
-        return self.reshape((1, *shape))
+    shape = _with_one(self.shape, dim)
+    if self.flags.c_contiguous:
+        return self.reshape(shape)
+    strides, own = self.strides, self.shape
+    dim = dim + len(shape) if dim < 0 else dim
+    step = own[dim] * strides[dim] if dim < len(own) else self.itemsize
+    return restrided(self, shape, (*strides[:dim], step, *strides[dim:]))
+
+
+@functools.lru_cache(1024)
+def _with_one(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """`shape` with a size of 1 inserted at `dim`."""
     limit = len(shape) + 1
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    if dim < 0:
-        dim += limit
-    if self.flags.c_contiguous:
-        return self.reshape((*shape[:dim], 1, *shape[dim:]))
-    strides = self.strides
-    step = shape[dim] * strides[dim] if dim < len(shape) else self.itemsize
-    return restrided(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
+    dim = dim + limit if dim < 0 else dim
+    return (*shape[:dim], 1, *shape[dim:])
 
 
 def squeeze_dim(self: Array, dim: int) -> Array:

@@ -11,7 +11,7 @@ import numpy
 from .. import dtypes
 from ..kernels import arithmetic as kernels
 from ..tensor import Tensor
-from .build import binary, operator, public
+from .build import binary, operator, public, tensors
 from .constants import NUMBERS
 from .dispatch import invalid_arguments
 
@@ -386,6 +386,8 @@ def floor_divide(input, other, *, out=None):
     >>> torch.floor_divide(torch.tensor([7, -7]), 2)
     tensor([ 3, -4])
     """
+    if is_number(input) and is_number(other):
+        input = tensors.scalar_tensor(input, dtype=dtypes.scalar_dtype(input))
     return _floor_divide(input, other)(input, other, out=out)
 
 

@@ -50,9 +50,17 @@ def batched(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         result = RULES[op.name](op, args, batch)
     elif is_elementwise(op):
         result = elementwise(op, args, batch)
-    elif op.tensors == ["self"] and any(name in DIMENSIONS for name in op.names):
+    elif op.name.endswith("_copy") and (view := OPERATORS.get(op.name[:-5])) and view.view:
+        result = copied(view, args, batch)
+    elif op.tensors == ["self"] and op.name not in _OF_WHOLE and any(name in DIMENSIONS for name in op.names):
         result = along(op, args, batch)
     return one_by_one(op, args, batch) if result is None else result
+
+
+def copied(view: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """The copying form of a view."""
+    results = batched(view, args[: len(view.names)], batch)
+    return tuple(part.clone() for part in results) if isinstance(results, (tuple, list)) else results.clone()
 
 
 def _dynamic(name: str) -> str:
@@ -144,6 +152,8 @@ def elementwise(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 # --- along dimensions -------------------------------------------------------------------------------------------
 
 DIMENSIONS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
+_OF_WHOLE = frozenset(("renorm",))
+"""Operators to which the other dimensions matter as well."""
 _ADDS_DIMENSION = frozenset(("unsqueeze", "unsqueeze_copy", "diag_embed"))
 _ALL_OR_SOME = frozenset(
     "amax amin var_correction std_correction var_mean_correction std_mean_correction linalg_vector_norm norm_over logsumexp "
@@ -252,12 +262,6 @@ def _permute(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return applied(op, (batch.front(value), (0, *_behind(tuple(dims), value._array.ndim))))
 
 
-@rule("renorm")
-def _each(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
-    """Operators that have dimensions, but look at all others too."""
-    return one_by_one(op, args, batch)
-
-
 @rule("t")
 def _t(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     (value,) = args
@@ -321,8 +325,7 @@ def _matrix_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     first, second = args
     if op.name == "mm" and not batch.has(second):  # one tall matrix
         front = batch.front(first)
-        product = applied(op, (front.reshape((front.shape[0] * front.shape[1], front.shape[2])), second))
-        return product.reshape((*front.shape[:-1], product.shape[-1]))
+        return applied(op, (front.flatten(0, 1), second)).unflatten(0, front.shape[:2])
     return matmul(batch.front(first), batch.front(second))
 
 

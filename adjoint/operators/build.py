@@ -73,6 +73,7 @@ _BASE: dict[str, Any] = {
     "unpack": unpack,
     "unpack_array": unpack_array,
     "call": dispatch.call,
+    "detached_copy": dispatch.detached_copy,
     "call_operator": dispatch.call_operator,
     "call_inplace": dispatch.call_inplace,
     "call_inplace_view": dispatch.call_inplace_view,
@@ -103,7 +104,7 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
         )
         namespace.update(defaults)
         if op.differentiable:
-            namespace["NodeClass"] = op.inplace_node_class if variant == "inplace_view" else op.node_class
+            namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
         generate.compile_source(source, f"<adjoint {name}>", namespace)
         generated = namespace[op.name]
         function.__defaults__ = generated.__defaults__

@@ -45,16 +45,15 @@ _RESERVED = ("grad", "grads", "xp", "needs")
 class Operator:
     """A declared operator: its signature, its array function, its formulas and what they need saved.
 
-    `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common"
-    (to the result type), "float" (the same, then integers to the default dtype). `changing`: an array function of the
-    same parameters that writes over the first, for the in-place variant. `resizes`: in place, the first
-    takes on the shape of a result of another. `repeats`: it writes the same to all elements, so that these may be one
-    place in memory. `elementwise` (the default where there is
-    promotion): the order of the result's elements in memory follows the operands' (`kernels.layout`), in the order of these
-    names if it is a tuple. `simple`, if given, stands for the kernel on the fast path
-    while the keyword-only parameters have their defaults; `tangent` is the rule of forward mode (`tangent.py`); `fast="float"` leaves that path to float32 and float64, so
-    that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to `limit`
-    elements, without the detour for others.
+    `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common" (to the result
+    type), "float" (the same, then integers to the default dtype). `changing`: an array function of the same parameters
+    that writes over the first, for the in-place variant. `resizes`: in place, the first takes on the shape of a result of
+    another. `repeats`: it writes the same to all elements, so that these may be one place in memory. `elementwise` (the
+    default where there is promotion): the order of the result's elements in memory follows the operands'
+    (`kernels.layout`), in the order of these names if it is a tuple. `simple`, if given, stands for the kernel on the
+    fast path while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and
+    float64, so that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to
+    `limit` elements, without the detour for others. `tangent` is the rule of forward mode (see `tangent.py`).
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
@@ -87,12 +86,8 @@ class Operator:
         self.fast: str | None = options.get("fast")
         self.quick: Callable[..., Any] | None = None if self.simple else getattr(self.kernel, "quick", None)
         self.limit: int | None = getattr(self.kernel, "limit", None)
-        self._read_signature()
-        self._read_formulas()
-        elementwise = options.get("elementwise", self.promote is not None and self.sequence is None)
+        self.elementwise: bool | tuple[str, ...] | None = options.get("elementwise")
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
-        operands = tuple(self.tensors) if elementwise is True else elementwise or ()
-        self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self.node_name: str = node_name
         self.inplace_node_name: str = options.get("inplace_node") or node_name
@@ -100,6 +95,14 @@ class Operator:
         self.returns: Any = options.get("returns", tuple)
         self.function: Callable[..., Any] = _unbound
         self.inplace_function: Callable[..., Any] = _unbound
+
+    def __getattr__(self, name: str) -> Any:
+        """What signature and formulas say, read when first asked for: an import declares hundreds and uses few."""
+        if "names" in self.__dict__:
+            raise AttributeError(f"an operator has no attribute {name!r}")
+        self._read_signature()
+        self._read_formulas()
+        return getattr(self, name)
 
     @property
     def node_class(self) -> type[Node]:
@@ -136,6 +139,11 @@ class Operator:
         self.kinds = {
             name: kind if kind in (ARRAY, OPTIONAL_ARRAY, ARRAYS) else VALUE for name, kind in self.kinds.items()
         }
+        elementwise = self.elementwise
+        if elementwise is None:
+            elementwise = self.promote is not None and self.sequence is None
+        operands = tuple(self.tensors) if elementwise is True else elementwise or ()
+        self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
 
     def _read_formulas(self) -> None:
         members = self.declaration.__dict__

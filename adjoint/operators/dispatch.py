@@ -35,15 +35,10 @@ NUMBERS = frozenset((int, float, bool, complex))
 
 
 def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
-    """Apply `op` to `args`, given in the order of the declaration; a profile is told."""
+    """Apply `op` to `args`, given in the order of the declaration."""
     recorder = modes.STATE.recorder
-    if recorder is None:
-        return apply(op, args, out, **names)
-    return recorder.operation(op.called, apply, args, op, args, out, **names)
-
-
-def apply(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
-    """Apply `op` to `args`."""
+    if recorder is not None and recorder.asks():
+        return recorder.operation(op.called, call, args, op, args, out, **names)
     args = bind(op, args, names)
     if modes.STATE.levels and (level := innermost(args)) is not None:
         return level.call(op, args, out)
@@ -436,15 +431,10 @@ def finish(op: Operator, node: Node, edges: Any, outputs: list[Tensor], several:
 
 
 def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
-    """Apply `op` and write the result over its first argument; a profile is told."""
-    recorder = modes.STATE.recorder
-    if recorder is None:
-        return apply_inplace(op, args)
-    return recorder.operation(f"{op.called}_", apply_inplace, args, op, args)  # type: ignore[no-any-return]
-
-
-def apply_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op` and write the result over its first argument."""
+    recorder = modes.STATE.recorder
+    if recorder is not None and recorder.asks():
+        return recorder.operation(f"{op.called}_", call_inplace, args, op, args)  # type: ignore[no-any-return]
     target: Tensor = args[0]
     name = f"{op.called}_"
     args = bind(op, args)

@@ -101,7 +101,7 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
 )
 
 
-@operator(outputs=("output", "mask"), out=False, method=())
+@operator(outputs=("output", "mask"), out=False, method=(), tangent="elementwise")  # by the mask that was drawn
 class native_dropout:
     """Elements set to zero with probability `p`, the others divided by `1 - p`, and the mask of those kept."""
 
@@ -111,7 +111,7 @@ class native_dropout:
         if train is False:
             return self.copy(), numpy.ones(self.shape, numpy.bool_)
         noise = kernels.dropout_mask(stream_of(None), copying.empty_like(self), p)
-        return self * noise, noise != 0
+        return self * noise, numpy.asarray(noise != 0)
 
     def grad_self(grads, mask, p, train, xp):
         if train is False:

@@ -206,7 +206,7 @@ def quietly(op: Operator, function: Any, line: str) -> list[str]:
 
 
 def inplace_body(op: Operator) -> list[str]:
-    """Write over the first argument where autograd has nothing to do; the rest goes through the door."""
+    """Write over the first argument where autograd has nothing to do, or a plain history to go on; the rest: the door."""
     target = public_name(op.tensors[0])
     nothing = [
         f"{public_name(name)}._edge is None and {public_name(name)}._base is None"
@@ -233,9 +233,31 @@ def inplace_body(op: Operator) -> list[str]:
         f"    {way_out}",
     ]
     compute += [f"counter = {target}._counter", "if counter is None:", f"    counter = {target}._counter = [0]"]
-    compute += ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
-    compute += [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.called}_')", "counter[0] += 1", f"return {target}"]
-    return lines + ["    " + line for line in compute]
+    frame = ["frame = getframe(1)", "if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
+    bump = [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.called}_')", "counter[0] += 1"]
+    lines += ["    " + line for line in [*compute, *frame, *bump, f"return {target}"]]
+    return lines + recorded_inplace_lines(op, target, [*compute, *bump])
+
+
+def recorded_inplace_lines(op: Operator, target: str, compute: list[str]) -> list[str]:
+    """Record the change of a result that is no view, has no hooks, and shares no memory with the other operands."""
+    if op.tensors[0] not in op.differentiable or op.sequence is not None or op.outputs:
+        return []
+    others = [public_name(name) for name in op.tensors[1:]]
+    plain = [f"type({target}._edge) is tuple", f"{target}._base is None", f"{target}._extra is None"]
+    plain += [f"{target}._edge[0].hooks is None", "(GATE.grad or STATE.grad_enabled)"]
+    plain += [f"({name} is None or {name}._base is None and {name} is not {target})" for name in others]
+    array = f"{op.tensors[0]}_array"
+    edge_lines, _, edges = edge_parts(op)
+    lines = [
+        *edge_lines,
+        *node_lines(op, 1, edges, f"{array}.shape", f"{array}.dtype", changed=op.tensors[0]),
+        *compute,
+    ]
+    for item in op.saved_results:
+        lines += [f"node.saved_{item} = {array}", f"node.counter_{item} = counter", f"node.version_{item} = counter[0]"]
+    lines += [f"{target}._edge = (node, 0)", f"return {target}"]
+    return [f"if {' and '.join(plain)}:", *("    " + line for line in lines)]
 
 
 def overwriting_lines(op: Operator, way_out: str) -> list[str]:
@@ -406,8 +428,8 @@ def edge_parts(op: Operator) -> tuple[list[str], str, str]:
     return lines, f"{needed} and (GATE.grad or STATE.grad_enabled)", f"({', '.join(edges)},)"
 
 
-def node_lines(op: Operator, caller: int, edges: str, shape: str, dtype: str) -> list[str]:
-    """Make the node."""
+def node_lines(op: Operator, caller: int, edges: str, shape: str, dtype: str, changed: str | None = None) -> list[str]:
+    """Make the node; `changed` is the input that the operation is about to change in place."""
     lines = ["node = new(NodeClass)", f"node.edges = {edges}", "node.hooks = None", "node.sequence = next_sequence()"]
     lines += [f"node.shape = {shape}", f"node.dtype = {dtype}"]
     lines += [
@@ -415,11 +437,11 @@ def node_lines(op: Operator, caller: int, edges: str, shape: str, dtype: str) ->
         "if frame.f_globals is not GATE.user:",
         "    frame = nearest_user_frame(frame)",
     ]
-    return [*lines, "node.code = frame.f_code", "node.lasti = frame.f_lasti", *save_lines(op)]
+    return [*lines, "node.code = frame.f_code", "node.lasti = frame.f_lasti", *save_lines(op, changed)]
 
 
-def save_lines(op: Operator) -> list[str]:
-    """What the node keeps: each item only if an input whose formula names it needs a gradient."""
+def save_lines(op: Operator, changed: str | None = None) -> list[str]:
+    """What the node keeps: each item only if an input whose formula names it needs a gradient; a copy of what changes."""
     lines = []
     indices = {name: index for index, name in enumerate(op.differentiable)}
     for item in op.saved_inputs:
@@ -432,12 +454,14 @@ def save_lines(op: Operator) -> list[str]:
                 f"node.version_{item} = 0 if {public} is None or {public}._counter is None else {public}._counter[0]"
             )
         save.append(version)
+        if item == changed:
+            save = [f"node.saved_{item} = detached_copy({public})", f"node.version_{item} = 0"]
         if len(users) == len(op.differentiable):
             lines += save
         else:
             condition = " or ".join(f"edge_{indices[user]} is not None" for user in users)
             lines += [f"if {condition}:", *("    " + line for line in save), "else:", f"    node.saved_{item} = None"]
-    for item in op.saved_results:
+    for item in op.saved_results if changed is None else ():
         array = f"{item}_array" if op.outputs else "array"
         lines += [
             f"node.saved_{item} = {array}",

@@ -173,10 +173,14 @@ def getitem(input, key):
     """`input[key]`."""
     if (type(input) is Tensor or type(input) in PLAIN_TYPES) and not _GATE.special:
         kind = type(key)
-        if kind is int or kind is _slice or kind is tuple:
-            if kind is tuple and key and type(key[-1]) is Tensor and (indices := whole_indices(key)) is not None:
+        if kind is int or kind is _slice:
+            result = leading_part(input, key, kind)
+            if result is not None:
+                return result
+        elif kind is tuple:
+            if key and type(key[-1]) is Tensor and (indices := whole_indices(key)) is not None:
                 return index(input, Indices.of(indices))
-            result = basic_view(input, key, True) if kind is tuple else basic_view(input, (key,), False)
+            result = basic_view(input, key)
             if result is not None:
                 return result
         elif kind is Tensor and key._array.ndim and key._array.dtype.char in "li?":
@@ -204,10 +208,78 @@ def whole_indices(key: tuple[Any, ...]) -> list[Tensor | None] | None:
     return indices
 
 
-def basic_view(input: Tensor, key: tuple[Any, ...], whole: bool) -> Tensor | None:
+def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
+    """The view that an integer or a slice makes of the first dimension; None where the general way is due."""
+    before = input._array
+    try:
+        if kind is int:
+            array = before[part, ...]
+        else:
+            start, stop, step = part.start, part.stop, part.step
+            if not (
+                (start is None or type(start) is int)
+                and (stop is None or type(stop) is int)
+                and (step is None or (type(step) is int and step > 0))
+            ):
+                return None
+            array = before[part]
+    except (IndexError, TypeError):
+        return None
+    base = input._base
+    result = new(Tensor)
+    if base is None:
+        edge = input._edge
+        result._base = input
+        result._creation = None
+    else:
+        edge = current_edge(input)
+        result._base = base
+        result._creation = input._creation
+    if edge is None:
+        if input._extra is not None and input._extra.inference:
+            return None
+        if not (_GATE.grad or _STATE.grad_enabled):
+            result._creation = NO_GRAD
+    elif not (_GATE.grad or _STATE.grad_enabled):
+        return None
+    else:
+        frame = sys._getframe(2)
+        if frame.f_globals is not _GATE.user:
+            frame = nearest_user_frame(frame)
+        node: Any
+        if kind is int:
+            node = new(_part_nodes()[0])
+            node.saved_index = part
+        else:
+            node = new(_part_nodes()[1])
+            node.saved_start = start
+            node.saved_end = stop
+            node.saved_step = 1 if step is None else step
+        node.saved_self_shape = before.shape
+        node.saved_dim = 0
+        node.edges = (input if edge is LEAF else edge,)
+        node.hooks = None
+        node.sequence = next_sequence()
+        node.shape = array.shape
+        node.dtype = array.dtype
+        node.code = frame.f_code
+        node.lasti = frame.f_lasti
+        edge = (node, 0)
+    result._array = array
+    result._edge = edge
+    result._grad = result._extra = None
+    counter = input._counter
+    if counter is None:
+        counter = shared_counter(input)
+    result._counter = counter
+    result._view_version = counter[0]
+    return result
+
+
+def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
     """The view that a key of integers, slices, None and `...` makes; None where the general way is due.
 
-    Each part has a node of its own, slices of everything only if not `whole`.
+    Each part has a node of its own, but for slices of everything.
     """
     base = input._base
     edge = input._edge if base is None else current_edge(input)
@@ -232,7 +304,7 @@ def basic_view(input: Tensor, key: tuple[Any, ...], whole: bool) -> Tensor | Non
                 start, stop, step = part.start, part.stop, part.step
                 if not (_is_bound(start) and _is_bound(stop) and (step is None or (type(step) is int and step > 0))):
                     return None
-                if whole and not start and (stop is None or stop >= before.shape[dim]) and step in (None, 1):
+                if not start and (stop is None or stop >= before.shape[dim]) and step in (None, 1):
                     dim += 1
                     continue
                 array = before[part] if dim == 0 else before[(*_LEADING[dim], part)]

@@ -22,7 +22,15 @@ def _some(tensors, dim):
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
 
 
-@operator(promote="common", method=False, check=_some, out_apart=True, out_refusal=_REFUSAL, tangent="linear")
+@operator(
+    promote="common",
+    method=False,
+    check=_some,
+    out_apart=True,
+    out_refusal=_REFUSAL,
+    tangent="linear",
+    kernel=kernels.cat,
+)
 class cat:
     """The tensors one after the other along `dim`.
 
@@ -33,8 +41,7 @@ class cat:
 
     shown = {"tensors_sym_sizes": None}
 
-    def forward(tensors: Arrays, dim: Int = 0):
-        return kernels.cat(tensors, dim)
+    def forward(tensors: Arrays, dim: Int = 0): ...
 
     def grad_tensors(grad, tensors_shape, dim, xp):
         parts = kernels.cat_backward(grad, tensors_shape, dim)

@@ -419,10 +419,12 @@ def _qr_gradient(to_q, to_r, Q, R, xp):
     if to_r is not None:
         product = R @ _adjoint(to_r)
         below = xp.tril(product, -1)
-        inner = inner + below + _adjoint(below) + xp.diag_embed(xp.diagonal(product, 0, -2, -1), 0, -2, -1)
+        diagonal = xp.diagonal(product, 0, -2, -1).real  # that of R is real
+        inner = inner + below + _adjoint(below) + xp.diag_embed(diagonal, 0, -2, -1)
     if to_q is not None:
         within = _adjoint(Q) @ to_q
-        inner = inner + xp.tril(_skew(within), 0)
+        skew = _skew(within)
+        inner = inner + xp.tril(skew, -1) + xp.diag_embed(xp.diagonal(skew, 0, -2, -1) / 2, 0, -2, -1)
     total = Q @ inner
     if to_q is not None and Q.shape[-2] > Q.shape[-1]:
         total = total + (to_q - Q @ within)

@@ -144,7 +144,7 @@ class mean_all:
     def forward(self: Array, *, dtype=None): ...
 
     def grad_self(grad, self_shape, xp):
-        return xp.expand(grad / element_count(self_shape, None), self_shape)
+        return xp.expand(grad / (element_count(self_shape, None) or 1), self_shape)
 
 
 @operator(
@@ -476,6 +476,12 @@ def _variance_gradient(grad, self, dim, correction, keepdim, xp):
     return (factor * xp.kept(grad, shape, dim, keepdim)) * deviation
 
 
+def _over_twice(grad, deviation, xp):
+    """`grad / (2 * deviation)`, by the slope of the root that it is; where it is 0, that is 0 in any order."""
+    zero = deviation == 0
+    return xp.where(zero, grad * 0, grad / (2 * xp.where(zero, deviation * 0 + 1, deviation)))
+
+
 def _no_complex_moment(result, given, inputs):
     """Moments of real numbers, if there are several, are not computed into a complex tensor."""
     if given.is_complex and not inputs[0].dtype.is_complex and result.size > 1:
@@ -501,7 +507,7 @@ class std_correction:
         return moments.std(self, dim, 1 if correction is None else correction, keepdim)
 
     def grad_self(grad, self, result, dim, correction, keepdim, xp):
-        scaled = xp.where(result == 0, grad * 0, grad / (2 * result))
+        scaled = _over_twice(grad, result, xp)
         return _variance_gradient(scaled, self, dim, correction, keepdim, xp)
 
 
@@ -535,7 +541,7 @@ class std_mean_correction:
     def grad_self(grads, self, std, dim, correction, keepdim, xp):
         total = None
         if grads[0] is not None:
-            scaled = xp.where(std == 0, grads[0] * 0, grads[0] / (2 * std))
+            scaled = _over_twice(grads[0], std, xp)
             total = _variance_gradient(scaled, self, dim, correction, keepdim, xp)
         return _plus_mean(total, grads[1], self, dim, keepdim, xp)
 

@@ -29,7 +29,7 @@ def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs
     if op.tangent == "multilinear":
         return multilinear(op, args, given)
     if op.tangent == "elementwise" and op.joint is None and not any(is_complex(value) for value in (*args, *outputs)):
-        return (elementwise(op, args, given, outputs[0]),)
+        return (elementwise(op, args, given, outputs), *(None,) * (len(outputs) - 1))
     return TRANSPOSE
 
 
@@ -67,8 +67,9 @@ def multilinear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> t
     return (total,)
 
 
-def elementwise(op: Operator, args: tuple[Any, ...], given: dict[str, Any], result: Tensor) -> Any:
-    """The sum of the formulas of the gradients, applied to the tangents."""
+def elementwise(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]) -> Any:
+    """The sum of the formulas of the gradients, applied to the tangents: the tangent of the first output."""
+    result = outputs[0]
     named = dict(zip(op.names, args, strict=True))
     total = None
     for name, tangent in given.items():
@@ -78,7 +79,8 @@ def elementwise(op: Operator, args: tuple[Any, ...], given: dict[str, Any], resu
         if tangent._array.shape != result._array.shape:
             tangent = tangent.expand(result._array.shape)
         formula = op.formulas[name]
-        special = {"grad": tangent, "xp": operators, "result": result}
+        special = {"grad": tangent, "grads": [tangent], "xp": operators, "result": result}
+        special.update(zip(op.outputs, outputs, strict=False))
         values = [special[n] if n in special else operand(op, n, named, args) for n in parameters_of(formula)]
         term = formula(*values)
         total = term if total is None else total + term

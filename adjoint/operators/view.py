@@ -366,8 +366,8 @@ class t:
 
     def forward(self: Array): ...
 
-    def grad_self(grad):
-        return grad.T
+    def grad_self(grad, xp):
+        return xp.t(grad)
 
 
 @operator(view=True, namespace=None, method=False, kernel=kernels.permute)

@@ -56,6 +56,7 @@ class Recorder:
     def __init__(self, shapes: bool = False, memory: bool = False, stack: bool = False) -> None:
         self.events: list[Event] = []
         self.running: list[Event] = []
+        self.told = False
         self.shapes, self.memory, self.stack = shapes, memory, stack
 
     def begin(self, name: str, scope: int = FUNCTION, inputs: Any = ()) -> Event:
@@ -78,6 +79,11 @@ class Recorder:
             last.end = last.end or event.end
             if last is event:
                 return
+
+    def asks(self) -> bool:
+        """Whether an operator that is about to run is to be run by `operation`, which has not just called it."""
+        self.told = not self.told
+        return self.told
 
     def operation(self, name: str, function: Callable[..., Any], inputs: Any, *args: Any, **names: Any) -> Any:
         """`function(*args)`, which is operator `name` on `inputs`, as an event."""

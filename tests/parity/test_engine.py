@@ -185,6 +185,32 @@ PROGRAMS = {
         z.sum().backward(inputs=[x])
         show(x.grad, log)
     """,
+    "order_of_hooks_and_inputs": """
+        log = []
+        a = torch.tensor([2.], requires_grad=True)
+        b = a * 1
+        c = b.clone()
+        def note(what): return lambda *args: log.append(what)
+        b.register_hook(note('b first'))
+        b.retain_grad()
+        b.register_hook(note('b second'))
+        b.grad_fn.register_prehook(note('b pre'))
+        b.grad_fn.register_hook(note('b post'))
+        a.register_hook(note('a'))
+        acc = b.grad_fn.next_functions[0][0]
+        acc.register_prehook(note('accumulator pre'))
+        acc.register_hook(note('accumulator post'))
+        a.register_post_accumulate_grad_hook(note('accumulated'))
+        c.sum().backward(retain_graph=True)
+        show(log)
+        for inputs in ([a, b], [b], [a]):
+            log.clear()
+            torch.autograd.grad(c.sum(), inputs, retain_graph=True)
+            show(log)
+            log.clear()
+            c.sum().backward(inputs=inputs, retain_graph=True)
+            show(log, b.grad, a.grad)
+    """,
     "callbacks": """
         queue = torch.autograd.Variable._execution_engine.queue_callback
         x = torch.ones(2, requires_grad=True)

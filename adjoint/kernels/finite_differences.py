@@ -1,0 +1,75 @@
+"""Derivatives by central differences (Abramowitz and Stegun, Handbook of Mathematical Functions, 25.3.21).
+
+A function is given as `evaluate`, which reads the array that is moved here, in place, and put back. What it returns may
+be that very memory: it is copied at once. Its argument says which element has been moved: None if all have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+Array = numpy.ndarray[Any, Any]
+Evaluate = Callable[[tuple[int, ...] | None], Sequence[Array]]
+
+
+def along(evaluate: Evaluate, array: Array, direction: Array, eps: float) -> list[Array]:
+    """The derivative of each result along `direction`: of the shape of `array`, and of norm 1."""
+    original = array.copy()
+    step = direction * original.dtype.type(eps)
+    try:
+        array[...] = original - step
+        below = [result.copy() for result in evaluate(None)]
+        array[...] = original + step
+        above = [result.copy() for result in evaluate(None)]
+    finally:
+        array[...] = original
+    return _quotients(below, above, eps)
+
+
+def jacobians(evaluate: Evaluate, array: Array, eps: float) -> list[Array]:
+    """For each result, a matrix: in each row the derivatives of its elements by one element of `array`.
+
+    Derivatives by complex numbers are `d/dx + 1j * d/dy`.
+    """
+    rows = []
+    for index in numpy.ndindex(array.shape):
+        if array.dtype.kind == "c":
+            pairs = zip(_by(evaluate, array, index, eps), _by(evaluate, array, index, eps * 1j), strict=True)
+            rows.append([x + _turned(y) for x, y in pairs])
+        else:
+            rows.append(_by(evaluate, array, index, eps))
+    if not rows:
+        return [numpy.zeros((0, result.size), result.dtype) for result in evaluate(None)]
+    return [numpy.stack(column) for column in zip(*rows, strict=True)]
+
+
+def _by(evaluate: Evaluate, array: Array, index: tuple[int, ...], step: complex) -> list[Array]:
+    """The derivatives of all elements of each result by one element of `array`."""
+    original = complex(array[index]) if array.dtype.kind == "c" else float(array[index])
+    try:
+        array[index] = original - step
+        below = [result.copy() for result in evaluate(index)]
+        array[index] = original + step
+        above = [result.copy() for result in evaluate(index)]
+    finally:
+        array[index] = original
+    return [quotient.reshape(-1) for quotient in _quotients(below, above, abs(step))]
+
+
+def _turned(array: Array) -> Array:
+    """`1j * array`, in the precision of `array`."""
+    if array.dtype.kind == "c":
+        return array * array.dtype.type(1j)
+    result = numpy.zeros(array.shape, numpy.result_type(array.dtype, numpy.complex64))
+    result.imag = array
+    return result
+
+
+def _quotients(below: list[Array], above: list[Array], eps: float) -> list[Array]:
+    with numpy.errstate(all="ignore"):
+        return [
+            numpy.asarray((high - low) / high.real.dtype.type(2 * eps)) for low, high in zip(below, above, strict=True)
+        ]

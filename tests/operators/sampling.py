@@ -1,0 +1,194 @@
+"""Sample inputs of operators: how they are described, and made for a dtype.
+
+A sample holds what an operator is called with, the tensors as descriptions. Real numbers keep away from the multiples of 0.5,
+where many functions have kinks; finite differences then see none.
+"""
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+import adjoint as torch
+
+Make = Callable[[numpy.random.RandomState, tuple[int, ...]], numpy.ndarray]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One tensor: its shape, how its elements are drawn, and whether they are differentiable numbers."""
+
+    shape: tuple[int, ...]
+    make: Make
+    differentiable: bool = True
+    always_real: bool = False
+
+    def array(self, generator, complex_numbers=False):
+        values = numpy.asarray(self.make(generator, self.shape))
+        if self.differentiable and complex_numbers and not self.always_real:
+            return values + 1j * numpy.asarray(self.make(generator, self.shape))
+        return values
+
+
+@dataclass(frozen=True)
+class Value:
+    """An argument that is made anew for each call."""
+
+    make: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call: its arguments, and what holds of it.
+
+    `complex_numbers`: it is differentiable for complex numbers too, or "only" for those. `second`: so is its derivative, by
+    finite differences. `seeded`: it draws random numbers. `dims`: how many dimensions negative ones are counted from, if not
+    the first tensor's. `before`: what is done to the tensors, for derivatives, so that they stay of a kind (symmetric) when
+    moved; `after`: what is done to the result, so that it is determined.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    complex_numbers: bool | str = False
+    second: bool = True
+    seeded: bool = False
+    dims: int | None = None
+    before: Callable[[torch.Tensor], torch.Tensor] | None = None
+    after: Callable[..., Any] | None = None
+
+    def build(self, complex_numbers=False, requires_grad=True):
+        """The arguments, and the differentiable tensors among them."""
+        generator = numpy.random.RandomState(zlib.crc32(repr([*map(_shape, self.args)]).encode()))
+        tensors = []
+
+        def built(value):
+            if isinstance(value, list) and any(isinstance(item, Input) for item in value):
+                return [built(item) for item in value]
+            if isinstance(value, Value):
+                return value.make()
+            if not isinstance(value, Input):
+                return value
+            tensor = torch.from_numpy(numpy.array(value.array(generator, complex_numbers)))
+            if value.differentiable:
+                tensors.append(tensor.requires_grad_(requires_grad))
+            return tensor
+
+        args = [built(value) for value in self.args]
+        kwargs = {name: built(value) for name, value in self.kwargs.items()}
+        return args, kwargs, tensors
+
+    def inputs(self):
+        """The descriptions of its tensors."""
+        for value in (*self.args, *self.kwargs.values()):
+            if isinstance(value, Input):
+                yield value
+            elif isinstance(value, list):
+                yield from (item for item in value if isinstance(item, Input))
+
+
+def _shape(value):
+    return value.shape if isinstance(value, Input) else type(value).__name__
+
+
+def sample(*args, complex_numbers=False, second=True, seeded=False, dims=None, before=None, after=None, **kwargs):
+    return Sample(args, kwargs, complex_numbers, second, seeded, dims, before, after)
+
+
+def both(*args, **options):
+    """A sample for real and for complex numbers."""
+    return sample(*args, complex_numbers=True, **options)
+
+
+# --- tensors --------------------------------------------------------------------------------------------------------
+
+
+def real(*shape, low=-2.0, high=2.0):
+    """Numbers between `low` and `high`, multiples of 0.5, that keep 0.05 away from those."""
+
+    def make(generator, shape):
+        cells = generator.randint(round(2 * low), round(2 * high), shape)
+        return cells / 2 + 0.05 + 0.4 * generator.uniform(size=shape)
+
+    return Input(shape, make)
+
+
+def only_real(*shape, low=-2.0, high=2.0):
+    """Numbers that are real also where other tensors are complex."""
+    return Input(shape, real(low=low, high=high).make, always_real=True)
+
+
+def positive(*shape):
+    return real(*shape, low=0.5, high=2.0)
+
+
+def fraction(*shape):
+    """Numbers between 0 and 1."""
+    return real(*shape, low=0.0, high=1.0)
+
+
+def unit(*shape):
+    """Numbers between -1 and 1."""
+    return real(*shape, low=-1.0, high=1.0)
+
+
+def distinct(*shape):
+    """Numbers no two of which are near each other."""
+
+    def make(generator, shape):
+        count = int(numpy.prod(shape))
+        return (generator.permutation(count).reshape(shape) - count / 2) * 0.31 + 0.1
+
+    return Input(shape, make)
+
+
+def constant(tensor):
+    """A tensor of which no derivative is asked."""
+    return Input(tensor.shape, tensor.make, differentiable=False)
+
+
+def index(limit, *shape):
+    """Integers below `limit`."""
+    return Input(shape, lambda generator, shape: generator.randint(0, limit, shape), differentiable=False)
+
+
+def permutation(*shape):
+    """Integers below the last size, no two of a row the same."""
+
+    def make(generator, shape):
+        return numpy.argsort(generator.uniform(size=shape), axis=-1)
+
+    return Input(shape, make, differentiable=False)
+
+
+def exactly(*values, dtype=numpy.int64):
+    """A tensor of these numbers."""
+    array = numpy.array(values, dtype)
+    return Input(array.shape, lambda generator, shape: array.copy(), differentiable=False)
+
+
+def mask(*shape):
+    return Input(shape, lambda generator, shape: generator.uniform(size=shape) < 0.5, differentiable=False)
+
+
+def matrix(*shape):
+    """Matrices that are far from singular, with distinct singular values."""
+
+    def make(generator, shape):
+        ordered = numpy.zeros(shape)
+        diagonal = numpy.arange(min(shape[-2:]))
+        ordered[..., diagonal, diagonal] = 2.0 + diagonal
+        return ordered + generator.uniform(-0.4, 0.4, shape)
+
+    return Input(shape, make)
+
+
+def definite(*shape):
+    """Symmetric positive definite matrices."""
+
+    def make(generator, shape):
+        half = matrix().make(generator, shape)
+        return half @ half.swapaxes(-1, -2)
+
+    return Input(shape, make)

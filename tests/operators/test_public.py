@@ -1,0 +1,85 @@
+"""Every public function that is no declared operator, on its samples: derivatives, layouts; none is left out."""
+
+import inspect
+
+import numpy
+import pytest
+
+import adjoint as torch
+from adjoint.autograd import gradcheck, gradgradcheck
+from adjoint.operators import OPERATORS, PUBLIC
+
+from .samples_public import NOT_DIFFERENTIABLE, NOT_DOUBLE, SAMPLES
+from .test_matrix import as_list, every_other, of_tensors, reversed_order
+
+CALLS = [
+    pytest.param(name, call, id=f"{name}-{number}")
+    for name, calls in SAMPLES.items()
+    for number, call in enumerate(calls)
+]
+
+
+def function(name):
+    found = torch
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def public_names():
+    """All public functions out of place, but for the declared operators themselves."""
+    declared = {id(operator.function) for operator in OPERATORS.values()}
+    prefixes = {"torch": "", "functional": "nn.functional.", "linalg": "linalg.", "special": "special."}
+    for namespace, prefix in prefixes.items():
+        for name, found in PUBLIC[namespace].items():
+            if id(found) not in declared:
+                yield prefix + name
+    for name in torch.nn.functional.__dict__:
+        found = getattr(torch.nn.functional, name)
+        if inspect.isfunction(found) and not name.startswith("_") and id(found) not in declared:
+            yield f"nn.functional.{name}"
+    for name in dir(torch.Tensor):
+        found = getattr(torch.Tensor, name)
+        if callable(found) and not name.startswith("_") and name not in PUBLIC["torch"] and id(found) not in declared:
+            yield f"Tensor.{name}"
+
+
+def test_no_public_function_is_left_out():
+    public = {name for name in public_names() if not name.endswith("_")}
+    assert public - set(SAMPLES) - NOT_DIFFERENTIABLE - NOT_DOUBLE == set()
+    assert (set(SAMPLES) | NOT_DIFFERENTIABLE | NOT_DOUBLE) - public == set()
+
+
+def check_derivatives(name, call, complex_numbers):
+    args, kwargs, tensors = call.build(complex_numbers)
+    checked = of_tensors(function(name), call, args, kwargs)
+    small = sum(tensor.numel() for tensor in tensors) <= 12
+    assert gradcheck(checked, tensors, fast_mode=not small)
+    assert gradgradcheck(checked, tensors, fast_mode=True)
+
+
+@pytest.mark.parametrize(("name", "call"), [case for case in CALLS if case.values[1].complex_numbers != "only"])
+def test_derivatives(name, call):
+    check_derivatives(name, call, complex_numbers=False)
+
+
+@pytest.mark.parametrize(("name", "call"), [case for case in CALLS if case.values[1].complex_numbers])
+def test_derivatives_by_complex_numbers(name, call):
+    check_derivatives(name, call, complex_numbers=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        case
+        for case in CALLS
+        if not case.values[1].seeded and case.values[0] not in ("as_strided", "Tensor.view", "Tensor.view_as")
+    ],
+)
+def test_layouts(name, call):
+    args, kwargs, _ = call.build(call.complex_numbers == "only", requires_grad=False)
+    expected = function(name)(*args, **kwargs)
+    for scattered in (every_other, reversed_order):
+        result = function(name)(*map(scattered, args), **{key: scattered(value) for key, value in kwargs.items()})
+        for one, other in zip(as_list(result), as_list(expected), strict=True):
+            numpy.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
