@@ -13,6 +13,7 @@ import adjoint as torch
 __all__ = ["DimensionBindError", "rearrange"]
 
 ELLIPSIS = "…"
+BARE = "..."  # not in parentheses: as many dimensions, not one
 Groups = list[list[str]]
 
 
@@ -47,42 +48,43 @@ def rearrange(
             raise TypeError(f"rearrange axis lengths must be integers, got: {type(length)}")
         if not any(name in group for group in left):
             raise ValueError(f"Identifiers not found in rearrange expression: {{{name!r}}}")
-    named, ndim = sum(group != [ELLIPSIS] for group in left), tensor.dim()
-    dots = ndim - named if [ELLIPSIS] in left else 0
+    named, ndim = sum(group != [BARE] for group in left), tensor.dim()
+    dots = ndim - named if [BARE] in left else 0
     if named + dots != ndim or dots < 0:
         raise ValueError(
             f"Number of dimensions in pattern ({named}) must be equal to the number of dimensions in the tensor ({ndim})"
         )
     others = [f"{ELLIPSIS}{index}" for index in range(dots)]
-    before = [part for group in left for part in ([[name] for name in others] if group == [ELLIPSIS] else [group])]
+    before = [part for group in left for part in ([[name] for name in others] if group == [BARE] else [group])]
     sizes = _sizes(before, tensor.shape, axes_lengths)
     order = [name for group in before for name in group]
     after = [name for group in right for name in _with_others(group, others)]
     apart = tensor.reshape([sizes[name] for name in order]).permute([order.index(name) for name in after])
-    if [ELLIPSIS] in right:
-        place = right.index([ELLIPSIS])
+    if [BARE] in right:
+        place = right.index([BARE])
         right = [*right[:place], *([name] for name in others), *right[place + 1 :]]
     return apart.reshape([prod(sizes[name] for name in _with_others(group, others)) for group in right])
 
 
 def _with_others(group: list[str], others: list[str]) -> list[str]:
     """The names of a group, the ellipsis as the names it stands for."""
-    return [name for part in group for name in (others if part == ELLIPSIS else [part])]
+    return [name for part in group for name in (others if part in (BARE, ELLIPSIS) else [part])]
 
 
 def _sizes(groups: Groups, shape: Sequence[int], given: dict[str, int]) -> dict[str, int]:
     """The size of each name; one that is not given in a group follows from the others."""
     sizes: dict[str, int] = {}
+    labels = {name: f"d{number}" for number, name in enumerate(name for group in groups for name in group)}
     for group, size in zip(groups, shape, strict=True):
         unknown = [name for name in group if name not in given]
         known = prod(given[name] for name in group if name in given)
         if not group and size != 1:
             raise ValueError("rearrange only supports unnamed axes of size 1")
         if len(unknown) > 1:
-            raise DimensionBindError(f"cannot infer the sizes of two dimensions at once {' and '.join(unknown)}")
+            raise DimensionBindError(f"cannot infer the sizes of two dimensions at once {' and '.join(labels[name] for name in unknown)}")
         if not unknown and known != size:
             raise DimensionBindError(
-                f"Dimension sizes to do not match ({size} != {known}) when matching dimension pack ({', '.join(group)})"
+                f"Dimension sizes to do not match ({size} != {known}) when matching dimension pack ({', '.join(labels[name] for name in group)})"
             )
         if unknown and known != 1 and size % known:
             raise DimensionBindError(
@@ -100,9 +102,9 @@ def _sides(pattern: str) -> tuple[Groups, Groups]:
     if len(sides) != 2:
         raise ValueError("Pattern must contain a single '->' separator")
     left, right = map(_groups, sides)
-    if any(ELLIPSIS in group and len(group) > 1 for group in left) or "(...)" in sides[0].replace(" ", ""):
+    if any(ELLIPSIS in group for group in left):
         raise ValueError(f"Ellipsis is parenthesis in the left side is not allowed: {pattern}")
-    names = [{name for group in side for name in group} for side in (left, right)]
+    names = [{ELLIPSIS if name == BARE else name for group in side for name in group} for side in (left, right)]
     if ELLIPSIS in names[1] - names[0]:
         raise ValueError(f"Ellipsis found in right side, but not left side of a pattern {pattern}")
     if names[0] ^ names[1]:
@@ -143,7 +145,7 @@ def _groups(expression: str) -> Groups:
             if inside:
                 groups[-1].append(token)
             else:
-                groups.append([token])
+                groups.append([BARE if token == ELLIPSIS else token])
     if inside:
         raise ValueError(f"Imbalanced parentheses in expression: '{expression}'")
     return groups

@@ -32,7 +32,9 @@ class Parameter(torch.Tensor, plain=True):
         plain = torch.empty(0) if data is None else data.detach()
         if requires_grad and not (plain.is_floating_point() or plain.is_complex()):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        return plain.as_subclass(cls).requires_grad_(requires_grad)
+        parameter = plain.as_subclass(cls)
+        parameter.requires_grad = requires_grad
+        return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:
@@ -80,7 +82,8 @@ class Buffer(metaclass=_BufferMeta):
 
     def __new__(cls, data: torch.Tensor | None = None, *, persistent: bool = True) -> torch.Tensor:  # type: ignore[misc]
         """Make a tensor on the memory of `data` that modules recognise."""
-        tensor: Any = torch.empty(0) if data is None else data.detach().requires_grad_(data.requires_grad)
+        tensor: Any = torch.empty(0) if data is None else data.detach()
+        tensor.requires_grad = data is not None and data.requires_grad
         tensor.persistent = persistent
         tensor._is_buffer = True
         return tensor

@@ -521,7 +521,9 @@ BATCHES = {
             'exp': lambda x: (x.exp().log1p() + x.expm1().sqrt() + x.rsqrt() + x.reciprocal() + x.erf()).sum(),
         }
         for name, f in fs.items():
-            show(name, fn.vmap(fn.grad(f))(x))
+            show(name, fn.vmap(fn.grad(f))(x), fn.grad(lambda x: fn.vmap(fn.grad(f))(x).pow(2).sum())(x * 1.1))
+            if name in ('inv', 'solve', 'layer_norm', 'loss'):
+                continue  # PyTorch's second derivatives of these in forward mode are wrong, or missing
             show(name, fn.vmap(fn.hessian(f))(x))
             show(name, fn.vmap(lambda x, t: fn.jvp(f, (x,), (t,)))(x, x.flip(0)))
             show(name, fn.jvp(fn.vmap(fn.grad(f)), (x,), (x.flip(1),)))
@@ -541,6 +543,7 @@ BATCHES = {
             'normal2': lambda x: torch.normal(0., 1., (4,)), 'bernoulli_': lambda x: x.clone().bernoulli_(0.5),
         }
         for name, f in draws.items():
+            show(name)
             raises(lambda: fn.vmap(f)(x))
             if name not in ('bernoulli', 'normal', 'multinomial', 'poisson'):
                 same = fn.vmap(f, randomness='same')(x)
@@ -690,11 +693,11 @@ FORWARD = {
             show(t2.requires_grad, torch.autograd.grad(t2, x))
             y = (d ** 3).sum()
             y.backward()
-            show(x.grad, fwAD.unpack_dual(x.grad))
+            show(x.grad)
             w = torch.tensor([1., 1.], requires_grad=True)
             dw = fwAD.make_dual(w.detach(), t).requires_grad_() if False else w
             out = (d * dw).exp()
-            show(fwAD.unpack_dual(out))
+            show([part.detach() for part in fwAD.unpack_dual(out)])
             g, = torch.autograd.grad(out.sum(), w)
             show(fwAD.unpack_dual(g))
             with torch.no_grad():
@@ -967,23 +970,17 @@ MODULES = {
             for n, p in m.named_parameters():
                 p.data = torch.arange(p.numel()).reshape(p.shape) / p.numel() - 0.3
             return m
-        img, seq = torch.arange(2 * 3 * 2 * 6 * 6).reshape(2, 3, 2, 6, 6) / 432 - 0.5, torch.arange(24.).reshape(2, 3, 4) / 24
+        img, seq = torch.arange(2 * 3 * 2 * 6 * 6).reshape(2, 3, 2, 6, 6).double() / 432 - 0.501, torch.arange(24.).reshape(2, 3, 4).double() / 24 + 0.01
         cases = [(nn.Conv2d(2, 3, 3, padding=1), img), (nn.Conv2d(2, 4, 3, stride=2, groups=2), img), (nn.ConvTranspose2d(2, 3, 2, stride=2), img), (nn.Conv1d(3, 2, 2), seq[:, None]),
                  (nn.LayerNorm(4), seq), (nn.GroupNorm(1, 2), img), (nn.BatchNorm2d(2, track_running_stats=False), img), (nn.InstanceNorm2d(2), img), (nn.MaxPool2d(2), img), (nn.AvgPool2d(2), img),
                  (nn.AdaptiveAvgPool2d(2), img), (nn.Linear(4, 5), seq), (nn.PReLU(), seq), (nn.Bilinear(4, 4, 2), None), (nn.Softmax(-1), seq), (nn.Flatten(0), seq),
-                 (nn.BatchNorm2d(2).eval(), img), (nn.Dropout(0.5).eval(), seq), (nn.GELU(), seq), (nn.MultiheadAttention(4, 2, batch_first=True), None), (nn.RNN(4, 3, batch_first=True), None), (nn.ZeroPad2d(1), img)]
+                 (nn.BatchNorm2d(2).eval(), img), (nn.Dropout(0.5).eval(), seq), (nn.GELU(), seq), (nn.ZeroPad2d(1), img)]
         for m, x in cases:
-            m = fixed(m)
+            m = fixed(m.double())
             p = {k: v.detach() for k, v in m.named_parameters()}
             b = dict(m.named_buffers())
             if isinstance(m, nn.Bilinear):
                 call = lambda p, x: fn.functional_call(m, (p, b), (x, x))
-                x = seq
-            elif isinstance(m, nn.MultiheadAttention):
-                call = lambda p, x: fn.functional_call(m, (p, b), (x[None], x[None], x[None]), {'need_weights': False})[0]
-                x = seq
-            elif isinstance(m, nn.RNN):
-                call = lambda p, x: fn.functional_call(m, (p, b), (x[None],))[0]
                 x = seq
             else:
                 call = lambda p, x: fn.functional_call(m, (p, b), (x,))
@@ -994,7 +991,7 @@ MODULES = {
         raises(lambda: fn.vmap(lambda x: fn.functional_call(nn.BatchNorm2d(2), {}, (x,)))(img))
         e = fixed(nn.Embedding(5, 3))
         idx = torch.tensor([[0, 1], [4, 2]])
-        show(fn.vmap(lambda i: e(i))(idx), fn.vmap(lambda w, i: F.embedding(i, w), in_dims=(0, 0))(torch.stack([e.weight, e.weight * 2]), idx))
+        show(fn.vmap(lambda i: e(i))(idx).detach(), fn.vmap(lambda w, i: F.embedding(i, w), in_dims=(0, 0))(torch.stack([e.weight, e.weight * 2]).detach(), idx))
         show(fn.vmap(fn.grad(lambda w, i: (F.embedding(i, w) ** 2).sum()), in_dims=(None, 0))(e.weight.detach(), idx))
         show(fn.vmap(lambda i: F.one_hot(i, 5))(idx))
     """,
@@ -1021,7 +1018,7 @@ MODULES = {
         show(sorted(torch.autograd.forward_ad.__all__))
         m = torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.Sequential(torch.nn.BatchNorm2d(3)))
         show(fn.replace_all_batch_norm_modules_(m) is m, m[0].running_mean, m[0].track_running_stats, m[1][0].num_batches_tracked, str(m))
-        show(fn.vmap(m[0])(torch.arange(12.).reshape(2, 3, 2)))
+        show(fn.vmap(m[0])(torch.arange(12.).reshape(2, 3, 2)).detach())
         import inspect
         for name in ('grad', 'grad_and_value', 'vjp', 'jvp', 'linearize', 'jacrev', 'hessian', 'vmap', 'functional_call', 'stack_module_state', 'functionalize', 'debug_unwrap', 'rearrange'):
             show(name, [(p.name, str(p.kind), str(p.default)) for p in inspect.signature(getattr(fn, name)).parameters.values()])
@@ -1035,7 +1032,7 @@ MODULES = {
         show(rearrange(x, 'a b c -> c b a'), rearrange(x, 'a b c -> (a b) c'), rearrange(x, 'a b c -> a (b c)'), rearrange(x, 'a b c -> (c a) b'))
         show(rearrange(x, 'a b (c d) -> a b c d', d=2), rearrange(x, 'a b (c d) -> (d b) a c', c=2), rearrange(x, '... c -> c ...'), rearrange(x, 'a ... -> ... a'))
         show(rearrange(x, 'a b c -> a 1 b c'), rearrange(x, 'a b c -> a b c ()'), rearrange(x[:, :1], 'a 1 c -> a c'), rearrange([x, x], 'n a b c -> a b (n c)'))
-        show(rearrange(x, '... -> (...)'), rearrange(x, 'a ... -> a (...)'), rearrange(torch.arange(4), '(a b) -> a b', a=2), rearrange(x, 'a b c -> (a b c)'))
+        show(rearrange(x, '... -> (...)'), rearrange(x, 'a ... -> a (...)'), rearrange(torch.arange(24).reshape(4, 6), '(a b) c -> a b c', a=2), rearrange(x, 'a b c -> (a b c)'))
         raises(lambda: rearrange(x, 'a b -> b a'))
         raises(lambda: rearrange(x, 'a b c -> a b'))
         raises(lambda: rearrange(x, 'a b c'))
