@@ -225,9 +225,12 @@ class BatchLevel(Level, Transform):
 
     def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[list[Any], int | None, bool]:
         """The results for all examples, where their dimension of examples is, and whether there are several results."""
-        args = tuple(self.shared(value) for value in args)
+        mine = [value for value in tensors_in(args) if type(value) is BatchedTensor and value.level is self]
+        batched = [value for value in mine if value.bdim is not None]
+        if len(batched) < len(mine):
+            args = tuple([self.shared(value) for value in args])
         with below(self):
-            if any(self.has(tensor) for tensor in tensors_in(args)):
+            if batched:
                 results, bdim = batching.batched(operator, args, self), 0
             else:
                 results, bdim = applied(operator, args), None
@@ -253,15 +256,13 @@ class BatchLevel(Level, Transform):
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
         """The operation on the examples, for the transforms within this level."""
         edges = dispatch.wanted_edges(operator, args)
-        recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
-        if not recording and not operator.view:
-            return
-        named, arrays = dispatch.operands(operator, args)
+        recording = edges.count(None) < len(edges) and modes.is_grad_enabled()
         if operator.view:
+            viewed = args[operator.names.index(operator.tensors[0])]
             for output in outputs:
-                creation = dispatch.MULTI_OUTPUT_VIEW if several else None
-                dispatch.make_view(output, named[operator.tensors[0]], recording, creation)
+                dispatch.make_view(output, viewed, recording, dispatch.MULTI_OUTPUT_VIEW if several else None)
         if recording:
+            named, arrays = dispatch.operands(operator, args)
             dispatch.record(operator, args, named, arrays, edges, outputs, several)
 
     def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:

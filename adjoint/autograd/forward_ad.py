@@ -139,7 +139,7 @@ class DualLevel(Level):
             )
         given = self.given(operator, args)
         with below(self):
-            results = dispatch.call(operator, args, None)
+            results = applied(operator, args)
             outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
             carried = self.carried(operator, args, given, outputs)
         for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):

@@ -134,6 +134,7 @@ class Operator:
         self.types = {
             name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
         }
+        self.typed = tuple((position, name) for position, name in enumerate(self.names) if name in self.types)
         self.tensors = [name for name in self.names if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY)]
         self.sequence = next((name for name in self.names if self.kinds[name] == ARRAYS), None)
         self.kinds = {
@@ -157,6 +158,7 @@ class Operator:
         else:
             self.differentiable = list(self.formulas)
             self.needs_of = {name: _wanted(formula) for name, formula in self.formulas.items()}
+        self.differentiable_positions = tuple(map(self.names.index, self.differentiable))
         formulas = [*self.formulas.values(), *([self.joint] if self.joint is not None else [])]
         self.several = bool(self.outputs) or any("grads" in parameters_of(formula) for formula in formulas)
         self.many = self.several and not self.outputs

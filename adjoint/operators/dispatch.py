@@ -16,6 +16,7 @@ from .. import dtypes
 from ..dtypes import Rank, promote
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.copying import distinct
+from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.storage import resized
 from ..tape import modes, views
@@ -93,18 +94,21 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
     for name, value in names.items():
         if value is not MISSING:
             values[op.names.index(ALIASES[name])] = value
-    missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
-    if missing:
-        if op.called in FORMS:
-            raise invalid_arguments(op.called, *takewhile(lambda value: value is not MISSING, values))
-        plural = "s" if len(missing) == 1 else ""  # sic
-        raise TypeError(
-            f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
-        )
-    for position, name in enumerate(op.names):
-        if name in op.types:
-            values[position] = checked(op, name, position, values)
+    for value in values:
+        if value is MISSING:
+            raise missing_arguments(op, values)
+    for position, name in op.typed:
+        values[position] = checked(op, name, position, values)
     return tuple(values)
+
+
+def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
+    """The error for a call in which some of the arguments are not given."""
+    if op.called in FORMS:
+        return invalid_arguments(op.called, *takewhile(lambda value: value is not MISSING, values))
+    missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
+    plural = "s" if len(missing) == 1 else ""  # sic
+    return TypeError(f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
 
 
 TYPE_WORDS = {
@@ -301,9 +305,9 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     """
     keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
     positional = arrays[: len(arrays) - len(keywords)]
+    token = quiet()
     try:
-        with numpy.errstate(all="ignore"):
-            return (kernel or op.kernel)(*positional, **keywords)
+        return (kernel or op.kernel)(*positional, **keywords)
     except ValueError as error:
         if op.promote or "broadcast" in str(error):
             broadcast_shapes(*(a.shape for a in arrays if isinstance(a, numpy.ndarray)))
@@ -313,6 +317,8 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
             raise
         kinds = [dtypes.from_numpy(a.dtype) for a in arrays if isinstance(a, numpy.ndarray)]
         raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{kinds[0].scalar_type}'") from error
+    finally:
+        restore(token)
 
 
 # --- views and recording --------------------------------------------------------------------------------------
@@ -339,11 +345,15 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
 
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
     """One edge for each differentiable input (each element, for a sequence)."""
-    edges = []
-    for name in op.differentiable:
-        value = args[op.names.index(name)]
-        items = value if op.kinds[name] == ARRAYS else [value]
-        edges.extend(edge_of(item) if isinstance(item, Tensor) else None for item in items)
+    edges: list[Any] = []
+    for position in op.differentiable_positions:
+        value = args[position]
+        if isinstance(value, Tensor):
+            edges.append(edge_of(value))
+        elif op.kinds[op.names[position]] == ARRAYS:
+            edges += [edge_of(item) if isinstance(item, Tensor) else None for item in value]
+        else:
+            edges.append(None)
     return edges
 
 

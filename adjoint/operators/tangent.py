@@ -101,6 +101,8 @@ def operand(op: Operator, item: str, named: dict[str, Any], args: tuple[Any, ...
 
 def applied(op: Operator, args: tuple[Any, ...]) -> Any:
     """`op` on `args`, given in the order of the declaration."""
+    if not op.keyword_only:
+        return op.function(*args)
     positional = [value for name, value in zip(op.names, args, strict=True) if name not in op.keyword_only]
     keywords = {name: value for name, value in zip(op.names, args, strict=True) if name in op.keyword_only}
     return op.function(*positional, **keywords)

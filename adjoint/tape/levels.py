@@ -19,11 +19,12 @@ class Level:
 
     def enter(self) -> None:
         """Make this the innermost level of the thread."""
-        modes.push_level(self)
+        modes.set_levels((*modes.STATE.levels, self))
 
     def leave(self) -> None:
         """Leave this level and all that were entered after it."""
-        modes.pop_level(self)
+        levels = modes.STATE.levels
+        modes.set_levels(levels[: levels.index(self)])
 
     def concerns(self, tensor: Tensor) -> bool:
         """Whether `tensor` carries something of this level."""
@@ -71,12 +72,12 @@ class below:
         self.level = level
 
     def __enter__(self) -> None:
-        self.levels = modes.STATE.levels
-        if self.level in self.levels:
-            modes.STATE.levels = self.levels[: self.levels.index(self.level)]
+        self.levels = levels = modes.STATE.levels
+        if self.level in levels:
+            modes.set_levels(levels[: levels.index(self.level)])
 
     def __exit__(self, *exception: object) -> None:
-        modes.STATE.levels = self.levels
+        modes.set_levels(self.levels)
 
 
 def is_recorded(tensor: Tensor) -> bool:
@@ -89,20 +90,20 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
     for value in values:
         if isinstance(value, Tensor):
             yield value
-        elif type(value) is list or type(value) is tuple:
-            for item in value:
-                if isinstance(item, Tensor):
-                    yield item
-        elif hasattr(value, "tensors"):  # the indices of an index
-            for item, _ in value.tensors:
-                yield item
+        elif isinstance(value, (list, tuple)):
+            if hasattr(value, "tensors"):  # the indices of an index
+                yield from [item for item, _ in value.tensors]
+            else:
+                yield from [item for item in value if isinstance(item, Tensor)]
 
 
 def innermost(values: Iterable[Any]) -> Level | None:
     """The innermost level that one of the tensors among `values` concerns; None if there is none."""
-    tensors = list(tensors_in(values))
-    for level in reversed(modes.STATE.levels):
+    levels = modes.STATE.levels
+    tensors = list(tensors_in(values)) if len(levels) > 1 else tensors_in(values)
+    for level in reversed(levels):
+        concerns = level.concerns
         for tensor in tensors:
-            if level.concerns(tensor):
+            if concerns(tensor):
                 return level
     return None

@@ -977,6 +977,7 @@ MODULES = {
                  (nn.BatchNorm2d(2).eval(), img), (nn.Dropout(0.5).eval(), seq), (nn.GELU(), seq), (nn.ZeroPad2d(1), img)]
         for m, x in cases:
             m = fixed(m.double())
+            m.to(torch.float64)
             p = {k: v.detach() for k, v in m.named_parameters()}
             b = dict(m.named_buffers())
             if isinstance(m, nn.Bilinear):
