@@ -12,7 +12,7 @@ from ..kernels.unread import Unread
 from ..operators import batching, dispatch
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
-from ..operators.tangent import applied
+from ..operators.dispatch import applied
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tensor import Tensor, new, wrap_dim
@@ -229,11 +229,15 @@ class BatchLevel(Level, Transform):
         batched = [value for value in mine if value.bdim is not None]
         if len(batched) < len(mine):
             args = tuple([self.shared(value) for value in args])
-        with below(self):
+        levels = modes.STATE.levels  # as `below` does, without its cost
+        modes.set_levels(levels[: levels.index(self)] if self in levels else levels)
+        try:
             if batched:
                 results, bdim = batching.batched(operator, args, self), 0
             else:
                 results, bdim = applied(operator, args), None
+        finally:
+            modes.set_levels(levels)
         several = isinstance(results, (tuple, list))
         return list(results) if several else [results], bdim, several
 

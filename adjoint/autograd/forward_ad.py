@@ -21,7 +21,8 @@ from ..kernels import storage
 from ..operators import dispatch
 from ..operators.build import tensors as operators
 from ..operators.declaration import ARRAYS, Operator
-from ..operators.tangent import TRANSPOSE, applied, tangents
+from ..operators.dispatch import applied
+from ..operators.tangent import TRANSPOSE, tangents
 from ..tape import modes
 from ..tape.levels import Level, below, is_recorded, tensors_in
 from ..tape.node import own_hooks

@@ -81,10 +81,13 @@ def _sizes(groups: Groups, shape: Sequence[int], given: dict[str, int]) -> dict[
         if not group and size != 1:
             raise ValueError("rearrange only supports unnamed axes of size 1")
         if len(unknown) > 1:
-            raise DimensionBindError(f"cannot infer the sizes of two dimensions at once {' and '.join(labels[name] for name in unknown)}")
+            raise DimensionBindError(
+                f"cannot infer the sizes of two dimensions at once {' and '.join(labels[name] for name in unknown)}"
+            )
         if not unknown and known != size:
             raise DimensionBindError(
-                f"Dimension sizes to do not match ({size} != {known}) when matching dimension pack ({', '.join(labels[name] for name in group)})"
+                f"Dimension sizes to do not match ({size} != {known}) when matching dimension pack "
+                f"({', '.join(labels[name] for name in group)})"
             )
         if unknown and known != 1 and size % known:
             raise DimensionBindError(

@@ -7,15 +7,15 @@ Arguments are read through a `Batch`, which says which tensors have examples, an
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..tensor import Tensor, wrap_dim
 from .build import tensors as operators
 from .declaration import OPERATORS, VALUE, Operator
-from .dispatch import result_dtype
+from .dispatch import applied, result_dtype
 from .matmul import matmul
-from .tangent import applied
 
 
 class Batch(Protocol):
@@ -41,32 +41,40 @@ class Batch(Protocol):
 
 def batched(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The result (or tuple of results) of `op` for all examples, the dimension of examples first."""
-    if op.name in DYNAMIC and op.name not in RULES:
-        raise RuntimeError(_dynamic(DYNAMIC[op.name]))
-    result = None
     if op.name in RANDOM and batch.random(op.name) == "same":
         return drawn_once(op, args, batch)
-    if op.name in RULES:
-        result = RULES[op.name](op, args, batch)
-    elif is_elementwise(op):
-        result = elementwise(op, args, batch)
-    elif op.name.endswith("_copy") and (view := OPERATORS.get(op.name[:-5])) and view.view:
-        result = copied(view, args, batch)
-    elif op.tensors == ["self"] and op.name not in _OF_WHOLE and any(name in DIMENSIONS for name in op.names):
-        result = along(op, args, batch)
+    result = rule_of(op)(op, args, batch)
     return one_by_one(op, args, batch) if result is None else result
 
 
-def copied(view: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+@functools.cache
+def rule_of(op: Operator) -> Callable[..., Any]:
+    """The rule for an operator; where the rule returns None, examples take turns."""
+    if op.name in RULES:
+        return RULES[op.name]
+    if op.name in DYNAMIC:
+        return dynamic
+    if is_elementwise(op):
+        return elementwise
+    if op.name.endswith("_copy") and (view := OPERATORS.get(op.name[:-5])) and view.view:
+        return copied
+    if op.tensors == ["self"] and op.name not in _OF_WHOLE and any(name in DIMENSIONS for name in op.names):
+        return along
+    return one_by_one
+
+
+def copied(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The copying form of a view."""
+    view = OPERATORS[op.name[:-5]]
     results = batched(view, args[: len(view.names)], batch)
     return tuple(part.clone() for part in results) if isinstance(results, (tuple, list)) else results.clone()
 
 
-def _dynamic(name: str) -> str:
-    return (
-        f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please "
-        "rewrite what you are doing with operators whose results have one shape for all examples."
+def dynamic(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """Refuse an operator whose result has another shape for each example."""
+    raise RuntimeError(
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::"
+        f"{DYNAMIC[op.name]}. Please rewrite what you are doing with operators whose results have one shape for all examples."
     )
 
 
@@ -126,12 +134,15 @@ def is_elementwise(op: Operator) -> bool:
 
 def elementwise(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The operator itself, examples of unequal numbers of dimensions lined up."""
-    tensors = {name: value for name, value in zip(op.names, args, strict=True) if isinstance(value, Tensor)}
-    rank = max(value._array.ndim for value in tensors.values())
-    target = None
-    if op.promote and any(batch.has(value) and not value._array.ndim for value in tensors.values()):
-        target = result_dtype(op, {n: v for n, v in zip(op.names, args, strict=True) if op.kinds[n] != VALUE})
+    tensors = [value for value in args if isinstance(value, Tensor)]
+    ranks = [value._array.ndim for value in tensors]
+    rank = max(ranks)
     of_one_shape = not op.operands and op.name.endswith("_backward")  # these do not broadcast
+    if 0 < rank == min(ranks) and not of_one_shape and "memory_format" not in op.names:
+        return applied(op, tuple([batch.front(value) for value in args]))
+    target = None
+    if op.promote and any(batch.has(value) and not value._array.ndim for value in tensors):
+        target = result_dtype(op, {n: v for n, v in zip(op.names, args, strict=True) if op.kinds[n] != VALUE})
     lined_up = []
     for name, value in zip(op.names, args, strict=True):
         if name == "memory_format":  # of an example's four dimensions, not of these
@@ -333,7 +344,7 @@ def _matrix_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 def _matrix_vector(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     matrix, vector = args
     if not batch.has(matrix):
-        return matmul(batch.front(vector), matrix.t())
+        return operators.mm(batch.front(vector), matrix.t())
     return matmul(batch.front(matrix), batch.front(vector).unsqueeze(-1)).squeeze(-1)
 
 

@@ -131,6 +131,7 @@ class Operator:
         self.defaults.update(self.forward.__kwdefaults__ or {})
         annotations = self.forward.__annotations__
         self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
+        self.draws = "generator" in self.names  # random numbers
         self.types = {
             name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
         }

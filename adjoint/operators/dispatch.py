@@ -22,7 +22,7 @@ from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
-from ..tape.levels import innermost
+from ..tape.levels import below, innermost
 from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
@@ -41,8 +41,13 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     if recorder is not None and recorder.asks():
         return recorder.operation(op.called, call, args, op, args, out, **names)
     args = bind(op, args, names)
-    if modes.STATE.levels and (level := innermost(args)) is not None:
-        return level.call(op, args, out)
+    if modes.STATE.levels:
+        level = innermost(args)
+        if level is not None:
+            return level.call(op, args, out)
+        if out is None and not op.draws:
+            with below(modes.STATE.levels[0]):  # where the short way is open again
+                return applied(op, args)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
@@ -86,6 +91,15 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
         op.out_decides(args[0], out)
     dtype = out.dtype if op.types.get("dtype") else out._array.dtype
     return (*args[:position], dtype, *args[position + 1 :])
+
+
+def applied(op: Operator, args: tuple[Any, ...]) -> Any:
+    """`op` called as users call it, with `args` given in the order of the declaration."""
+    if not op.keyword_only:
+        return op.function(*args)
+    positional = [value for name, value in zip(op.names, args, strict=True) if name not in op.keyword_only]
+    keywords = {name: value for name, value in zip(op.names, args, strict=True) if name in op.keyword_only}
+    return op.function(*positional, **keywords)
 
 
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:

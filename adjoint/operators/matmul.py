@@ -8,6 +8,7 @@ from ..kernels import matmul as kernels
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.storage import element_strides
 from ..tensor import Tensor
+from .apart import is_readable
 from .build import operator, public, tensors
 from .out import STRICT, stored
 
@@ -241,6 +242,8 @@ def matmul(input, other, *, out=None):
         if right == 1:
             return dot(input, other)
         if right == 2:
+            if not is_readable(input):  # examples of a batch: one operator is cheaper than three
+                return mv(other.t(), input)
             return mm(input.unsqueeze(0), other).squeeze_(0)
     if left == 0 or right == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D")

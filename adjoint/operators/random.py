@@ -45,8 +45,8 @@ def check_levels() -> None:
     for level in modes.STATE.levels:
         if hasattr(level, "drawn") and level.random("draw") == "different":
             raise RuntimeError(
-                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
-                "If this is necessary for your usage, please file an issue with functorch."
+                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+                "randomness. If this is necessary for your usage, please file an issue with functorch."
             )
 
 
