@@ -49,7 +49,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             leaf._grad = result
         elif held._edge is None:
             array = held._array
-            if array.flags.writeable:
+            if array.flags.writeable and (held._base is None or 0 not in array.strides):
                 numpy.add(array, grad, out=array)
                 shared_counter(held)[0] += 1
             else:

@@ -10,7 +10,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..tape import modes
 from ..tape.saved import shared_counter
@@ -106,12 +106,14 @@ class no_grad(_Mode):
         instance = super().__new__(cls)
         return instance if function is None else instance(function)
 
-    def __init__(self, function: Any = None) -> None:
-        self.previous = False
+    if TYPE_CHECKING:  # tools take the type of the instances from here; the call of it would cost as much as entering
+
+        def __init__(self, function: Any = None) -> None: ...
 
     def __enter__(self) -> None:
         self.previous = modes.STATE.grad_enabled
-        modes.set_grad(False)
+        if self.previous:
+            modes.set_grad(False)
 
 
 class enable_grad(_Mode):

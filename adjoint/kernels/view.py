@@ -21,30 +21,27 @@ _NO_BUFFER = bfloat16.numpy.char
 def expand(self: Array, sizes: tuple[int, ...]) -> Array:
     """`self` repeated along dimensions of size 1 (and new leading ones) without copying; -1 keeps a size.
 
-    The result may not be written to where elements share memory.
+    The result must not be written to: elements share memory.
     """
     try:
-        shape, steps, shared, direct = _expansion(self.shape, self.strides, self.itemsize, self.dtype.char, sizes)
+        shape, steps, direct = _expansion(self.shape, self.strides, self.dtype, sizes)
     except RuntimeError as error:
         raise RuntimeError(str(error).format(_kind(self))) from None
-    result = numpy.ndarray(shape, self.dtype, self, 0, steps) if direct else restrided(self, shape, steps)
-    if shared:
-        result.setflags(False)
-    return result
+    return numpy.ndarray(shape, self.dtype, self, 0, steps) if direct else restrided(self, shape, steps)
 
 
 @functools.lru_cache(2048)
 def _expansion(
-    own: tuple[int, ...], strides: tuple[int, ...], itemsize: int, char: str, sizes: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...], bool, bool]:
-    """Shape and strides of the expanded array, whether elements of it share memory, and whether NumPy can make it directly."""
+    own: tuple[int, ...], strides: tuple[int, ...], dtype: numpy.dtype[Any], sizes: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """Shape and strides of the expanded array, and whether NumPy can make it directly."""
     lead = len(sizes) - len(own)
     if lead < 0:
         raise RuntimeError(
             f"expand({{}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be greater or equal "
             f"to the number of dimensions in the tensor ({len(own)})"
         )
-    shape, steps, shared = list(sizes), [0] * lead + list(strides), False
+    shape, steps = list(sizes), [0] * lead + list(strides)
     for dim in range(len(sizes) - 1, -1, -1):
         size = sizes[dim]
         if dim >= lead:
@@ -57,21 +54,19 @@ def _expansion(
                         f"The expanded size of the tensor ({size}) must match the existing size ({length}) at non-singleton "
                         f"dimension {dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(own)}"
                     )
-                steps[dim], shared = 0, True
+                steps[dim] = 0
         elif size == -1:
             raise RuntimeError(
                 f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}"
             )
         elif size == 1 and own:
-            steps[dim] = shape[dim + 1] * steps[dim + 1] if dim + 1 < len(sizes) else itemsize
-        elif size != 1:
-            shared = True
+            steps[dim] = shape[dim + 1] * steps[dim + 1] if dim + 1 < len(sizes) else dtype.itemsize
     direct = (
         0 not in own
-        and char != _NO_BUFFER
-        and strides == tuple(itemsize * step for step in storage.row_major_steps(own))
+        and dtype.char != _NO_BUFFER
+        and strides == tuple(dtype.itemsize * step for step in storage.row_major_steps(own))
     )
-    return tuple(shape), tuple(steps), shared, direct
+    return tuple(shape), tuple(steps), direct
 
 
 def _kind(array: Array) -> str:

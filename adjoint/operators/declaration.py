@@ -29,6 +29,7 @@ formula for each, returns all gradients together; its parameter `needs` says whi
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,8 @@ ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE = "Array", "Array | None", "Arrays", ""
 
 OPERATORS: dict[str, Operator] = {}
 """Every declared operator by name: what the test matrix walks."""
+
+_reading = threading.RLock()
 
 _RESERVED = ("grad", "grads", "xp", "needs")
 
@@ -98,11 +101,14 @@ class Operator:
 
     def __getattr__(self, name: str) -> Any:
         """What signature and formulas say, read when first asked for: an import declares hundreds and uses few."""
-        if "names" in self.__dict__:
-            raise AttributeError(f"an operator has no attribute {name!r}")
-        self._read_signature()
-        self._read_formulas()
-        return getattr(self, name)
+        with _reading:  # another thread may be at it
+            if "shown" not in self.__dict__:
+                self._read_signature()
+                self._read_formulas()
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            raise AttributeError(f"an operator has no attribute {name!r}") from None
 
     @property
     def node_class(self) -> type[Node]:
@@ -174,10 +180,11 @@ class Operator:
             item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs
         ]
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
-        self.shown: dict[str, Callable[..., Any] | None] = dict(members.get("shown", {}))
+        shown: dict[str, Callable[..., Any] | None] = dict(members.get("shown", {}))
         for name in self.saved_values:
             if self.types.get(name) == "Dims":
-                self.shown.setdefault(name, functools.partial(_all_dims, f"saved_{name}"))
+                shown.setdefault(name, functools.partial(_all_dims, f"saved_{name}"))
+        self.shown = shown  # the last, by which it is known that all is there
 
 
 def _all_dims(slot: str, node: Node) -> Any:
