@@ -366,6 +366,13 @@ def _vdot(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 def _sum_and_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     added, first, second, beta, alpha = args
     vector = second._array.ndim == 1
+    if not batch.has(added) and added._array.ndim < 2:  # one tall matrix
+        if op.name == "addmv" and not batch.has(first):
+            return operators.addmm(added, batch.front(second), first.t(), beta=beta, alpha=alpha)
+        if op.name == "addmm" and not batch.has(second):
+            front = batch.front(first)
+            product = operators.addmm(added, front.flatten(0, 1), second, beta=beta, alpha=alpha)
+            return product.unflatten(0, front.shape[:2])
     right = batch.front(second)
     product = matmul(batch.front(first), right.unsqueeze(-1) if vector else right)
     if vector:

@@ -334,6 +334,8 @@ def linear(input, weight, bias=None, *, out=None):
         return stored("linear", linear(input, weight, bias), out, STRICT)
     ndim = input._array.ndim
     if weight._array.ndim == 2:
+        if ndim == 1 and not is_readable(input) and (bias is None or bias._array.ndim == 1):  # examples of a batch
+            return mv(weight, input) if bias is None else addmv(bias, weight, input)
         if ndim == 2:
             transposed = weight.t()
             return mm(input, transposed) if bias is None else addmm(bias, input, transposed)
