@@ -463,14 +463,6 @@ def _dropout(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return applied(op, (front, p, train))
 
 
-@rule("embedding")
-def _embedding(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
-    weight, indices, padding_idx, *rest = args
-    if batch.has(weight):
-        return None
-    return applied(op, (weight, batch.front(indices), padding_idx, *rest))
-
-
 _LOSSES = (
     "mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss".split()
 )
@@ -589,6 +581,8 @@ def _index_select(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 @rule("select_backward", "slice_backward", "diagonal_backward", "unfold_backward")
 def _part_backward(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, shape, *rest = args
+    if not shape:
+        return None
     front = batch.front(value)
     shifted = [
         _behind(argument, len(shape)) if name in DIMENSIONS else argument
