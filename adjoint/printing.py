@@ -111,8 +111,8 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
         name: what stands before the parenthesis; a subclass of Tensor gives its own name.
         contents: printed in place of the elements.
     """
-    if contents is None and (text := within_transforms(tensor)) is not None:
-        return text
+    if contents is None and (wrapped := within_transforms(tensor)) is not None:
+        return wrapped
     options = _options
     array = tensor._array
     indent = len(name) + 1

@@ -78,7 +78,7 @@ class BatchedTensor(Tensor):
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
     numpy = tolist = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
-    untyped_storage = storage = __reduce_ex__ = __copy__ = __deepcopy__ = _no_storage  # type: ignore[assignment]
+    untyped_storage = storage = __reduce_ex__ = __copy__ = __deepcopy__ = _no_storage
     __int__ = __float__ = __complex__ = __index__ = item
 
     def detach(self) -> Tensor:

@@ -143,7 +143,7 @@ class FunctionNode(FunctionCtx, Node):
         if self.in_jvp:
             kept = self.saved_for_forward if self.saved_for_forward is not None else self.to_save
             if kept is not None:
-                return kept  # type: ignore[no-any-return]
+                return kept
         if self._saved is None:
             raise released(self)
         return tuple([None if saved is None else saved.unpack(self) for saved in self._saved])
@@ -366,7 +366,7 @@ class Function(metaclass=FunctionMeta):
         if cls.setup_context is Function.setup_context:
             return cls.applied(args)
         output = cls.apply(*args)
-        context = object.__new__(cls._backward_cls)
+        context: Any = object.__new__(cls._backward_cls)
         context.needs_input_grad = tuple([isinstance(arg, Tensor) and edge_of(arg) is not None for arg in args])
         with recording_mode(False):
             cls.setup_context(context, args, output)

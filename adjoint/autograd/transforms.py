@@ -252,7 +252,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if create_graph is not None:
             record = create_graph
         if used:
-            found = reverse.gradients(*zip(*used, strict=True), retain_graph, record)
+            roots, vectors = zip(*used, strict=True)
+            found = reverse.gradients(roots, vectors, retain_graph, record)
         else:
             found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
         return unflatten(found, structure)
@@ -405,7 +406,7 @@ def _basis(tensors: list[Tensor]) -> list[Tensor]:
 
 def _check_real(leaves: list[Tensor], what: str, name: str) -> None:
     for index, leaf in enumerate(leaves):
-        if isinstance(leaf, Tensor) and leaf.is_complex():
+        if leaf.is_complex():
             raise RuntimeError(
                 f"{name}: Expected all {what} to be real but received complex tensor at flattened {what[:-1]} idx: {index}"
             )
@@ -445,7 +446,7 @@ def jacrev(
         result = vjp(partial, *chosen, has_aux=has_aux)
         output, pull = result[:2]
         outputs, shape = flatten(output)
-        _check_real(flatten(chosen)[0], "inputs", "jacrev")
+        _check_real([leaf for leaf in flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
         _check_real(outputs, "outputs", "jacrev")
         basis = unflatten(_basis(outputs), shape)
         rows = vmap(pull, chunk_size=chunk_size)(basis)

@@ -69,9 +69,9 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"debug_unwrap(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
     if tracking(tensor):
-        inner: Any = tensor.without_history() if type(tensor) is BatchedTensor else tensor.detach()
+        inner: Tensor = tensor.without_history() if type(tensor) is BatchedTensor else tensor.detach()
         if not recurse:
-            return inner  # type: ignore[no-any-return]
+            return inner
         tensor = inner
     if type(tensor) is not BatchedTensor:
         return tensor

@@ -41,7 +41,7 @@ def rearrange(
     tensor([0, 3, 1, 4, 2, 5])
     """
     if not isinstance(tensor, torch.Tensor):
-        tensor = torch.stack(tensor)  # type: ignore[arg-type]
+        tensor = torch.stack(tensor)
     left, right = _sides(pattern)
     for name, length in axes_lengths.items():
         if not isinstance(length, int):

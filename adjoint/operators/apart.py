@@ -17,6 +17,11 @@ def is_readable(*tensors: Tensor | None) -> bool:
     return not any(tensor is not None and type(tensor._array) is Unread for tensor in tensors)
 
 
+def is_example(tensor: Tensor) -> bool:
+    """Whether `tensor` is what a function sees within `vmap`."""
+    return type(tensor) is not Tensor and hasattr(tensor, "without_history")
+
+
 def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, in `vmap` applied to each example in turn."""
 

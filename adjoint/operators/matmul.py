@@ -8,7 +8,7 @@ from ..kernels import matmul as kernels
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.storage import element_strides
 from ..tensor import Tensor
-from .apart import is_readable
+from .apart import is_example
 from .build import operator, public, tensors
 from .out import STRICT, stored
 
@@ -242,7 +242,7 @@ def matmul(input, other, *, out=None):
         if right == 1:
             return dot(input, other)
         if right == 2:
-            if not is_readable(input):  # examples of a batch: one operator is cheaper than three
+            if is_example(input):  # one operator is cheaper than three
                 return mv(other.t(), input)
             return mm(input.unsqueeze(0), other).squeeze_(0)
     if left == 0 or right == 0:
@@ -334,7 +334,7 @@ def linear(input, weight, bias=None, *, out=None):
         return stored("linear", linear(input, weight, bias), out, STRICT)
     ndim = input._array.ndim
     if weight._array.ndim == 2:
-        if ndim == 1 and not is_readable(input) and (bias is None or bias._array.ndim == 1):  # examples of a batch
+        if ndim == 1 and is_example(input) and (bias is None or bias._array.ndim == 1):
             return mv(weight, input) if bias is None else addmv(bias, weight, input)
         if ndim == 2:
             transposed = weight.t()
