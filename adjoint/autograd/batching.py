@@ -165,7 +165,7 @@ class BatchLevel(Level, Transform):
         if self.has(tensor):
             return self.front(tensor)
         tensor = self.front(tensor)
-        return tensor.unsqueeze(0).expand((self.size, *tensor.shape))
+        return tensor.expand((self.size, *tensor.shape))
 
     def example(self, value: Any, index: int) -> Any:
         """What one example sees of an argument; zeros if there are none."""

@@ -500,7 +500,7 @@ def jacfwd(
             return results[1:] if has_aux else results[1]
 
         inputs, structure = flatten(chosen)
-        _check_real(inputs, "inputs", "jacfwd")
+        _check_real([leaf for leaf in inputs if isinstance(leaf, Tensor)], "inputs", "jacfwd")
         basis = unflatten(_basis(inputs), structure)
         out_dims: Any = (0, None) if has_aux else 0
         columns = vmap(column, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)(basis)

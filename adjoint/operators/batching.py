@@ -125,6 +125,10 @@ _ELEMENTWISE = frozenset(
 )
 
 
+_BROADCASTING = frozenset(("threshold_backward",))
+"""Derivatives of activations whose operands may have unequal shapes; others write over one of them."""
+
+
 def is_elementwise(op: Operator) -> bool:
     """Whether each element of the result depends on one element of each operand, broadcast together."""
     if op.sequence is not None or op.outputs:
@@ -137,7 +141,7 @@ def elementwise(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     tensors = [value for value in args if isinstance(value, Tensor)]
     ranks = [value._array.ndim for value in tensors]
     rank = max(ranks)
-    of_one_shape = not op.operands and op.name.endswith("_backward")  # these do not broadcast
+    of_one_shape = not op.operands and op.name.endswith("_backward") and op.name not in _BROADCASTING
     if 0 < rank == min(ranks) and not of_one_shape and "memory_format" not in op.names:
         return applied(op, tuple([batch.front(value) for value in args]))
     target = None
