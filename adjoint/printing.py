@@ -111,6 +111,8 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
         name: what stands before the parenthesis; a subclass of Tensor gives its own name.
         contents: printed in place of the elements.
     """
+    if contents is None and (wrapped := within_transforms(tensor)) is not None:
+        return wrapped
     options = _options
     array = tensor._array
     indent = len(name) + 1
@@ -156,6 +158,11 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
 
 def forward_tangent(tensor: Printable) -> Any:
     """The tangent of `tensor` in forward mode: installed by `adjoint.autograd.forward_ad`."""
+    return None
+
+
+def within_transforms(tensor: Printable) -> str | None:
+    """The text of a tensor within the transforms of functions: installed by `adjoint.autograd.wrappers`."""
     return None
 
 

@@ -10,7 +10,7 @@ import copy
 import enum
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
@@ -20,6 +20,7 @@ from .device import device as device_class
 from .dtypes import dtype
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
+from .kernels.unread import Unread
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install
@@ -49,10 +50,10 @@ class Extra:
 
     `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
     `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
-    `tangents`: in forward mode, the tangent by level.
+    `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here.
     """
 
-    __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks", "tangents")
+    __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks", "tangents", "transform")
 
     def __init__(self) -> None:
         self.hooks: HookDict | None = None
@@ -61,6 +62,7 @@ class Extra:
         self.inference = False
         self.number: Any = None
         self.tangents: dict[Any, Tensor | None] | None = None
+        self.transform: Any = None
 
 
 def _never() -> property:
@@ -413,15 +415,6 @@ class Tensor(TensorMethods):
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._edge = LEAF if value else None
 
-    def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set `requires_grad` in place and return this tensor."""
-        if requires_grad is not True and requires_grad is not False:
-            raise _no_bool(requires_grad)
-        if requires_grad and not can_require_grad(self._array):
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        self.requires_grad = requires_grad
-        return self
-
     @property
     def name(self) -> None:
         """Always None: a name, for exporters of graphs, that nothing sets."""
@@ -624,13 +617,6 @@ def legacy_array(
     return numpy.zeros([int(size) for size in sizes] if sizes or isinstance(data, Size) else 0, kind.numpy)
 
 
-def _no_bool(value: Any) -> TypeError:
-    """The error for what `requires_grad_` does not take."""
-    return TypeError(
-        f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(value).__name__}"
-    )
-
-
 def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
     """The error for arguments of `Tensor` that none of its forms takes."""
     given = [type(value).__name__ for value in args]
@@ -664,7 +650,9 @@ C_NAMES = {
 
 def tensor_array(value: Any) -> Any:
     """The array of a tensor, anything else as it is."""
-    return value._array if isinstance(value, Tensor) else value
+    if not isinstance(value, Tensor):
+        return value
+    return value.numpy() if type(value._array) is Unread else value._array
 
 
 def current_edge(view: Tensor) -> Any:

@@ -134,10 +134,13 @@ def test_levels_belong_to_their_thread():
 def test_custom_functions_have_a_jvp():
     class Cube(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            ctx.x = x
+        def forward(x):
             return x**3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
 
         @staticmethod
         def backward(ctx, grad_output):
@@ -145,7 +148,7 @@ def test_custom_functions_have_a_jvp():
 
         @staticmethod
         def jvp(ctx, tangent):
-            return 3 * ctx.x**2 * tangent
+            return 3 * ctx.saved_tensors[0] ** 2 * tangent
 
     x = points(3)
     assert_close(jvp(Cube.apply, (x,), (torch.ones_like(x),))[1], 3 * x**2)

@@ -48,6 +48,11 @@ def backward(
     >>> x.grad
     tensor([2., 4.])
     """
+    if modes.STATE.transforms:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
+            "instead or call backward() outside of functorch transforms."
+        )
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
@@ -58,7 +63,7 @@ def backward(
         grad_tensors = grad_variables
     if create_graph:
         warn_of_cycle()
-    if type(tensors) is Tensor and grad_tensors is None and inputs is None:
+    if type(tensors) is Tensor and grad_tensors is None and inputs is None and not modes.STATE.levels:
         edge = edge_of(tensors)
         if edge is not None and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
             start(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
-from ..operators import batching, dispatch
+from ..kernels.unread import Unread
+from ..operators import batching, batching_rules, dispatch  # noqa: F401  (the second adds rules to the first)
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
-from ..operators.tangent import applied
+from ..operators.dispatch import applied
 from ..tape import modes, views
-from ..tape.levels import Level, below, tensors_in
+from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tape.overrides import disabled_torch_function_impl
 from ..tensor import Tensor, new, wrap_dim
-from .function import Function
+from .function import Function, without_setup_context
+from .hooks import recording_mode
 from .tree import Structure, flatten, prefix_leaves, unflatten
 
 __all__ = ["BatchLevel", "BatchedTensor", "vmap"]
@@ -48,18 +50,15 @@ class BatchedTensor(Tensor, plain=False):
         pass
 
     def _example(self) -> Any:
-        """One example's elements, for shape, dtype and strides; where there are none, memory that nobody reads."""
+        """An array of the shape, dtype and strides of one example; not to be read, as examples differ."""
         array: Any = self.value._array
         bdim = self.bdim
         if bdim is None:
             return array
-        if array.shape[bdim]:
-            return array[(*(slice(None),) * bdim, 0, ...)]
-        return numpy.zeros(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype)
-
-    def __repr__(self, **options: Any) -> str:  # type: ignore[override]
-        inner = "\n".join("    " + line for line in repr(self.value).splitlines())
-        return f"BatchedTensor(lvl={self.level.number}, bdim={self.bdim}, value=\n{inner}\n)"
+        if not array.shape[bdim]:
+            return numpy.empty(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype).view(Unread)
+        example = array[(*(slice(None),) * bdim, 0, ...)]
+        return example if type(example) is Unread else example.view(Unread)
 
     def item(self) -> Any:
         """Raise: examples differ."""
@@ -77,17 +76,12 @@ class BatchedTensor(Tensor, plain=False):
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
-    numpy = tolist = data_ptr = untyped_storage = storage = __array__ = __dlpack__ = _no_memory
-    __int__ = __float__ = __complex__ = __index__ = item
+    def _no_storage(self, *args: Any, **keywords: Any) -> Any:
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """Raise: what is differentiated is said by the transforms."""
-        raise RuntimeError(
-            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
-            "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
-            "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-            "transformed instead."
-        )
+    numpy = tolist = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
+    untyped_storage = storage = __reduce_ex__ = __copy__ = __deepcopy__ = _no_storage
+    __int__ = __float__ = __complex__ = __index__ = item
 
     def detach(self) -> Tensor:
         """The same examples, without history."""
@@ -138,13 +132,19 @@ class BatchedTensor(Tensor, plain=False):
         return BatchedTensor(made, 0, self.level)
 
 
-class BatchLevel(Level):
+_NAMED_TOGETHER = frozenset(
+    "mul sub div copy clamp clamp_min clamp_max masked_fill logical_and logical_or logical_xor bitwise_and bitwise_or".split()
+)
+_NAMED_ALONE = {"fill_number": "fill", "fill_tensor": "fill", "index_put": "index_put"}
+"""How PyTorch calls operators in the error for writing examples over a tensor that has none."""
+
+
+class BatchLevel(Level, Transform):
     """One `vmap`: it concerns the tensors that have a dimension of its examples."""
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.size = size
         self.randomness = randomness
-        self.number = 1 + len(modes.STATE.levels)
 
     def concerns(self, tensor: Tensor) -> bool:
         """Whether `tensor` has examples of this level."""
@@ -167,7 +167,7 @@ class BatchLevel(Level):
         if self.has(tensor):
             return self.front(tensor)
         tensor = self.front(tensor)
-        return tensor.unsqueeze(0).expand((self.size, *tensor.shape))
+        return tensor.expand((self.size, *tensor.shape))
 
     def example(self, value: Any, index: int) -> Any:
         """What one example sees of an argument; zeros if there are none."""
@@ -205,6 +205,18 @@ class BatchLevel(Level):
                 return draw()
             return BatchedTensor(operators.stack([draw() for _ in range(max(self.size, 1))])[: self.size], 0, self)
 
+    def one_by_one(self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Tensor:
+        """The results of `function` for each example in turn."""
+        with below(self):
+            results = [
+                function(
+                    *(self.example(arg, index) for arg in args),
+                    **{name: self.example(value, index) for name, value in keywords.items()},
+                )
+                for index in range(max(self.size, 1))
+            ]
+            return BatchedTensor(operators.stack(results)[: self.size], 0, self)
+
     def shared(self, value: Any) -> Any:
         """An argument, tensors that all examples share taken out of their wrappers."""
         if type(value) is BatchedTensor and value.level is self and value.bdim is None:
@@ -215,12 +227,19 @@ class BatchLevel(Level):
 
     def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[list[Any], int | None, bool]:
         """The results for all examples, where their dimension of examples is, and whether there are several results."""
-        args = tuple(self.shared(value) for value in args)
-        with below(self):
-            if any(self.has(tensor) for tensor in tensors_in(args)):
+        mine = [value for value in tensors_in(args) if type(value) is BatchedTensor and value.level is self]
+        batched = [value for value in mine if value.bdim is not None]
+        if len(batched) < len(mine):
+            args = tuple([self.shared(value) for value in args])
+        levels = modes.STATE.levels  # as `below` does, without its cost
+        modes.set_levels(levels[: levels.index(self)] if self in levels else levels)
+        try:
+            if batched:
                 results, bdim = batching.batched(operator, args, self), 0
             else:
                 results, bdim = applied(operator, args), None
+        finally:
+            modes.set_levels(levels)
         several = isinstance(results, (tuple, list))
         return list(results) if several else [results], bdim, several
 
@@ -243,15 +262,13 @@ class BatchLevel(Level):
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
         """The operation on the examples, for the transforms within this level."""
         edges = dispatch.wanted_edges(operator, args)
-        recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
-        if not recording and not operator.view:
-            return
-        named, arrays = dispatch.operands(operator, args)
+        recording = edges.count(None) < len(edges) and modes.is_grad_enabled()
         if operator.view:
+            viewed = args[operator.names.index(operator.tensors[0])]
             for output in outputs:
-                creation = dispatch.MULTI_OUTPUT_VIEW if several else None
-                dispatch.make_view(output, named[operator.tensors[0]], recording, creation)
+                dispatch.make_view(output, viewed, recording, dispatch.MULTI_OUTPUT_VIEW if several else None)
         if recording:
+            named, arrays = dispatch.operands(operator, args)
             dispatch.record(operator, args, named, arrays, edges, outputs, several)
 
     def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
@@ -259,23 +276,35 @@ class BatchLevel(Level):
         target = args[0]
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
         if not self.has(target) and other is not None:
-            raise RuntimeError(
-                f"vmap: aten::{operator.called}_(self, *extra_args) is not possible because there exists a Tensor `other` in "
-                f"extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
-                f"being vmapped over at level {self.number}. Please try to use out-of-place operators instead of "
-                f"{operator.called}_. If said operator is being called inside the PyTorch framework, please file a bug report "
-                "instead."
-            )
+            raise self._no_room(operator)
         views.check_inplace(target, f"{operator.called}_")
         named, _ = dispatch.operands(operator, args)
 
         def change() -> None:
-            (result,), _, _ = self.applied(operator, args)
+            before = target
+            if is_recorded(target.value):  # so that what the operator saves does not change
+                with below(self):
+                    before = BatchedTensor(target.value.clone(), target.bdim, self)
+            (result,), _, _ = self.applied(operator, (before, *args[1:]))
             with below(self):
                 self.front(target).copy_(result)
 
         dispatch.record_change(operator, args, named, dispatch.wanted_edges(operator, args), change)
         return target
+
+    def _no_room(self, operator: Operator) -> RuntimeError:
+        """The error for writing examples over a tensor that has none."""
+        name, where = f"aten::{operator.called}_", f"at level {self.number}"
+        if operator.called in _NAMED_TOGETHER:
+            name, where = "inplace arithmetic", "in a vmap"
+        elif operator.called in _NAMED_ALONE:
+            name, where = f"{_NAMED_ALONE[operator.called]}_", "in a vmap"
+        return RuntimeError(
+            f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+            "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over "
+            f"{where}. Please try to use out-of-place operators instead of {name}. If said operator is being called inside the "
+            "PyTorch framework, please file a bug report instead."
+        )
 
     def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same where the tensor becomes another view."""
@@ -291,50 +320,78 @@ class BatchLevel(Level):
         return target
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Apply a custom `Function`: by its `vmap`, or, if it says that `forward` can be batched, as it is."""
-        if getattr(function, "generate_vmap_rule", False):
-            return self._generated(function, args)
-        if function.vmap is Function.vmap:
+        """Apply a custom `Function`: by its `vmap`, or by one made of its `forward` if it asks for that."""
+        if function.setup_context is Function.setup_context:
+            raise without_setup_context()
+        overridden, generated = function.vmap is not Function.vmap, getattr(function, "generate_vmap_rule", False)
+        if overridden and generated:
+            raise RuntimeError(
+                f"You tried to vmap over {function.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+                "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity."
+            )
+        if not overridden and not generated:
             raise RuntimeError(
                 f"You tried to vmap over {function.__name__}, but it does not have vmap support. Please override and implement "
                 "the vmap staticmethod or set generate_vmap_rule=True."
             )
-        in_dims = tuple(arg.bdim if type(arg) is BatchedTensor and self.concerns(arg) else None for arg in args)
-        values = [arg.value if dim is not None else arg for arg, dim in zip(args, in_dims, strict=True)]
-        info = VmapInfo(self.size, self.randomness)
+        output = self._generated(function, args) if generated else self._by_rule(function, args)
+        return function.applied(args, output)[1]
+
+    def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """The outputs of the `vmap` of a `Function`."""
+        leaves, structure = flatten(args)
+        in_dims = unflatten([leaf.bdim if self.concerns(leaf) else None for leaf in leaves], structure)
+        values = unflatten([leaf.value if self.concerns(leaf) else leaf for leaf in leaves], structure)
         with below(self):
-            outputs, out_dims = function.vmap(info, in_dims, *values)
-        if not isinstance(outputs, tuple):
-            return outputs if out_dims is None else BatchedTensor(outputs, wrap_dim(out_dims, outputs.dim()), self)
-        dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
-        return tuple(
-            output if dim is None else BatchedTensor(output, wrap_dim(dim, output.dim()), self)
-            for output, dim in zip(outputs, dims, strict=True)
-        )
+            returned = function.vmap(VmapInfo(self.size, self.randomness), in_dims, *values)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            found = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
+            raise RuntimeError(
+                "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
+                f"with the output. Got {found} instead"
+            )
+        output, out_dims = returned
+        results, shape = flatten(output)
+        dims = prefix_leaves(out_dims, shape)
+        if dims is None:
+            raise RuntimeError(
+                "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+                f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
+                f"{flatten(out_dims)[1]} but output has structure {shape}."
+            )
+        return unflatten([self._example_of(*pair) for pair in zip(results, dims, strict=True)], shape)
+
+    def _example_of(self, value: Any, dim: int | None) -> Any:
+        if dim is None or not isinstance(value, Tensor):
+            return value
+        return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The `Function` for each example in turn."""
+        """The outputs of the `forward` of a `Function` for all examples.
+
+        Where they are differentiated outside, one after another, so that its own derivative is used there.
+        """
+        inner = [arg.value for arg in args if self.concerns(arg)]
+        outside = [level for level in modes.STATE.levels if hasattr(level, "tangent_of")]
+        if not any(is_recorded(value) or any(level.concerns(value) for level in outside) for value in inner):
+            with recording_mode(False):
+                return function.forward(*args)
         with below(self):
             results = [
                 function.apply(*(self.example(arg, index) for arg in args)) for index in range(max(self.size, 1))
             ]
-            if isinstance(results[0], tuple):
-                stacked: Any = tuple(
-                    operators.stack(list(column))[: self.size] for column in zip(*results, strict=True)
-                )
-            else:
-                stacked = operators.stack(results)[: self.size]
-        if isinstance(stacked, tuple):
-            return tuple(BatchedTensor(result, 0, self) for result in stacked)
-        return BatchedTensor(stacked, 0, self)
+        columns = [flatten(result)[0] for result in results]
+        shape = flatten(results[0])[1]
+        with below(self):
+            stacked = [operators.stack(list(column))[: self.size] for column in zip(*columns, strict=True)]
+        return unflatten([BatchedTensor(value, 0, self) for value in stacked], shape)
 
 
-class VmapInfo:
+class VmapInfo(NamedTuple):
     """What a custom `Function`'s `vmap` is told: the number of examples, and how they share random numbers."""
 
-    def __init__(self, batch_size: int, randomness: str) -> None:
-        self.batch_size = batch_size
-        self.randomness = randomness
+    batch_size: int
+    randomness: str
 
 
 # --- vmap -------------------------------------------------------------------------------------------------------
@@ -433,7 +490,7 @@ def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
         dims[index] = wrap_dim(dim, leaf.dim())
         sizes.append(leaf.shape[dim])
     if not sizes:
-        raise ValueError("vmap: Mapped over no dimension: at least one in_dim must not be None")
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
@@ -454,6 +511,7 @@ def _run(
 ) -> Any:
     """Call `func` once for all examples."""
     level = BatchLevel(size, randomness)
+    level.begin()
     level.enter()
     try:
         examples = [
@@ -462,12 +520,19 @@ def _run(
         result = func(*unflatten(examples, structure), **keywords)
     finally:
         level.leave()
+        level.end()
     outputs, shape = flatten(result)
     places = _out_places(func, out_dims, outputs, shape)
     return unflatten([_output(level, output, dim, func) for output, dim in zip(outputs, places, strict=True)], shape)
 
 
 def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: Structure) -> list[Any]:
+    for dim in flatten(out_dims)[0]:
+        if not isinstance(dim, int) and dim is not None:
+            raise ValueError(
+                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+                "representing where in the outputs the vmapped dimension should appear."
+            )
     dims = prefix_leaves(out_dims, shape)
     if dims is None:
         raise ValueError(

@@ -21,9 +21,10 @@ from ..kernels import storage
 from ..operators import dispatch
 from ..operators.build import tensors as operators
 from ..operators.declaration import ARRAYS, Operator
-from ..operators.tangent import TRANSPOSE, applied, tangents
+from ..operators.dispatch import applied
+from ..operators.tangent import TRANSPOSE, tangents
 from ..tape import modes
-from ..tape.levels import Level, below
+from ..tape.levels import Level, below, is_recorded, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad
 from .grad_mode import _Mode, enable_grad
@@ -91,7 +92,7 @@ class DualLevel(Level):
             if base is None:
                 self.attach(tensor, _laid_out_like(tangent, tensor))
                 return
-            whole = base.new_empty_strided(base.shape, base.stride()).zero_()
+            whole = tangent.new_empty_strided(base.shape, base.stride(), dtype=base.dtype).zero_()
             self.attach(base, whole)
             present = _window(whole, base, tensor)
             self.attach(tensor, present)
@@ -102,12 +103,7 @@ class DualLevel(Level):
 
     def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
         """A view of `tensor` with the tangent `tangent`."""
-        if tensor.shape != tangent.shape:
-            raise RuntimeError(
-                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-                f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
-                f"{list(tangent.shape)}."
-            )
+        _check_shape(tensor, tangent)
         if self.tangent_of(tensor) is not None:
             raise RuntimeError(
                 "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
@@ -144,7 +140,7 @@ class DualLevel(Level):
             )
         given = self.given(operator, args)
         with below(self):
-            results = dispatch.call(operator, args, None)
+            results = applied(operator, args)
             outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
             carried = self.carried(operator, args, given, outputs)
         for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):
@@ -225,19 +221,42 @@ class DualLevel(Level):
         """Apply a custom `Function`, and its `jvp` to the tangents."""
         given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         with below(self):
-            node, results = function.applied(args)
-            outputs = results if isinstance(results, tuple) else (results,)
-            carried = function.jvp(node, *given)
+            context, results = function.applied_with_context(args)
+            context.in_jvp = True
+            try:
+                carried = function.jvp(context, *given)
+            finally:
+                context.in_jvp = False
         carried = carried if isinstance(carried, tuple) else (carried,)
-        if len(carried) != len(outputs):
+        tensors = [
+            value for value in (results if isinstance(results, tuple) else (results,)) if isinstance(value, Tensor)
+        ]
+        if len(carried) != len(tensors):
             raise RuntimeError(
-                f"{function.__name__}Backward: jvp returned {len(carried)} tangents for {len(outputs)} outputs; there must be "
-                "one (or None) for each"
+                f"Function's jvp returned an invalid number of forward gradients (expected {len(tensors)} but got {len(carried)})"
             )
-        for output, tangent in zip(outputs, carried, strict=True):
-            if isinstance(output, Tensor) and tangent is not None:
+        for number, (output, tangent) in enumerate(zip(tensors, carried, strict=True)):
+            if tangent is None:
+                continue
+            if not isinstance(tangent, Tensor):
+                raise RuntimeError(
+                    f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}."
+                )
+            _check_shape(output, tangent)
+            if any(output is arg for arg in args):
+                self.overwrite(output, tangent)
+            else:
                 self.attach(output, tangent)
         return results
+
+
+def _check_shape(tensor: Tensor, tangent: Tensor) -> None:
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
 
 
 def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Tensor | None, ...]:
@@ -247,8 +266,11 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
     A new trick for calculating Jacobian vector products, 2017). The point is 1: formulas may take the logarithm.
     """
     from .backward import grad
-    from .transforms import tracked
+    from .transforms import Reverse, tracked
 
+    reverse = Reverse()
+    tensors = [*tensors_in(args), *tensors_in(given.values())]
+    outside = modes.is_grad_enabled() and any(is_recorded(tensor) for tensor in tensors)
     with enable_grad():
         replaced, inputs, directions = list(args), [], []
         pairs: Any
@@ -256,11 +278,11 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
             position = operator.names.index(name)
             value = args[position]
             if operator.kinds[name] == ARRAYS:
-                copies = [tracked(item) for item in value]
+                copies = [tracked(item, reverse) for item in value]
                 replaced[position] = copies
                 pairs = zip(copies, tangent or (), strict=bool(tangent))
             elif tangent is not None:
-                replaced[position] = tracked(value)
+                replaced[position] = tracked(value, reverse)
                 pairs = iter([(replaced[position], tangent)])
             else:
                 continue
@@ -271,7 +293,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         results = applied(operator, tuple(replaced))
         outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         differentiable = [output for output in outputs if output.requires_grad]
-        vectors = [tracked(output.new_ones(output.shape)) for output in differentiable]
+        vectors = [tracked(output.new_ones(output.shape), reverse) for output in differentiable]
         products = grad(differentiable, inputs, vectors, create_graph=True, allow_unused=True)
         pairs = [
             (product, direction.to(product.dtype))
@@ -284,7 +306,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
             [product for product, _ in pairs],
             vectors,
             [direction for _, direction in pairs],
-            create_graph=modes.is_grad_enabled(),
+            create_graph=outside,
             allow_unused=True,
         )
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
@@ -365,12 +387,17 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
-    for name, value in (("primal", tensor), ("tangent", tangent)):
-        if not (value.is_floating_point() or value.is_complex()):
-            raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
+    check_floating(tensor, tangent)
     if level is not None and level != 0:
         raise RuntimeError("Invalid level given to _make_dual")
     return current.make_dual(tensor, tangent)
+
+
+def check_floating(primal: Tensor, tangent: Tensor | None = None) -> None:
+    """Raise ValueError if a primal or tangent is neither floating point nor complex."""
+    for name, value in (("primal", primal), ("tangent", tangent)):
+        if value is not None and not (value.is_floating_point() or value.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

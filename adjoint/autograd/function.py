@@ -127,6 +127,7 @@ class FunctionNode(FunctionCtx, Node):
     _forward_cls: type[Function]
     to_save: Any = None
     saved_for_forward: Any = None
+    in_jvp = False
     dirty_tensors: Any = ()
     non_differentiable: Any = ()
     materialize_grads = True
@@ -138,7 +139,11 @@ class FunctionNode(FunctionCtx, Node):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` was given, checked for changes since."""
+        """What `save_for_backward` was given, checked for changes since; in `jvp` what `save_for_forward` was."""
+        if self.in_jvp:
+            kept = self.saved_for_forward if self.saved_for_forward is not None else self.to_save
+            if kept is not None:
+                return kept
         if self._saved is None:
             raise released(self)
         return tuple([None if saved is None else saved.unpack(self) for saved in self._saved])
@@ -159,9 +164,8 @@ class FunctionNode(FunctionCtx, Node):
         return tuple([None if result is None else result._array for result in results])
 
     def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
-        """Call the user's `backward`, recording what it does."""
-        with recording_mode(True):
-            return self._call(grad, keep)
+        """Call the user's `backward` as an operation among others, recorded where they are."""
+        return self._call(grad, keep)
 
     def _call(self, grads: list[Any], keep: bool) -> tuple[Any, ...]:
         if self.materialize_grads:
@@ -328,17 +332,19 @@ class Function(metaclass=FunctionMeta):
         return cls.applied(args)[1]
 
     @classmethod
-    def applied(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The node (`ctx`), and what `apply` returns."""
+    def applied(cls, args: tuple[Any, ...], *computed: Any) -> tuple[Any, Any]:
+        """The node (`ctx`), and what `apply` returns; `computed`: the output, where `forward` is not to be called."""
         separate = cls.setup_context is not Function.setup_context
         node: Any = object.__new__(cls._backward_cls)
         places = [edge_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         node.needs_input_grad = tuple([edge is not None for edge in places])
         with recording_mode(False):
             if separate:
-                output = cls.forward(*args)
+                output = computed[0] if computed else cls.forward(*args)
                 cls.setup_context(node, args, output)
             else:
+                if modes.STATE.transforms:
+                    raise without_setup_context()
                 output = cls.forward(node, *args)
         recording = any(node.needs_input_grad) and modes.is_grad_enabled()
         node._tensor_inputs = tuple([isinstance(arg, Tensor) for arg in args])
@@ -353,6 +359,26 @@ class Function(metaclass=FunctionMeta):
         node.to_save = None
         node.dirty_tensors = node.non_differentiable = ()
         return node, tuple(outputs) if several else outputs[0]
+
+    @classmethod
+    def applied_with_context(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """A `ctx` for `jvp`, and what `apply` returns."""
+        if cls.setup_context is Function.setup_context:
+            return cls.applied(args)
+        output = cls.apply(*args)
+        context: Any = object.__new__(cls._backward_cls)
+        context.needs_input_grad = tuple([isinstance(arg, Tensor) and edge_of(arg) is not None for arg in args])
+        with recording_mode(False):
+            cls.setup_context(context, args, output)
+        return context, output
+
+
+def without_setup_context() -> RuntimeError:
+    """The error for applying a function of the older form within the transforms of functions."""
+    return RuntimeError(
+        "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
+        "setup_context staticmethod."
+    )
 
 
 def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any], separate: bool) -> tuple[Any, ...]:
@@ -445,7 +471,10 @@ def check_dirty(tensor: Tensor) -> None:
 
 def viewed(tensor: Tensor) -> Tensor:
     """A view of the whole of `tensor`."""
-    view = make_subclass(Tensor, tensor._array.view())
+    if hasattr(tensor, "without_history"):  # an example of a batch
+        view = tensor.without_history()
+    else:
+        view = make_subclass(Tensor, tensor._array.view())
     view._base = tensor if tensor._base is None else tensor._base
     view._counter = shared_counter(tensor)
     view._view_version = view._counter[0]

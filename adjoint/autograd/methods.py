@@ -1,14 +1,15 @@
-"""The methods of tensors that concern the graph: `backward`, hooks, `retain_grad`."""
+"""The methods of tensors that concern the graph: `backward`, hooks, `retain_grad`, `requires_grad_`."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
 
+from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hooks import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tensor import Tensor, is_recorded
+from ..tensor import Tensor, can_require_grad, is_recorded
 from .backward import backward as run_backward
 
 
@@ -59,8 +60,33 @@ def retain_grad(self: Tensor) -> None:
     edge = edge_of(self)
     if edge is None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if modes.STATE.transforms:
+        raise _left_to_transforms("retain_grad()")
     if is_recorded(edge):
         own_hooks(edge[0]).retained[edge[1]] = weakref.ref(self)
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Set `requires_grad` in place and return this tensor."""
+    if requires_grad is not True and requires_grad is not False:
+        raise TypeError(
+            f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}"
+        )
+    if modes.STATE.transforms:
+        raise _left_to_transforms("requires_grad_()", " (or perhaps using torch.autograd.functional.* APIs)")
+    if requires_grad and not can_require_grad(self._array):
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    self.requires_grad = requires_grad
+    return self
+
+
+def _left_to_transforms(method: str, also: str = "") -> RuntimeError:
+    """The error where the transform of a function says what is differentiated, not the function."""
+    return RuntimeError(
+        f"You are attempting to call Tensor.{method}{also} inside of a function being transformed by a functorch transform. This "
+        "is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+        f"{method} outside of a function being transformed instead."
+    )
 
 
 def retains_grad(self: Tensor) -> bool:
@@ -79,7 +105,7 @@ def backward_hooks(self: Tensor) -> HookDict | None:
 
 def install() -> None:
     """Make these functions methods of `Tensor`."""
-    for function in (backward, register_hook, register_post_accumulate_grad_hook, retain_grad):
+    for function in (backward, register_hook, register_post_accumulate_grad_hook, requires_grad_, retain_grad):
         setattr(Tensor, function.__name__, function)
     for name, getter in (("_backward_hooks", backward_hooks), ("retains_grad", retains_grad)):
         setattr(Tensor, name, property(getter))

@@ -8,75 +8,163 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from ..operators.build import tensors as operators
 from ..tape import modes
 from ..tape.edges import edge_of
+from ..tape.levels import Transform, is_recorded
 from ..tensor import LEAF, Tensor, can_require_grad
 from .backward import grad as gradients
 from .batching import BatchedTensor, BatchLevel, vmap
 from .engine import discover
-from .forward_ad import DualLevel
+from .forward_ad import DualLevel, check_floating
 from .grad_mode import enable_grad
-from .tree import flatten, mapped, unflatten
+from .tree import Structure, flatten, mapped, unflatten
+from .wrappers import debug_unwrap
 
-__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap"]
+__all__ = [
+    "debug_unwrap", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
+]  # fmt: skip
 
 
 # --- inputs and outputs of reverse mode -------------------------------------------------------------------------
 
 
-def tracked(tensor: Tensor) -> Tensor:
-    """`tensor` as the beginning of a graph of its own, which leads on to that of `tensor` if it has one."""
+class Reverse(Transform):
+    """A function being run to be differentiated in reverse: the beginnings of its graph, and what else is differentiated.
+
+    `inputs`: the arguments to differentiate, as the function sees them; `outside_recorded`: whether others may
+    differentiate the results, which they may not where the transform is called under `no_grad`.
+    """
+
+    def __init__(self) -> None:
+        self.inputs: list[Tensor] = []
+        self.outside_recorded = modes.is_grad_enabled()
+
+    def run(self, func: Callable[..., Any], args: Any, chosen: Any = None, keywords: Any = MappingProxyType({})) -> Any:
+        """`func` of `args`, those at the positions `chosen` (None: all) replaced by copies that a graph begins at.
+
+        Returns the copies and the result.
+        """
+        self.begin()
+        try:
+            with enable_grad():
+                places = range(len(args)) if chosen is None else chosen
+                copies = [mapped(self.track, args[place]) for place in places]
+                replaced = list(args)
+                for place, copy in zip(places, copies, strict=True):
+                    replaced[place] = copy
+                return copies, func(*replaced, **keywords)
+        finally:
+            self.end()
+
+    def track(self, leaf: Any) -> Tensor:
+        """An argument as the function sees it."""
+        if not isinstance(leaf, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
+        copy = tracked(leaf, self, self.outside_recorded)
+        self.inputs.append(copy)
+        return copy
+
+    def is_recorded_outside(self, outputs: list[Any]) -> bool:
+        """Whether what led to `outputs` is also differentiated by somebody else."""
+        return self.outside_recorded and is_tracked_outside(outputs, self.inputs)
+
+    def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
+        """The vector-Jacobian products of `outputs` by the inputs, zeros where these are not used."""
+        found = gradients(outputs, self.inputs, vectors, retain_graph, create_graph, allow_unused=True)
+        return [
+            operators.zeros_like(leaf.detach()) if gradient is None else gradient
+            for leaf, gradient in zip(self.inputs, found, strict=True)
+        ]
+
+
+def tracked(tensor: Tensor, transform: Transform, outside: bool = True) -> Tensor:
+    """`tensor` as the beginning of a graph of `transform`, which leads on to that of `tensor` if it has one and `outside`."""
     if not can_require_grad(tensor._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     batch = next((level for level in reversed(modes.STATE.levels) if isinstance(level, BatchLevel)), None)
     if batch is None or batch.concerns(tensor):
-        if tensor.requires_grad:
+        if outside and tensor.requires_grad:
             return operators.alias(tensor)
         copy = tensor.detach() if batch is None else tensor.without_history()  # type: ignore[attr-defined]
     else:
         copy = BatchedTensor(tensor, None, batch)
     copy._edge = LEAF
+    copy._own_extra().transform = transform
     for level in modes.STATE.levels:
         if isinstance(level, DualLevel) and (tangent := level.tangent_of(tensor)) is not None:
             level.attach(copy, tangent)
     return copy
 
 
-def is_tracked_outside(outputs: list[Tensor], inputs: list[Tensor]) -> bool:
+def is_tracked_outside(outputs: list[Any], inputs: list[Tensor]) -> bool:
     """Whether what led to `outputs` is also differentiated by somebody else than the transform that made `inputs`."""
     if any(type(output) is BatchedTensor and is_recorded(output.value) for output in outputs):
         return True
     own = {id(edge_of(tensor)) for tensor in inputs}
     _, leaves = discover([edge_of(output) for output in outputs])
-    return any(id(leaf) not in own for leaf in leaves)
+    return any(id(leaf) not in own and not _is_over(leaf) for leaf in leaves)
 
 
-def is_recorded(tensor: Tensor) -> bool:
-    """Whether operations on `tensor`, or on the batch it is an example of, are recorded."""
-    return tensor.requires_grad or (type(tensor) is BatchedTensor and is_recorded(tensor.value))
+def _is_over(leaf: Tensor) -> bool:
+    """Whether `leaf` is the beginning of a graph whose transform has ended, so that nobody will ask for its gradient."""
+    transform = None if leaf._extra is None else leaf._extra.transform
+    return transform is not None and transform not in modes.STATE.transforms
 
 
 def released(value: Any, outside: bool) -> Any:
-    """A result of the function, no longer part of the transform's own graph."""
-    if isinstance(value, Tensor) and not outside and value.requires_grad:
-        return value.detach()
-    return value
+    """Results of the function, no longer part of the transform's own graph."""
+
+    def release(leaf: Any) -> Any:
+        return leaf.detach() if isinstance(leaf, Tensor) and not outside and leaf.requires_grad else leaf
+
+    return mapped(release, value)
 
 
 def positions(argnums: Any, count: int) -> tuple[int, ...]:
     """The positions of the arguments to differentiate, counted from the front."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     if not numbers:
         raise RuntimeError("argnums must be non-empty")
     for number in numbers:
         if not isinstance(number, int):
-            raise RuntimeError(f"argnum must be int or Tuple[int, ...], got: {type(number)}")
+            raise RuntimeError(f"argnum must be int, got: {type(number)}")
         if not -count <= number < count:
             raise RuntimeError(f"Got argnum={number}, but only {count} positional inputs")
-    return tuple(number % count for number in numbers)
+    found = tuple(number % count for number in numbers)
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    return found
+
+
+def with_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
+    """The output of a function, and what it returns besides: None, or tensors, with `has_aux`."""
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    for leaf in flatten(output[1])[0]:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
+    return output
+
+
+def only_tensors(output: Any, name: str) -> tuple[list[Tensor], Structure]:
+    """The tensors of an output, and its structure."""
+    leaves, structure = flatten(output)
+    if not leaves or output is None:
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {leaves})")
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}"
+            )
+    return leaves, structure
 
 
 # --- reverse mode -----------------------------------------------------------------------------------------------
@@ -92,31 +180,20 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
 
     @functools.wraps(func)
     def differentiated(*args: Any, **keywords: Any) -> Any:
-        places = positions(argnums, len(args))
-        with enable_grad():
-            copies = [mapped(_input, args[place]) for place in places]
-            replaced = list(args)
-            for place, copy in zip(places, copies, strict=True):
-                replaced[place] = copy
-            output = func(*replaced, **keywords)
-            aux = None
-            if has_aux:
-                if not (isinstance(output, tuple) and len(output) == 2):
-                    raise RuntimeError(
-                        "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True"
-                    )
-                output, aux = output
-            _check_scalar(output)
-            leaves, structure = flatten(copies)
-            outside = output.requires_grad and is_tracked_outside([output], leaves)
-            if output.requires_grad:
-                found = gradients(output, leaves, create_graph=outside, materialize_grads=True)
-            else:
-                found = tuple(operators.zeros_like(leaf) for leaf in leaves)
-        results = unflatten(list(found), structure)
+        reverse = Reverse()
+        copies, output = reverse.run(func, args, positions(argnums, len(args)), keywords)
+        output, aux = with_aux(output, has_aux, "grad_and_value(f)(*args)")
+        _check_scalar(output)
+        outside = output.requires_grad and reverse.is_recorded_outside([output])
+        if output.requires_grad:
+            with enable_grad():
+                found = reverse.gradients(output, None, outside, outside)
+        else:
+            found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
+        results = unflatten(found, flatten(copies)[1])
         gradient = tuple(results) if isinstance(argnums, tuple) else results[0]
         value = released(output, outside)
-        return (gradient, (value, mapped(lambda leaf: released(leaf, outside), aux))) if has_aux else (gradient, value)
+        return (gradient, (value, released(aux, outside))) if has_aux else (gradient, value)
 
     return differentiated
 
@@ -138,14 +215,6 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
     return differentiated
 
 
-def _input(leaf: Any) -> Any:
-    if not isinstance(leaf, Tensor):
-        raise TypeError(
-            f"grad_and_value(f)(*args): expected the arguments to differentiate to be tensors, got {type(leaf)}"
-        )
-    return tracked(leaf)
-
-
 def _check_scalar(output: Any) -> None:
     if not isinstance(output, Tensor):
         raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
@@ -164,25 +233,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(torch.tensor([1.0, 2.0]))
     (tensor([1., 2.]),)
     """
-    with enable_grad():
-        copies = mapped(_input, primals)
-        output = func(*copies)
-        aux = None
-        if has_aux:
-            if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError(
-                    "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True"
-                )
-            output, aux = output
-    outputs, shape = flatten(output)
-    for leaf in outputs:
-        if not isinstance(leaf, Tensor):
-            raise RuntimeError(
-                "vjp(f, *primals): Expected f(*primals) to be a function that has non-empty output or a tensor or nested "
-                f"structure of tensors, got {type(leaf)}"
-            )
-    inputs, structure = flatten(copies)
-    outside = is_tracked_outside(outputs, inputs)
+    reverse = Reverse()
+    copies, output = reverse.run(func, primals)
+    output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
+    outputs, shape = only_tensors(output, "vjp(f, *primals)")
+    structure = flatten(tuple(copies))[1]
+    outside = reverse.is_recorded_outside(outputs)
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_shape = flatten(cotangents)
@@ -192,23 +248,25 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 f"cotangents: {given_shape}, primal output: {shape}"
             )
         used = [(out, vector) for out, vector in zip(outputs, given, strict=True) if out.requires_grad]
-        record = outside or any(is_recorded(vector) for vector in given)
+        record = modes.is_grad_enabled() and (outside or any(is_recorded(vector) for vector in given))
         if create_graph is not None:
             record = create_graph
         if used:
             roots, vectors = zip(*used, strict=True)
-            found = gradients(
-                roots, inputs, vectors, retain_graph=retain_graph, create_graph=record, materialize_grads=True
-            )
+            found = reverse.gradients(roots, vectors, retain_graph, record)
         else:
-            found = tuple(operators.zeros_like(leaf) for leaf in inputs)
-        return unflatten(list(found), structure)
+            found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
+        return unflatten(found, structure)
 
-    value = mapped(lambda leaf: released(leaf, outside), output)
-    return (value, pull, mapped(lambda leaf: released(leaf, outside), aux)) if has_aux else (value, pull)
+    value = released(output, outside)
+    return (value, pull, released(aux, outside)) if has_aux else (value, pull)
 
 
 # --- forward mode -----------------------------------------------------------------------------------------------
+
+
+class Forward(DualLevel, Transform):
+    """The level of forward mode that is one `jvp`'s own."""
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -230,24 +288,17 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             f"is a tuple of 3 tensors, tangents also must be. Got primals with structure {structure} and tangents with structure "
             f"{tangent_structure}"
         )
-    level = DualLevel()
+    _check_tensors(points, "primals")
+    _check_tensors(directions, "tangents")
+    level = Forward()
+    level.begin()
     level.enter()
     try:
+        for point, direction in zip(points, directions, strict=True):
+            check_floating(point, direction)
         duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
-        output = func(*unflatten(duals, structure))
-        aux = None
-        if has_aux:
-            if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError(
-                    "jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) if has_aux is True"
-                )
-            output, aux = output
-        outputs, shape = flatten(output)
-        for leaf in outputs:
-            if not isinstance(leaf, Tensor):
-                raise RuntimeError(
-                    f"jvp(f, primals, tangents): Expected f(*primals) to return only tensors, got unsupported type {type(leaf)}"
-                )
+        output, aux = with_aux(func(*unflatten(duals, structure)), has_aux, "jvp(f, primals, tangents)")
+        outputs, shape = only_tensors(output, "jvp(f, primals, tangents)")
         found = [level.tangent_of(leaf) for leaf in outputs]
         if strict and any(tangent is None for tangent in found):
             raise RuntimeError(
@@ -255,15 +306,25 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 "strict=True."
             )
         values = [level.without_tangent(leaf) for leaf in outputs]
-        aux = mapped(lambda leaf: level.without_tangent(leaf) if isinstance(leaf, Tensor) else leaf, aux)
+        if has_aux:
+            aux = mapped(level.without_tangent, aux)
     finally:
         level.leave()
+        level.end()
     carried = [
         operators.zeros_like(value) if tangent is None else tangent
         for value, tangent in zip(values, found, strict=True)
     ]
     results = (unflatten(values, shape), unflatten(carried, shape))
     return (*results, aux) if has_aux else results
+
+
+def _check_tensors(values: list[Any], name: str) -> None:
+    if not values:
+        raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to contain at least one Tensor.")
+    for value in values:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got {type(value)}")
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -277,41 +338,54 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     tensor([1., 2.])
     """
     points, structure = flatten(primals)
+    for point in points:
+        check_floating(point)
+    reverse = Reverse()
+    _, output = reverse.run(func, primals)
+    outputs, shape = flatten(output)
+    roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
+    outside = bool(roots) and reverse.is_recorded_outside(roots)
     with enable_grad():
-        copies = [_input(point) for point in points]
-        output = func(*unflatten(copies, structure))
-        outputs, shape = flatten(output)
-        roots = [leaf for leaf in outputs if leaf.requires_grad]
-        vectors = [tracked(operators.zeros_like(root).detach()) for root in roots]
-        products = gradients(roots, copies, vectors, create_graph=True, materialize_grads=True) if roots else ()
-    outside = bool(roots) and is_tracked_outside(roots, copies)
+        vectors = [tracked(operators.zeros_like(root.detach()), reverse) for root in roots]
+        products = reverse.gradients(roots, vectors, True, True) if roots else ()
 
     def push(*tangents: Any) -> Any:
         directions, tangent_structure = flatten(tangents)
         if tangent_structure != structure:
             raise RuntimeError(
-                "Expected the tangents argument to have the same structure as the primals: "
-                f"got {tangent_structure}, expected {structure}"
+                f"Expected the tangents {tangent_structure} to have the same argspec as the primals {structure}"
             )
+        for number, (direction, point) in enumerate(zip(directions, points, strict=True)):
+            for what in ("shape", "dtype"):
+                if getattr(direction, what) != getattr(point, what):
+                    raise RuntimeError(
+                        f"tangent:{number} with {what} {getattr(direction, what)} in flattened pytree doesn't match the {what} "
+                        f"{getattr(point, what)} of the corresponding primal."
+                    )
         pairs = [
             (product, direction)
-            for product, direction in zip(products, directions, strict=True)
+            for product, direction in zip(products, directions, strict=False)
             if product.requires_grad
         ]
         found: dict[int, Any] = {}
         if pairs:
+            record = modes.is_grad_enabled() and (outside or any(is_recorded(direction) for _, direction in pairs))
             derivatives = gradients(
                 [product for product, _ in pairs],
                 vectors,
                 [direction for _, direction in pairs],
                 retain_graph=True,
-                create_graph=outside,
-                materialize_grads=True,
+                create_graph=record,
+                allow_unused=True,
             )
-            found = {id(root): value for root, value in zip(roots, derivatives, strict=True)}
-        return unflatten([found.get(id(leaf), operators.zeros_like(leaf)) for leaf in outputs], shape)
+            found = {id(root): value for root, value in zip(roots, derivatives, strict=True) if value is not None}
+        return unflatten([found[id(leaf)] if id(leaf) in found else _nothing_like(leaf) for leaf in outputs], shape)
 
-    return mapped(lambda leaf: released(leaf, outside), output), push
+    return released(output, outside), push
+
+
+def _nothing_like(leaf: Any) -> Any:
+    return operators.zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf
 
 
 # --- Jacobians --------------------------------------------------------------------------------------------------
@@ -328,6 +402,14 @@ def _basis(tensors: list[Tensor]) -> list[Tensor]:
         parts.append(part.view((total, *tensor.shape)))
         start += count
     return parts
+
+
+def _check_real(leaves: list[Tensor], what: str, name: str) -> None:
+    for index, leaf in enumerate(leaves):
+        if leaf.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened {what[:-1]} idx: {index}"
+            )
 
 
 def jacrev(
@@ -360,12 +442,12 @@ def jacrev(
                 replaced[place] = value
             return func(*replaced, **keywords)
 
-        result = vjp(partial, *(args[place] for place in places), has_aux=has_aux)
+        chosen = [args[place] for place in places]
+        result = vjp(partial, *chosen, has_aux=has_aux)
         output, pull = result[:2]
         outputs, shape = flatten(output)
-        for leaf in outputs:
-            if not isinstance(leaf, Tensor):
-                raise RuntimeError(f"jacrev: Expected all outputs to be Tensors, got {type(leaf)}")
+        _check_real([leaf for leaf in flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
+        _check_real(outputs, "outputs", "jacrev")
         basis = unflatten(_basis(outputs), shape)
         rows = vmap(pull, chunk_size=chunk_size)(basis)
         leaves, structure = flatten(rows)
@@ -414,9 +496,11 @@ def jacfwd(
 
         def column(directions: Any) -> Any:
             results = jvp(partial, chosen, directions, has_aux=has_aux)
+            _check_real(flatten(results[1])[0], "outputs", "jacfwd")
             return results[1:] if has_aux else results[1]
 
         inputs, structure = flatten(chosen)
+        _check_real([leaf for leaf in inputs if isinstance(leaf, Tensor)], "inputs", "jacfwd")
         basis = unflatten(_basis(inputs), structure)
         out_dims: Any = (0, None) if has_aux else 0
         columns = vmap(column, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)(basis)

@@ -29,11 +29,14 @@ class Structure:
         return hash((self.kind, self.children))
 
     def __repr__(self) -> str:
-        return f"TreeSpec({self._inner()})" if self.kind is not None else "*"
+        return self._text(0)
 
-    def _inner(self) -> str:
-        children = ", ".join(map(repr, self.children))
-        return f"{self.kind.__name__}, {self.keys}, [{children}]"
+    def _text(self, indent: int) -> str:
+        if self.kind is None:
+            return "*"
+        indent += 2
+        children = f",\n{' ' * indent}".join(child._text(indent) for child in self.children)
+        return f"TreeSpec({self.kind.__name__}, {self.keys}, [{children}])"
 
 
 _LEAF = Structure(None, None, ())
@@ -44,7 +47,9 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     kind = type(value)
     if kind in (dict, OrderedDict):
         keys, items = list(value), list(value.values())
-    elif kind in (tuple, list) or (isinstance(value, tuple) and hasattr(value, "_fields")):
+    elif kind in (tuple, list) or (
+        isinstance(value, tuple) and (hasattr(value, "_fields") or hasattr(value, "n_fields"))
+    ):
         keys, items = None, list(value)
     else:
         return [value], _LEAF

@@ -4,9 +4,11 @@ from typing import Any
 
 import adjoint as torch
 
-from .modules import functional_call, functionalize, stack_module_state
+from .modules import functional_call, functionalize, replace_all_batch_norm_modules_, stack_module_state
+from .rearranging import rearrange
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
     "functionalize",
     "grad",
@@ -16,6 +18,8 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",
@@ -23,6 +27,7 @@ __all__ = [
 
 transforms: Any = torch.autograd.transforms
 
+debug_unwrap = transforms.debug_unwrap
 grad = transforms.grad
 grad_and_value = transforms.grad_and_value
 hessian = transforms.hessian
@@ -32,3 +37,7 @@ jvp = transforms.jvp
 linearize = transforms.linearize
 vjp = transforms.vjp
 vmap = transforms.vmap
+
+
+def __dir__() -> list[str]:
+    return [name for name in globals() if name.startswith("__")] + __all__

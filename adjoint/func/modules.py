@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import adjoint as torch
 
-__all__ = ["functional_call", "functionalize", "stack_module_state"]
+__all__ = ["functional_call", "functionalize", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def functional_call(
@@ -56,17 +57,13 @@ def _merged(dicts: Any) -> dict[str, Any]:
         raise ValueError(
             f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
         )
-    merged: dict[str, Any] = {}
-    for part in dicts:
-        if not isinstance(part, dict):
-            raise ValueError(
-                "Expected all elements of parameter_and_buffer_dicts to be dictionaries, got " + str(type(part))
-            )
-        for name, value in part.items():
-            if name in merged:
-                raise ValueError(f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous")
-            merged[name] = value
-    return merged
+    if not all(isinstance(part, dict) for part in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    names = [name for part in dicts for name in part]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+    return {name: value for part in dicts for name, value in part.items()}
 
 
 def _own(module: torch.nn.Module) -> dict[str, Any]:
@@ -85,6 +82,8 @@ def _replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool,
         parts += [f"Missing key(s): {', '.join(missing)}."] if missing else []
         if parts:
             raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(parts))
+    for name, value in given.items():
+        _check_place(module, name, value)
     values = {name: value for name, value in given.items() if name in own}
     if tie_weights:
         by_tensor: dict[int, str] = {}
@@ -112,6 +111,22 @@ def _replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool,
             holder[name] = original
 
 
+def _check_place(module: torch.nn.Module, path: str, value: Any) -> None:
+    """Raise unless `value` is a tensor and the module at `path` exists."""
+    prefix, _, name = path.rpartition(".")
+    if not name:
+        raise KeyError('tensor name can\'t be empty string ""')
+    owner: Any = module
+    for part in prefix.split(".") if prefix else ():
+        if not hasattr(owner, part):
+            raise AttributeError(f"{type(owner).__name__} has no attribute `{part}`")
+        owner = getattr(owner, part)
+        if not isinstance(owner, torch.nn.Module):
+            raise TypeError(f"submodule `{part}`: {owner} is not an instance of torch.nn.Module")
+    if not isinstance(value, torch.Tensor) and value is not None:
+        raise TypeError(f"{value} is not an instance of torch.Tensor")
+
+
 def _place(module: torch.nn.Module, path: str) -> tuple[dict[str, Any], str]:
     """The dict that holds the tensor at `path`, and its name there."""
     prefix, _, name = path.rpartition(".")
@@ -137,17 +152,15 @@ def stack_module_state(models: Sequence[torch.nn.Module]) -> tuple[dict[str, Any
     parameters = [dict(model.named_parameters()) for model in models]
     buffers = [dict(model.named_buffers()) for model in models]
     return (
-        {name: _stacked([each[name] for each in parameters]) for name in parameters[0]},
-        {name: _stacked([each[name] for each in buffers]) for name in buffers[0]},
+        {name: _stacked(name, [each[name] for each in parameters]) for name in parameters[0]},
+        {name: _stacked(name, [each[name] for each in buffers]) for name in buffers[0]},
     )
 
 
-def _stacked(tensors: list[Any]) -> Any:
+def _stacked(name: str, tensors: list[Any]) -> Any:
     requires_grad = tensors[0].requires_grad
     if any(tensor.requires_grad != requires_grad for tensor in tensors):
-        raise RuntimeError(
-            "Expected to have the same requires_grad for all tensors of one name, as they become one parameter."
-        )
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     return torch.stack([tensor.detach() for tensor in tensors]).requires_grad_(requires_grad)
 
 
@@ -158,8 +171,10 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
-            "functionalize(f, remove='mutations'): received invalid argument for remove=. Valid options are: "
-            f"remove='mutations', remove='mutations_and_views'. Got: remove={remove}"
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n     "
+            "remove='mutations': all inplace and out= operators will be removed from the program, and replaced with their "
+            "out-of-place equivalents.\n     remove='mutations_and_views': In addition to the above, all aliasing operators "
+            "{view} will be replaced with their non-aliasing counterparts, {view}_copy.\n"
         )
 
     @functools.wraps(func)
@@ -167,3 +182,17 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         return func(*args, **keywords)
 
     return functionalized
+
+
+def replace_all_batch_norm_modules_(root: torch.nn.Module) -> torch.nn.Module:
+    """Make every batch normalization in `root` use the statistics of the batch only, as `vmap` needs it; returns `root`.
+
+    >>> import adjoint as torch
+    >>> torch.func.replace_all_batch_norm_modules_(torch.nn.BatchNorm1d(2)).running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

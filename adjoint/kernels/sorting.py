@@ -291,7 +291,7 @@ def nanquantile(
 def _quantile(
     x: ndarray, q: ndarray | float, dim: int | None, keepdim: bool, interpolation: str, *, ignore_nan: bool
 ) -> ndarray:
-    fractions = _check_quantile(x, q, interpolation)
+    fractions = check_quantile(x, q, interpolation)
     axis = normalize_dim(0 if dim is None else dim, x.ndim)
     moved = x.reshape(-1) if dim is None else numpy.moveaxis(numpy.atleast_1d(x), axis, -1)
     ordered = numpy.sort(moved, -1)
@@ -329,8 +329,8 @@ def _interpolate(ordered: ndarray, ranks: ndarray, interpolation: str) -> ndarra
     return numpy.where(weight < 0.5, lower + weight * step, upper - (1 - weight) * step)
 
 
-def _check_quantile(x: ndarray, q: ndarray | float, interpolation: str) -> ndarray:
-    """The fractions as an array, after checks."""
+def check_quantile(x: ndarray, q: ndarray | float, interpolation: str, look: bool = True) -> ndarray:
+    """The fractions as an array, after checks; of their values only if `look`."""
     if not isinstance(q, ndarray):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
@@ -348,6 +348,6 @@ def _check_quantile(x: ndarray, q: ndarray | float, interpolation: str) -> ndarr
             "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
             f"but got {interpolation}"
         )
-    if not ((q >= 0) & (q <= 1)).all():
+    if look and not ((q >= 0) & (q <= 1)).all():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q

@@ -101,7 +101,8 @@ class Buffer(metaclass=_BufferMeta):
 
     def __new__(cls, data: torch.Tensor | None = None, *, persistent: bool = True) -> torch.Tensor:  # type: ignore[misc]
         """Make a tensor on the memory of `data` that modules recognise."""
-        tensor: Any = torch.empty(0) if data is None else data.detach().requires_grad_(data.requires_grad)
+        tensor: Any = torch.empty(0) if data is None else data.detach()
+        tensor.requires_grad = data is not None and data.requires_grad
         tensor.persistent = persistent
         tensor._is_buffer = True
         return tensor

@@ -7,15 +7,15 @@ Arguments are read through a `Batch`, which says which tensors have examples, an
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..tensor import Tensor, wrap_dim
 from .build import tensors as operators
 from .declaration import OPERATORS, VALUE, Operator
-from .dispatch import result_dtype
+from .dispatch import applied, result_dtype
 from .matmul import matmul
-from .tangent import applied
 
 
 class Batch(Protocol):
@@ -41,32 +41,40 @@ class Batch(Protocol):
 
 def batched(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The result (or tuple of results) of `op` for all examples, the dimension of examples first."""
-    if op.name in DYNAMIC and op.name not in RULES:
-        raise RuntimeError(_dynamic(DYNAMIC[op.name]))
-    result = None
     if op.name in RANDOM and batch.random(op.name) == "same":
         return drawn_once(op, args, batch)
-    if op.name in RULES:
-        result = RULES[op.name](op, args, batch)
-    elif is_elementwise(op):
-        result = elementwise(op, args, batch)
-    elif op.name.endswith("_copy") and (view := OPERATORS.get(op.name[:-5])) and view.view:
-        result = copied(view, args, batch)
-    elif op.tensors == ["self"] and op.name not in _OF_WHOLE and any(name in DIMENSIONS for name in op.names):
-        result = along(op, args, batch)
+    result = rule_of(op)(op, args, batch)
     return one_by_one(op, args, batch) if result is None else result
 
 
-def copied(view: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+@functools.cache
+def rule_of(op: Operator) -> Callable[..., Any]:
+    """The rule for an operator; where the rule returns None, examples take turns."""
+    if op.name in RULES:
+        return RULES[op.name]
+    if op.name in DYNAMIC:
+        return dynamic
+    if is_elementwise(op):
+        return elementwise
+    if op.name.endswith("_copy") and (view := OPERATORS.get(op.name[:-5])) and view.view:
+        return copied
+    if op.tensors == ["self"] and op.name not in _OF_WHOLE and any(name in DIMENSIONS for name in op.names):
+        return along
+    return one_by_one
+
+
+def copied(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The copying form of a view."""
+    view = OPERATORS[op.name[:-5]]
     results = batched(view, args[: len(view.names)], batch)
     return tuple(part.clone() for part in results) if isinstance(results, (tuple, list)) else results.clone()
 
 
-def _dynamic(name: str) -> str:
-    return (
-        f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please "
-        "rewrite what you are doing with operators whose results have one shape for all examples."
+def dynamic(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """Refuse an operator whose result has another shape for each example."""
+    raise RuntimeError(
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::"
+        f"{DYNAMIC[op.name]}. Please rewrite what you are doing with operators whose results have one shape for all examples."
     )
 
 
@@ -117,6 +125,10 @@ _ELEMENTWISE = frozenset(
 )
 
 
+_BROADCASTING = frozenset(("threshold_backward",))
+"""Derivatives of activations whose operands may have unequal shapes; others write over one of them."""
+
+
 def is_elementwise(op: Operator) -> bool:
     """Whether each element of the result depends on one element of each operand, broadcast together."""
     if op.sequence is not None or op.outputs:
@@ -126,12 +138,15 @@ def is_elementwise(op: Operator) -> bool:
 
 def elementwise(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The operator itself, examples of unequal numbers of dimensions lined up."""
-    tensors = {name: value for name, value in zip(op.names, args, strict=True) if isinstance(value, Tensor)}
-    rank = max(value._array.ndim for value in tensors.values())
+    tensors = [value for value in args if isinstance(value, Tensor)]
+    ranks = [value._array.ndim for value in tensors]
+    rank = max(ranks)
+    of_one_shape = not op.operands and op.name.endswith("_backward") and op.name not in _BROADCASTING
+    if 0 < rank == min(ranks) and not of_one_shape and "memory_format" not in op.names:
+        return applied(op, tuple([batch.front(value) for value in args]))
     target = None
-    if op.promote and any(batch.has(value) and not value._array.ndim for value in tensors.values()):
+    if op.promote and any(batch.has(value) and not value._array.ndim for value in tensors):
         target = result_dtype(op, {n: v for n, v in zip(op.names, args, strict=True) if op.kinds[n] != VALUE})
-    of_one_shape = not op.operands and op.name.endswith("_backward")  # these do not broadcast
     lined_up = []
     for name, value in zip(op.names, args, strict=True):
         if name == "memory_format":  # of an example's four dimensions, not of these
@@ -154,7 +169,7 @@ def elementwise(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 DIMENSIONS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
 _OF_WHOLE = frozenset(("renorm",))
 """Operators to which the other dimensions matter as well."""
-_ADDS_DIMENSION = frozenset(("unsqueeze", "diag_embed"))
+_ADDS_DIMENSION = frozenset(("unsqueeze", "unsqueeze_copy", "diag_embed"))
 _ALL_OR_SOME = frozenset(
     "amax amin var_correction std_correction var_mean_correction std_mean_correction linalg_vector_norm norm_over logsumexp "
     "sum_dim mean_dim nansum aminmax all any count_nonzero".split()
@@ -256,10 +271,10 @@ def _repeat(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return front.repeat((1, *repeats))
 
 
-@rule("permute")
+@rule("permute", "permute_copy")
 def _permute(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, dims = args
-    return batch.front(value).permute((0, *_behind(tuple(dims), value._array.ndim)))
+    return applied(op, (batch.front(value), (0, *_behind(tuple(dims), value._array.ndim))))
 
 
 @rule("t")
@@ -333,14 +348,16 @@ def _matrix_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 def _matrix_vector(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     matrix, vector = args
     if not batch.has(matrix):
-        return matmul(batch.front(vector), matrix.t())
+        return operators.mm(batch.front(vector), matrix.t())
     return matmul(batch.front(matrix), batch.front(vector).unsqueeze(-1)).squeeze(-1)
 
 
 @rule("dot")
 def _dot(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     first, second = args
-    return (batch.front(first) * batch.front(second)).sum(-1)
+    if batch.has(first) and batch.has(second):
+        return (batch.front(first) * batch.front(second)).sum(-1)
+    return matmul(batch.front(first), second) if batch.has(first) else matmul(batch.front(second), first)
 
 
 @rule("vdot")
@@ -353,6 +370,13 @@ def _vdot(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 def _sum_and_product(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     added, first, second, beta, alpha = args
     vector = second._array.ndim == 1
+    if not batch.has(added) and added._array.ndim < 2:  # one tall matrix
+        if op.name == "addmv" and not batch.has(first):
+            return operators.addmm(added, batch.front(second), first.t(), beta=beta, alpha=alpha)
+        if op.name == "addmm" and not batch.has(second):
+            front = batch.front(first)
+            product = operators.addmm(added, front.flatten(0, 1), second, beta=beta, alpha=alpha)
+            return product.unflatten(0, front.shape[:2])
     right = batch.front(second)
     product = matmul(batch.front(first), right.unsqueeze(-1) if vector else right)
     if vector:
@@ -443,14 +467,6 @@ def _dropout(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return applied(op, (front, p, train))
 
 
-@rule("embedding")
-def _embedding(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
-    weight, indices, padding_idx, *rest = args
-    if batch.has(weight):
-        return None
-    return applied(op, (weight, batch.front(indices), padding_idx, *rest))
-
-
 _LOSSES = (
     "mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss".split()
 )
@@ -505,6 +521,21 @@ def _weights(labels: Any, weight: Any, ignore_index: int, like: Any) -> Any:
     return weight[operators.select_where(kept, labels, labels.new_zeros(()))] * kept.to(like.dtype)
 
 
+@rule("copy", "fill_tensor")
+def _overwriting(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """What is overwritten gets examples, what is written lines up with it."""
+    return applied(op, (batch.full(args[0]), _lined_up(args[1], args[0]._array.ndim, batch), *args[2:]))
+
+
+def _lined_up(value: Any, rank: int, batch: Batch) -> Any:
+    """The examples of `value` lined up with those of a tensor of `rank` dimensions, with which it is broadcast."""
+    missing = rank - value._array.ndim
+    front = batch.front(value)
+    if missing <= 0 or not batch.has(value):
+        return front
+    return front.reshape(front.shape[:1] + (1,) * missing + front.shape[1:])
+
+
 @rule("masked_fill_tensor")
 def _masked_fill(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, mask, filling = args
@@ -516,7 +547,10 @@ def _masked_fill(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 def _masked_select(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, mask = args
     if batch.has(mask):
-        raise RuntimeError(_dynamic("masked_select"))
+        raise RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each "
+            "batch this would return a differently shaped Tensor."
+        )
     shape = operators.broadcast_shapes(value.shape, mask.shape)
     front = _expand(op, (value, tuple(shape)), batch)
     return front.reshape((front.shape[0], -1))[:, mask.expand(shape).reshape(-1)]
@@ -551,6 +585,8 @@ def _index_select(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 @rule("select_backward", "slice_backward", "diagonal_backward", "unfold_backward")
 def _part_backward(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, shape, *rest = args
+    if not shape:
+        return None
     front = batch.front(value)
     shifted = [
         _behind(argument, len(shape)) if name in DIMENSIONS else argument

@@ -178,6 +178,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if isinstance(data, Tensor):
         _warn_of_copy("torch.tensor")
     dtype = checked_dtype(dtype, "tensor")
+    if hasattr(data, "without_history"):  # examples of a batch
+        copy = data.without_history(copy=True)
+        return copy if dtype is None else copy.to(dtype)
     return leaf(kernels.array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)
 
 

@@ -137,9 +137,11 @@ class Operator:
         self.defaults.update(self.forward.__kwdefaults__ or {})
         annotations = self.forward.__annotations__
         self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
+        self.draws = "generator" in self.names  # random numbers
         self.types = {
             name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
         }
+        self.typed = tuple((position, name) for position, name in enumerate(self.names) if name in self.types)
         self.tensors = [name for name in self.names if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY)]
         self.sequence = next((name for name in self.names if self.kinds[name] == ARRAYS), None)
         self.kinds = {
@@ -163,6 +165,7 @@ class Operator:
         else:
             self.differentiable = list(self.formulas)
             self.needs_of = {name: _wanted(formula) for name, formula in self.formulas.items()}
+        self.differentiable_positions = tuple(map(self.names.index, self.differentiable))
         formulas = [*self.formulas.values(), *([self.joint] if self.joint is not None else [])]
         self.several = bool(self.outputs) or any("grads" in parameters_of(formula) for formula in formulas)
         self.many = self.several and not self.outputs

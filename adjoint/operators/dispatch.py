@@ -16,12 +16,13 @@ from .. import dtypes
 from ..dtypes import Rank, promote
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.copying import distinct
+from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
-from ..tape.levels import innermost
+from ..tape.levels import below, innermost
 from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
@@ -40,8 +41,13 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     if recorder is not None and recorder.asks():
         return recorder.operation(op.called, call, args, op, args, out, **names)
     args = bind(op, args, names)
-    if modes.STATE.levels and (level := innermost(args)) is not None:
-        return level.call(op, args, out)
+    if modes.STATE.levels:
+        level = innermost(args)
+        if level is not None:
+            return level.call(op, args, out)
+        if out is None and not op.draws:
+            with below(modes.STATE.levels[0]):  # where the short way is open again
+                return applied(op, args)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
@@ -87,24 +93,36 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
     return (*args[:position], dtype, *args[position + 1 :])
 
 
+def applied(op: Operator, args: tuple[Any, ...]) -> Any:
+    """`op` called as users call it, with `args` given in the order of the declaration."""
+    if not op.keyword_only:
+        return op.function(*args)
+    positional = [value for name, value in zip(op.names, args, strict=True) if name not in op.keyword_only]
+    keywords = {name: value for name, value in zip(op.names, args, strict=True) if name in op.keyword_only}
+    return op.function(*positional, **keywords)
+
+
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
     """Put keyword aliases in their places; raise for what is missing or of the wrong type."""
     values = list(args)
     for name, value in names.items():
         if value is not MISSING:
             values[op.names.index(ALIASES[name])] = value
-    missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
-    if missing:
-        if op.called in FORMS:
-            raise invalid_arguments(op.called, *takewhile(lambda value: value is not MISSING, values))
-        plural = "s" if len(missing) == 1 else ""  # sic
-        raise TypeError(
-            f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
-        )
-    for position, name in enumerate(op.names):
-        if name in op.types:
-            values[position] = checked(op, name, position, values)
+    for value in values:
+        if value is MISSING:
+            raise missing_arguments(op, values)
+    for position, name in op.typed:
+        values[position] = checked(op, name, position, values)
     return tuple(values)
+
+
+def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
+    """The error for a call in which some of the arguments are not given."""
+    if op.called in FORMS:
+        return invalid_arguments(op.called, *takewhile(lambda value: value is not MISSING, values))
+    missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
+    plural = "s" if len(missing) == 1 else ""  # sic
+    return TypeError(f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
 
 
 TYPE_WORDS = {
@@ -301,9 +319,9 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     """
     keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
     positional = arrays[: len(arrays) - len(keywords)]
+    token = quiet()
     try:
-        with numpy.errstate(all="ignore"):
-            return (kernel or op.kernel)(*positional, **keywords)
+        return (kernel or op.kernel)(*positional, **keywords)
     except ValueError as error:
         if op.promote or "broadcast" in str(error):
             broadcast_shapes(*(a.shape for a in arrays if isinstance(a, numpy.ndarray)))
@@ -313,6 +331,8 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
             raise
         kinds = [dtypes.from_numpy(a.dtype) for a in arrays if isinstance(a, numpy.ndarray)]
         raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{kinds[0].scalar_type}'") from error
+    finally:
+        restore(token)
 
 
 # --- views and recording --------------------------------------------------------------------------------------
@@ -339,11 +359,15 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
 
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
     """One edge for each differentiable input (each element, for a sequence)."""
-    edges = []
-    for name in op.differentiable:
-        value = args[op.names.index(name)]
-        items = value if op.kinds[name] == ARRAYS else [value]
-        edges.extend(edge_of(item) if isinstance(item, Tensor) else None for item in items)
+    edges: list[Any] = []
+    for position in op.differentiable_positions:
+        value = args[position]
+        if isinstance(value, Tensor):
+            edges.append(edge_of(value))
+        elif op.kinds[op.names[position]] == ARRAYS:
+            edges += [edge_of(item) if isinstance(item, Tensor) else None for item in value]
+        else:
+            edges.append(None)
     return edges
 
 
@@ -373,9 +397,13 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
 
 
 def detached_copy(tensor: Tensor) -> Tensor:
-    """The value of a tensor before it is changed in place, with its history."""
+    """The value of a tensor before it is changed in place, with its history and its tangents."""
     copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(tensor._array.copy())
     copy._edge = tensor._edge
+    if tensor._extra is not None and tensor._extra.tangents is not None:
+        for level, tangent in tensor._extra.tangents.items():
+            if tangent is not None:
+                level.attach(copy, tangent.clone())
     return copy
 
 

@@ -10,7 +10,7 @@ from ..kernels import copying
 from ..kernels import random as kernels
 from ..tensor import Tensor, can_require_grad, wrap
 from .build import operator, public, tensors
-from .random import stream_of
+from .random import for_each_example, stream_of
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -27,10 +27,19 @@ def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, i
         return multiply(input, wrap(numpy.zeros((), input._array.dtype)))
     if not can_require_grad(input._array):
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}")
-    noise = _noise_like(input._array, feature)
-    if not alpha:
-        return multiply(input, wrap(kernels.dropout_mask(stream_of(None), noise, p)))
-    return _alpha_dropped(input, wrap(kernels.bernoulli_(stream_of(None), noise, 1.0 - p)), p, inplace)
+    draw = _kept if alpha else _mask
+    drawn = draw(input._array, feature, p)
+    return _alpha_dropped(input, drawn, p, inplace) if alpha else multiply(input, drawn)
+
+
+@for_each_example
+def _mask(array, feature, p):
+    return wrap(kernels.dropout_mask(stream_of(None), _noise_like(array, feature), p))
+
+
+@for_each_example
+def _kept(array, feature, p):
+    return wrap(kernels.bernoulli_(stream_of(None), _noise_like(array, feature), 1.0 - p))
 
 
 def _noise_like(array, feature):

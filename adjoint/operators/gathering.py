@@ -9,6 +9,7 @@ import numpy
 from ..kernels import joining as kernels
 from ..kernels import scatter as scatter_kernels
 from ..tensor import Tensor, wrap, wrap_dim
+from .apart import is_readable
 from .build import operator, public, tensors
 from .out import STRICT
 
@@ -408,7 +409,9 @@ def take_along_dim(input, indices, dim=None, *, out=None):
             f"dimensions for input, and {b.ndim} dimensions for indices"
         )
     dim = wrap_dim(dim, a.ndim)
-    if b.size and b.min() < 0:
+    if not is_readable(indices):
+        indices = tensors.where(indices < 0, indices + a.shape[dim], indices)
+    elif b.size and b.min() < 0:
         indices = wrap(numpy.where(b < 0, b + a.shape[dim], b))
     shape = kernels.broadcast_except(a.shape, b.shape, dim)
     return gather(

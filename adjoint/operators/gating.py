@@ -7,6 +7,7 @@ import numpy
 from ..kernels import activation as kernels
 from ..kernels import random as random_kernels
 from ..tensor import wrap, wrap_dim
+from .apart import is_readable
 from .build import PUBLIC, operator, public, publish, tensors
 from .random import stream_of
 
@@ -145,6 +146,9 @@ def _rrelu_operator(input, lower, upper, training, generator):
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return rrelu_mean, (lower + upper) / 2
+    if not is_readable(input):
+        slopes = tensors.rand(tuple(input._array.shape), dtype=input.dtype) * (upper - lower) + lower
+        return rrelu_with_noise, tensors.where(input <= 0, slopes, tensors.ones_like(slopes))
     draws = random_kernels.rand(stream_of(generator), (int((input._array <= 0).sum()),), numpy.dtype(numpy.float64))
     return rrelu_with_noise, wrap(kernels.rrelu_noise(input._array, lower + draws * (upper - lower)))
 

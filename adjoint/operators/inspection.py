@@ -12,6 +12,7 @@ from ..kernels import closeness
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.storage import UntypedStorage
 from ..tensor import Tensor, wrap
+from .apart import is_readable, one_by_one
 from .build import public, with_numpy_names
 
 # --- of what kind ---------------------------------------------------------------------------------------------
@@ -136,10 +137,13 @@ def equal(input=None, other=None, **names):
     if names:
         return with_numpy_names(equal, names, input, other)
     first, second = _tensor("equal", input, "input", 1)._array, _tensor("equal", other)._array
+    if not is_readable(input, other):
+        raise RuntimeError("Batching rule not implemented for aten::equal. We could not generate a fallback.")
     return first.shape == second.shape and bool(numpy.equal(first, second).all())
 
 
 @public(method=True)
+@one_by_one
 def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
     """Whether elements differ by no more than `atol + rtol * abs(other)`; with `equal_nan`, nan is close to nan.
 
@@ -165,6 +169,10 @@ def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **n
 @public(method=True)
 def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
     """Whether `isclose` holds for all elements."""
+    if not is_readable(input, other):
+        raise RuntimeError(
+            "vmap over torch.allclose isn't supported yet. The examples may differ in whether they are close: use isclose."
+        )
     return bool(isclose(input, other, rtol, atol, equal_nan, **names)._array.all())
 
 

@@ -7,6 +7,7 @@ import numpy
 from ..device import contiguous_format
 from ..kernels import joining as kernels
 from ..tensor import Tensor, wrap_dim
+from .apart import is_readable
 from .build import operator, public, tensors
 from .creation import zeros
 from .dispatch import invalid_arguments
@@ -229,6 +230,11 @@ def _repeated(input, repeats, dim):
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and "
             f"input.size({dim}) = {size}"
+        )
+    if not is_readable(repeats):
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+            "aten::repeat_interleave with repeats that differ from example to example."
         )
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")

@@ -10,6 +10,7 @@ from ..kernels import products
 from ..kernels.broadcast import broadcast_shapes
 from ..tape.saved import unpack
 from ..tensor import wrap
+from .apart import is_readable
 from .build import operator, public, tensors
 from .out import STRICT, stored
 from .return_types import return_type
@@ -111,7 +112,7 @@ def det_gradient(grad, A, result):
     scale = grad.reshape((*grad._array.shape, 1, 1))
     if size == 1:
         return scale
-    if not kernels.is_nearly_singular(A._array):
+    if is_readable(A) and not kernels.is_nearly_singular(A._array):
         return (scale * result[..., None, None].conj()) * _adjoint(linalg_inv(A))
     U, S, Vh = linalg_svd(A, False)
     phase = (linalg_det(U) * linalg_det(Vh)).conj()[..., None, None]

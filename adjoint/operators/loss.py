@@ -7,6 +7,7 @@ import math
 from ..kernels import loss as kernels
 from ..kernels import nll_loss as nll_kernels
 from ..tensor import wrap
+from .apart import is_readable
 from .build import operator, public, tensors
 
 
@@ -391,6 +392,13 @@ def one_hot(input, num_classes=-1):
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensors.zeros((*array.shape, num_classes), dtype=input.dtype)
+    if not is_readable(input):
+        if num_classes == -1:
+            raise RuntimeError(
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow: one_hot needs "
+                "num_classes, as the examples may have unequal numbers of classes."
+            )
+        return (input.unsqueeze(-1) == tensors.arange(num_classes)).long()
     if array.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:

@@ -6,6 +6,7 @@ import numpy
 
 from ..kernels import margin_loss as kernels
 from ..tensor import wrap
+from .apart import one_by_one
 from .build import operator, public, tensors
 from .loss import REDUCTION, reduced, scaled
 
@@ -78,6 +79,7 @@ class multilabel_margin_loss_forward:
 
 
 @public(namespace=None, on_arrays=kernels.multilabel_margin_loss_backward)
+@one_by_one
 def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
     """The gradient of the scores, which depends on them only through which hinges are bent."""
     ones = numpy.ones(1, self._array.dtype)

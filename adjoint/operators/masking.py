@@ -9,6 +9,7 @@ from ..dtypes import Rank
 from ..kernels import masking as kernels
 from ..kernels.precision import widen
 from ..tensor import Tensor, wrap
+from .apart import is_readable
 from .arithmetic import overloads
 from .build import binary, operator, public
 from .constants import NUMBERS, constant
@@ -84,6 +85,10 @@ def where(condition, input=None, other=None, *, out=None, **names):
     if type(input) is Tensor and type(other) is Tensor and out is None:
         return select_where(condition, input, other)
     if input is None and other is None:
+        if not is_readable(condition):
+            raise RuntimeError(
+                "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::where."
+            )
         return tuple(wrap(index) for index in kernels.indices_where(condition._array))
     input, other = _operand(input, other), _operand(other, input)
     return select_where(condition, input, other, out=out)

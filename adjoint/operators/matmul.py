@@ -8,6 +8,7 @@ from ..kernels import matmul as kernels
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.storage import element_strides
 from ..tensor import Tensor
+from .apart import is_example
 from .build import operator, public, tensors
 from .out import STRICT, stored
 
@@ -241,6 +242,8 @@ def matmul(input, other, *, out=None):
         if right == 1:
             return dot(input, other)
         if right == 2:
+            if is_example(input):  # one operator is cheaper than three
+                return mv(other.t(), input)
             return mm(input.unsqueeze(0), other).squeeze_(0)
     if left == 0 or right == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D")
@@ -331,6 +334,8 @@ def linear(input, weight, bias=None, *, out=None):
         return stored("linear", linear(input, weight, bias), out, STRICT)
     ndim = input._array.ndim
     if weight._array.ndim == 2:
+        if ndim == 1 and is_example(input) and (bias is None or bias._array.ndim == 1):
+            return mv(weight, input) if bias is None else addmv(bias, weight, input)
         if ndim == 2:
             transposed = weight.t()
             return mm(input, transposed) if bias is None else addmm(bias, input, transposed)

@@ -7,6 +7,7 @@ import math
 from .. import dtypes
 from ..kernels import normalization as kernels
 from ..tensor import Tensor
+from .apart import is_readable
 from .build import operator, public, tensors
 
 # --- over the batch -------------------------------------------------------------------------------------------
@@ -107,9 +108,12 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None:
         count = input._array.size // channels
-        _move(running_mean, mean._array, momentum)
-        variance = kernels.unbiased_variance(invstd._array, eps, count)
-        _move(running_var, variance, momentum)
+        if is_readable(mean, running_mean, running_var):
+            _move(running_mean, mean._array, momentum)
+            variance = kernels.unbiased_variance(invstd._array, eps, count)
+            _move(running_var, variance, momentum)
+        else:
+            _move_each(running_mean, running_var, mean, invstd, momentum, eps, count)
     return output
 
 
@@ -125,6 +129,20 @@ def _move(running: Tensor, towards, momentum):
     """`running` moved by `momentum` towards the statistics of a batch; its version stays, as in PyTorch."""
     array = running._array
     array += (momentum * (towards - array)).astype(array.dtype, copy=False)
+
+
+def _move_each(running_mean, running_var, mean, invstd, momentum, eps, count):
+    """The same for the statistics of examples."""
+    if is_readable(running_mean) or is_readable(running_var):
+        raise RuntimeError(
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
+            "were not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be "
+            "False.If you are using a prebuilt module and do not need eval mode, please see the functorch website for "
+            "resources on how to patch your module to work with vmap"
+        )
+    variance = (invstd.detach() ** -2 - eps) * (count / (count - 1))
+    running_mean.mul_(1 - momentum).add_(mean.detach() * momentum)
+    running_var.mul_(1 - momentum).add_(variance * momentum)
 
 
 # --- over a layer ---------------------------------------------------------------------------------------------

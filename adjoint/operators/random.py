@@ -31,11 +31,23 @@ def stream_of(generator: Any) -> kernels.Stream:
     Raises:
         TypeError: if `generator` is neither a generator nor None.
     """
+    if modes.STATE.levels:
+        check_levels()
     if generator is None:
         return default_generator._stream
     if not isinstance(generator, Generator):
         raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     return generator._stream
+
+
+def check_levels() -> None:
+    """Raise if numbers are about to be drawn for all examples of a `vmap` together that does not share them."""
+    for level in modes.STATE.levels:
+        if hasattr(level, "drawn") and level.random("draw") == "different":
+            raise RuntimeError(
+                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+                "randomness. If this is necessary for your usage, please file an issue with functorch."
+            )
 
 
 def _zero(grad, xp):
@@ -253,12 +265,17 @@ def normal_function(
     if size is None:
         raise _wrong_normal(mean, std)
     kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
-    shape, stream = checked_shape(size, "normal"), stream_of(generator)
+    shape = checked_shape(size, "normal")
     if out is None:
-        array = kernels.normal_(stream, numpy.empty(shape, kind.numpy), mean, std)
-    else:
-        array = drawn_into(out, shape, kernels.normal_, stream, mean, std)
+        return _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout)
+    array = drawn_into(out, shape, kernels.normal_, stream_of(generator), mean, std)
     return finished("normal", array, out, requires_grad, device, pin_memory, layout)
+
+
+@for_each_example
+def _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout):
+    array = kernels.normal_(stream_of(generator), numpy.empty(shape, kind.numpy), mean, std)
+    return leaf(array, requires_grad, device, pin_memory, layout)
 
 
 def _normal_into(out, mean, std, generator):

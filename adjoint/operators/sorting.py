@@ -6,6 +6,7 @@ from .. import dtypes
 from ..kernels import counting, picking, scan, sorting
 from ..kernels.precision import HALVES, widen
 from ..tensor import Tensor, wrap_dim
+from .apart import is_readable
 from .arithmetic import is_number
 from .build import operator, public, tensors
 from .dispatch import MISSING, invalid_arguments
@@ -138,8 +139,9 @@ class logcumsumexp:
             weights = _reversed_logcumsumexp(xp.log(grad.conj()) - result, dim, xp)
             return xp.exp(weights + self).conj()
         least = xp.zeros_like(grad) + _least(self)
-        positive = xp.where(grad > 0, xp.log(grad), least)
-        negative = xp.where(grad < 0, xp.log(-grad), least)
+        ones = xp.ones_like(grad)  # the logarithm of 0 has no derivative, not even one that is not used
+        positive = xp.where(grad > 0, xp.log(xp.where(grad > 0, grad, ones)), least)
+        negative = xp.where(grad < 0, xp.log(xp.where(grad < 0, -grad, ones)), least)
         up = xp.exp(_reversed_logcumsumexp(positive - result, dim, xp) + self)
         return up - xp.exp(_reversed_logcumsumexp(negative - result, dim, xp) + self)
 
@@ -334,9 +336,9 @@ def _equal_share(grad, self, result, xp):
 
 def _quantile(name, ignore_nan):
     def function(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-        kernel = sorting.nanquantile if ignore_nan else sorting.quantile
         levels = q._array if isinstance(q, Tensor) else q
-        kernel(input._array, levels, dim, keepdim, interpolation=interpolation)  # raises for what cannot be
+        sorting.check_quantile(input._array, levels, interpolation, not isinstance(q, Tensor) or is_readable(q))
+        wrap_dim(0 if dim is None else dim, input._array.ndim)
         return _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out)
 
     function.__name__ = function.__qualname__ = name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ..tensor import Tensor
+from .apart import is_readable
 from .build import public, tensors
 
 
@@ -87,13 +88,13 @@ def _weights(fweights, aweights, count):
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got {array.size} "
                 f"!= {count}"
             )
-        if count and (array < 0).any():
+        if count and is_readable(weights) and (array < 0).any():
             raise RuntimeError(f"cov(): {name} cannot be negative")
     if fweights is None or aweights is None:
         weights = aweights if fweights is None else fweights
     else:
         weights = fweights * aweights
-    if weights is not None and not weights._array.sum():
+    if weights is not None and is_readable(weights) and not weights._array.sum():
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     return weights
 

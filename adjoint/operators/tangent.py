@@ -13,7 +13,7 @@ from typing import Any
 from ..tensor import Tensor
 from .build import tensors as operators
 from .declaration import ARRAYS, VALUE, Operator, parameters_of
-from .dispatch import saved_value
+from .dispatch import applied, saved_value
 
 TRANSPOSE: Any = type("Transpose", (), {"__repr__": lambda self: "<transpose the gradient>"})()
 """What `tangents` returns where the declaration says nothing simpler."""
@@ -97,10 +97,3 @@ def operand(op: Operator, item: str, named: dict[str, Any], args: tuple[Any, ...
         value = named[item]
         return operators.as_tensor(value) if op.kinds[item] != VALUE and not isinstance(value, Tensor) else value
     return saved_value(op, item, args, named)
-
-
-def applied(op: Operator, args: tuple[Any, ...]) -> Any:
-    """`op` on `args`, given in the order of the declaration."""
-    positional = [value for name, value in zip(op.names, args, strict=True) if name not in op.keyword_only]
-    keywords = {name: value for name, value in zip(op.names, args, strict=True) if name in op.keyword_only}
-    return op.function(*positional, **keywords)

@@ -19,11 +19,12 @@ class Level:
 
     def enter(self) -> None:
         """Make this the innermost level of the thread."""
-        modes.push_level(self)
+        modes.set_levels((*modes.STATE.levels, self))
 
     def leave(self) -> None:
         """Leave this level and all that were entered after it."""
-        modes.pop_level(self)
+        levels = modes.STATE.levels
+        modes.set_levels(levels[: levels.index(self)])
 
     def concerns(self, tensor: Tensor) -> bool:
         """Whether `tensor` carries something of this level."""
@@ -46,6 +47,22 @@ class Level:
         raise NotImplementedError
 
 
+class Transform:
+    """A transform of a function while the function runs; `number` counts the transforms around it and itself."""
+
+    number: int
+
+    def begin(self) -> None:
+        """The function starts."""
+        outer = modes.STATE.transforms
+        self.number = len(outer) + 1
+        modes.STATE.transforms = (*outer, self)
+
+    def end(self) -> None:
+        """The function has returned or raised."""
+        modes.STATE.transforms = modes.STATE.transforms[: self.number - 1]
+
+
 class below:
     """With the levels outside of `level` only."""
 
@@ -55,12 +72,17 @@ class below:
         self.level = level
 
     def __enter__(self) -> None:
-        self.levels = modes.STATE.levels
-        if self.level in self.levels:
-            modes.STATE.levels = self.levels[: self.levels.index(self.level)]
+        self.levels = levels = modes.STATE.levels
+        if self.level in levels:
+            modes.set_levels(levels[: levels.index(self.level)])
 
     def __exit__(self, *exception: object) -> None:
-        modes.STATE.levels = self.levels
+        modes.set_levels(self.levels)
+
+
+def is_recorded(tensor: Tensor) -> bool:
+    """Whether operations on `tensor`, or on the batch it is an example of, are recorded."""
+    return tensor.requires_grad or (hasattr(tensor, "level") and is_recorded(tensor.value))  # type: ignore[attr-defined]
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
@@ -68,20 +90,20 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
     for value in values:
         if isinstance(value, Tensor):
             yield value
-        elif type(value) is list or type(value) is tuple:
-            for item in value:
-                if isinstance(item, Tensor):
-                    yield item
-        elif hasattr(value, "tensors"):  # the indices of an index
-            for item, _ in value.tensors:
-                yield item
+        elif isinstance(value, (list, tuple)):
+            if hasattr(value, "tensors"):  # the indices of an index
+                yield from [item for item, _ in value.tensors]
+            else:
+                yield from [item for item in value if isinstance(item, Tensor)]
 
 
 def innermost(values: Iterable[Any]) -> Level | None:
     """The innermost level that one of the tensors among `values` concerns; None if there is none."""
-    tensors = list(tensors_in(values))
-    for level in reversed(modes.STATE.levels):
+    levels = modes.STATE.levels
+    tensors = list(tensors_in(values)) if len(levels) > 1 else tensors_in(values)
+    for level in reversed(levels):
+        concerns = level.concerns
         for tensor in tensors:
-            if level.concerns(tensor):
+            if concerns(tensor):
                 return level
     return None

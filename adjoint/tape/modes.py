@@ -50,6 +50,8 @@ class _ThreadState(threading.local):
     asks_classes = True
     asks_modes = True
     function_modes: tuple[Any, ...] = ()
+    # The transforms of functions (`vmap`, `grad`, ...) whose function is running, innermost last.
+    transforms: tuple[Any, ...] = ()
 
 
 class _Anomaly:
@@ -113,7 +115,7 @@ class inherited:
 
     def _count(self, change: int) -> None:
         away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
-        away += len(self.state.get("levels", ())) + (self.state.get("recorder") is not None)
+        away += bool(self.state.get("levels", ())) + (self.state.get("recorder") is not None)
         _count("special", change * away)
         _count("grad", change * (not self.state.get("grad_enabled", True)))
 
@@ -149,14 +151,8 @@ def pop_saved_tensor_hooks() -> None:
     _count("special", -1)
 
 
-def push_level(level: Any) -> None:
-    """Make `level` the innermost of this thread."""
-    STATE.levels = (*STATE.levels, level)
-    _count("special", 1)
-
-
-def pop_level(level: Any) -> None:
-    """Leave `level`, and all that were entered after it, in this thread."""
-    inside = STATE.levels[STATE.levels.index(level) :]
-    STATE.levels = STATE.levels[: -len(inside)]
-    _count("special", -len(inside))
+def set_levels(levels: tuple[Any, ...]) -> None:
+    """Make `levels` those of this thread, the innermost last; without any, operators take their short way again."""
+    if bool(levels) != bool(STATE.levels):
+        _count("special", 1 if levels else -1)
+    STATE.levels = levels
