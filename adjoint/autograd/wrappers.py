@@ -5,8 +5,6 @@ Only batching wraps tensors; reverse and forward mode are shown as if they did, 
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import printing
 from ..tape import modes
 from ..tape.edges import edge_of
