@@ -4,6 +4,7 @@ from math import e as e
 from math import inf as inf
 from math import nan as nan
 from math import pi as pi
+from adjoint import _C as _C
 from adjoint import autograd as autograd
 from adjoint import backends as backends
 from adjoint import cuda as cuda
@@ -85,6 +86,7 @@ newaxis: None
 from adjoint import func as func
 from adjoint import nn as nn
 from adjoint import optim as optim
+from adjoint import overrides as overrides
 from adjoint import serialization as serialization
 from adjoint import utils as utils
 from adjoint.serialization import load as load

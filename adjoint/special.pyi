@@ -5,9 +5,10 @@ from builtins import complex as _complex
 from builtins import float as _float
 from builtins import int as _int
 from builtins import slice as _slice
+from builtins import type as _type
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy
 
@@ -19,6 +20,7 @@ from adjoint.dtypes import dtype as _dtype
 from adjoint.tape.hooks import RemovableHandle as _RemovableHandle
 from adjoint.tensor import Tensor
 
+_T = TypeVar("_T", bound=Tensor)
 _Number: TypeAlias = _bool | _int | _float | _complex
 _Dims: TypeAlias = _int | Sequence[_int]
 _Sizes: TypeAlias = _int | Sequence[_int]

@@ -10,7 +10,7 @@ import copy
 import enum
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
@@ -36,10 +36,7 @@ LEAF: Any = True
 """The `_edge` of a leaf that requires grad: the gradient goes to the tensor's own `.grad`."""
 
 PLAIN_TYPES: set[type] = set()
-"""Subclasses (`Parameter`) whose operators behave exactly as a `Tensor`'s; other subclasses take the general path."""
-
-
-T = TypeVar("T", bound="Tensor")
+"""Subclasses that operators compute with as with a `Tensor`: all but those of ours that stand for something else."""
 
 
 class DLDeviceType(enum.IntEnum):
@@ -66,6 +63,11 @@ class Extra:
         self.number: Any = None
         self.tangents: dict[Any, Tensor | None] | None = None
         self.transform: Any = None
+
+
+def _never() -> property:
+    """An attribute of tensors that is False: another device or layout."""
+    return property(lambda self: False)
 
 
 class Tensor(TensorMethods):
@@ -102,6 +104,10 @@ class Tensor(TensorMethods):
     _view_version: int
     _extra: Extra | None
 
+    # Put here by `adjoint.tape.overrides` and `adjoint.operators.subclassing`.
+    __torch_function__: ClassVar[Any]
+    _make_subclass: ClassVar[Any]
+
     __array_priority__ = 1000  # NumPy's operators give way to the reflected operators of tensors.
     __hash__ = object.__hash__
 
@@ -111,10 +117,12 @@ class Tensor(TensorMethods):
             raise _no_such_form(args, others)
         return make_subclass(cls, legacy_array(args, dtypes.get_default_dtype(), device))
 
-    def __init_subclass__(cls, plain: bool = False, **keywords: Any) -> None:
+    def __init_subclass__(cls, plain: bool | None = None, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if plain:
+        if plain is not False:
             PLAIN_TYPES.add(cls)
+        if plain is None:
+            subclassed(cls)
 
     # --- data -------------------------------------------------------------------------------------------------
 
@@ -157,6 +165,14 @@ class Tensor(TensorMethods):
         return self._array.ndim
 
     @property
+    def is_cpu(self) -> bool:
+        """Whether the elements are in the CPU's memory; always."""
+        return True
+
+    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
+    is_meta, is_vulkan, is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(7))
+
+    @property
     def itemsize(self) -> int:
         """Bytes of one element."""
         return self._array.itemsize
@@ -165,10 +181,6 @@ class Tensor(TensorMethods):
     def nbytes(self) -> int:
         """Bytes of all elements."""
         return self._array.nbytes
-
-    is_cuda = is_sparse = is_mkldnn = is_quantized = is_meta = is_mps = is_xpu = is_nested = False
-    is_sparse_csr = is_vulkan = is_ipu = is_hpu = is_xla = is_maia = is_mtia = False
-    is_cpu = True
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension `dim`."""
@@ -369,7 +381,10 @@ class Tensor(TensorMethods):
         return self if self._array.ndim == 0 else self.flip(0)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return printing.format_tensor(self)
+        kind = type(self)
+        name = "tensor" if kind is Tensor or "_is_param" in kind.__dict__ else kind.__name__
+        text = printing.format_tensor(self, name, tensor_contents)
+        return f"Parameter({text})" if "_is_param" in self.__dict__ else text
 
     def __format__(self, specification: str) -> str:
         return printing.format_with(self, specification)
@@ -460,22 +475,6 @@ class Tensor(TensorMethods):
         """Whether this tensor was made in inference mode."""
         return self._extra is not None and self._extra.inference
 
-    def as_subclass(self, cls: type[T]) -> T:
-        """The tensor as one of type `cls`, on the same memory, with the same history and version counter."""
-        result = make_subclass(cls, self._array)
-        result._edge = self._edge
-        result._base = self._base
-        result._counter = self._counter
-        if self._base is not None:
-            result._creation, result._view_version = self._creation, self._view_version
-        return result  # type: ignore[return-value]
-
-    @staticmethod
-    def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
-        result = make_subclass(cls, data._array, require_grad)
-        result._counter = data._counter
-        return result  # type: ignore[return-value]
-
     def _own_extra(self) -> Extra:
         if self._extra is None:
             self._extra = Extra()
@@ -492,6 +491,13 @@ class Tensor(TensorMethods):
             )
         if id(self) in memo:
             return memo[id(self)]
+        if type(self) is not Tensor and type(self.new_empty([])) is not type(self):
+            raise RuntimeError(
+                "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that "
+                "implement new_empty() and for which that function returns another instance of the same subclass. You should "
+                "either properly implement new_empty() for your subclass or override __deepcopy__() if it is intended behavior "
+                "for new_empty() to return an instance of a different type."
+            )
         result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
         memo[id(self)] = result
         result._edge = LEAF if self.requires_grad else None
@@ -654,6 +660,10 @@ def current_edge(view: Tensor) -> Any:
     if view._view_version != (0 if view._counter is None else view._counter[0]):
         regenerate(view)
     return view._edge
+
+
+def subclassed(cls: type[Tensor]) -> None:
+    """Told of each new class of tensors: `adjoint.tape.overrides.subclassed`, put here when that is imported."""
 
 
 def is_grad_enabled() -> bool:

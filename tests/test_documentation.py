@@ -31,8 +31,10 @@ def test_examples_run(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
-    assert missing == []
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    if not (ROOT / "adjoint").exists():  # the tests of an installed package, without its source beside them
+        links = [link for link in links if "adjoint/" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def test_picture_of_the_graph_is_what_the_script_draws():

@@ -15,8 +15,9 @@ PACKAGE = Path(adjoint.__file__).parent
 # From the top floor down; a module may import from floors below its own and from its own room.
 FLOORS = [
     {"adjoint"},
+    {"adjoint.overrides"},
     {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization"},
-    {"adjoint.linalg", "adjoint.special", "adjoint.backends", "adjoint.cuda"},
+    {"adjoint.linalg", "adjoint.special", "adjoint.backends", "adjoint.cuda", "adjoint._C"},
     {"adjoint.backends", "adjoint.cuda"},
     {"adjoint.autograd"},
     {"adjoint.operators"},
@@ -31,8 +32,9 @@ FLOORS = [
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
 ON_THE_PUBLIC_API = {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.utils"}
 
-# Imports that point upward, made inside a function when it first runs: a tensor is pickled as a checkpoint holds it.
-LATE = {("adjoint.tensor", "adjoint.serialization")}
+# Imports that point upward, made inside a function when it first runs: a tensor is pickled as a checkpoint holds it, and the
+# first class that may take over calls has all of them asked.
+LATE = {("adjoint.tensor", "adjoint.serialization"), ("adjoint.tape", "adjoint.overrides")}
 
 # `utils` is a name of PyTorch's for two public packages, and for nothing else.
 NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils"}

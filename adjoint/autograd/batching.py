@@ -15,6 +15,7 @@ from ..operators.declaration import Operator
 from ..operators.dispatch import applied
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
+from ..tape.overrides import disabled_torch_function_impl
 from ..tensor import Tensor, new, wrap_dim
 from .function import Function, without_setup_context
 from .hooks import recording_mode
@@ -23,7 +24,7 @@ from .tree import Structure, flatten, prefix_leaves, unflatten
 __all__ = ["BatchLevel", "BatchedTensor", "vmap"]
 
 
-class BatchedTensor(Tensor):
+class BatchedTensor(Tensor, plain=False):
     """One example of a batch, as the function sees it: shape and dtype are those of the example.
 
     `value`: the tensor with all examples; `bdim`: the dimension along which they lie (None: all examples are this one, which
@@ -32,6 +33,7 @@ class BatchedTensor(Tensor):
     """
 
     __slots__ = ("bdim", "level", "value")
+    __torch_function__ = disabled_torch_function_impl
 
     value: Tensor
     bdim: int | None
@@ -74,8 +76,8 @@ class BatchedTensor(Tensor):
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
-    @property
-    def data(self) -> Tensor:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def data(self) -> Tensor:
         """Raise: what is set of it would be set of all examples."""
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 

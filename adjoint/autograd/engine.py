@@ -19,6 +19,7 @@ from typing import Any
 from ..tape import modes
 from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
+from ..tape.overrides import DOORS, recorded
 from ..tensor import Tensor
 from .accumulate import accumulate
 from .anomaly_mode import check_nan, report
@@ -88,7 +89,10 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
                 results = (None,) * len(node.edges)
         else:
             try:
-                results = node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+                if not create_graph:
+                    results = node.backward(grad, keep)
+                else:
+                    results = recorded(node, grad, keep) if DOORS.open else node.backward_recorded(grad, keep)
             except Exception as error:
                 explain(error, node)
                 raise

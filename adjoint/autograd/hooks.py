@@ -6,6 +6,7 @@ from typing import Any
 
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
+from ..tape.overrides import recorded
 from ..tensor import Tensor, as_array, wrap
 from .accumulate import accumulate
 from .conform import as_taken
@@ -115,7 +116,7 @@ def run_node(node: Node, grad: Any, keep: bool, create_graph: bool) -> tuple[Any
     if undefined and not node.runs_undefined:
         return (None,) * len(node.edges)
     try:
-        return node.backward_recorded(grad, keep) if create_graph else node.backward(grad, keep)
+        return recorded(node, grad, keep) if create_graph else node.backward(grad, keep)
     except Exception as error:
         explain(error, node)
         raise

@@ -284,3 +284,8 @@ class TypedStorage(UntypedStorage):
     def untyped(self) -> UntypedStorage:
         """The same storage as bytes."""
         return UntypedStorage(self._root)
+
+
+def without_elements(shape: tuple[int, ...], kind: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
+    """An array of which all elements are one zero, which cannot be written to."""
+    return numpy.broadcast_to(numpy.zeros((), kind), shape)

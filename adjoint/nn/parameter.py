@@ -11,7 +11,14 @@ import adjoint as torch
 __all__ = ["Buffer", "Parameter"]
 
 
-class Parameter(torch.Tensor, plain=True):
+class _ParameterMeta(type(torch.Tensor)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Parameter and isinstance(instance, torch.Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
     """A tensor that a `Module` registers as a parameter when it is assigned as an attribute.
 
     Args:
@@ -28,13 +35,24 @@ class Parameter(torch.Tensor, plain=True):
     """
 
     def __new__(cls, data: torch.Tensor | None = None, requires_grad: bool = True) -> Parameter:
-        """Make a leaf on the memory of `data`."""
-        plain = torch.empty(0) if data is None else data.detach()
-        if requires_grad and not (plain.is_floating_point() or plain.is_complex()):
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        parameter = plain.as_subclass(cls)
-        parameter.requires_grad = requires_grad
-        return parameter
+        """Make a leaf on the memory of `data`; of its class, if that is one of tensors of another kind."""
+        plain = torch.empty(0) if data is None else data
+        if type(plain) is torch.Tensor or type(plain) is Parameter:
+            made: Parameter = torch.Tensor._make_subclass(cls, plain, requires_grad)
+            return made
+        own: Any = plain.detach()
+        own.requires_grad = requires_grad
+        if type(own) is not type(plain):
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {type(plain).__name__} requires that detach() returns an "
+                f"instance of the same type, but return type {type(own).__name__} was found instead. To use the type as a "
+                "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation."
+            )
+        vars(own)["_is_param"] = True
+        return own  # type: ignore[return-value]
+
+    _is_param = True
+    __torch_function__ = torch._C._disabled_torch_function_impl
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:
@@ -44,7 +62,8 @@ class Parameter(torch.Tensor, plain=True):
         return copied
 
     def __repr__(self) -> str:  # type: ignore[override]
-        return "Parameter containing:\n" + super().__repr__()
+        text = super().__repr__()
+        return "Parameter containing:\n" + (text if type(self) is Parameter else f"Parameter({text})")
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict(), copy.copy(self.__dict__))

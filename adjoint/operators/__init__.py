@@ -49,6 +49,7 @@ from . import (
     sorting,
     special,
     statistics,
+    subclassing,
     view,
 )
 from .build import PUBLIC

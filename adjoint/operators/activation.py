@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..kernels import activation as kernels
-from .build import PUBLIC, operator, public, tensors
+from .build import operator, public, publish, tensors
 from .pointwise import sigmoid, tanh
 
 # --- pieces of lines ------------------------------------------------------------------------------------------
@@ -506,7 +506,8 @@ def _gelu_curvature(self, approximate):
 public(namespace=None, name="gelu_curvature", on_arrays=kernels.gelu_curvature)(_gelu_curvature)
 
 
-PUBLIC["functional"].update(
+publish(
+    "functional",
     relu=relu,
     relu_=relu.inplace,
     threshold=threshold,
@@ -526,4 +527,4 @@ PUBLIC["functional"].update(
     tanh=tanh,
     sigmoid=sigmoid,
 )
-PUBLIC["torch"].update(relu_=relu.inplace, threshold_=threshold.inplace)
+publish("torch", relu_=relu.inplace, threshold_=threshold.inplace)

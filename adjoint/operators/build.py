@@ -94,6 +94,7 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
     if otherwise is not None:
         namespace["otherwise"] = otherwise
     function = FunctionType(_stub.__code__, namespace, name)
+    namespace["TARGETS"] = targets = [function]
     function.__doc__ = op.doc
     function.__qualname__ = name
     function.__module__ = op.declaration.__module__
@@ -106,16 +107,49 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
         if op.differentiable:
             namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
         generate.compile_source(source, f"<adjoint {name}>", namespace)
-        generated = namespace[op.name]
-        function.__defaults__ = generated.__defaults__
-        function.__kwdefaults__ = generated.__kwdefaults__
-        function.__code__ = generated.__code__
-        namespace.pop(op.name)
+        generated = namespace.pop(op.name)
+        for target in targets:
+            target.__defaults__ = generated.__defaults__
+            target.__kwdefaults__ = generated.__kwdefaults__
+            target.__code__ = generated.__code__
         generate.SOURCES[name] = source
         return function
 
     namespace["BUILD"] = build
     return function
+
+
+def generated(function: Any) -> Any:
+    """`function`, with its own code if it is one that generates it when first called."""
+    if function.__code__ is _stub.__code__:
+        function.__globals__["BUILD"]()
+    return function
+
+
+def named(function: Any, name: str) -> Any:
+    """`function` as an object of its own under another name.
+
+    So everything public is: what overrides a function is told which one was called, and internal calls are not overridden.
+    """
+    if type(function) is not FunctionType:
+        return function
+    other = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
+    other.__kwdefaults__ = function.__kwdefaults__
+    other.__dict__.update(function.__dict__)
+    other.__doc__, other.__module__, other.__qualname__ = function.__doc__, function.__module__, name
+    if function in function.__globals__.get("TARGETS", ()):
+        function.__globals__["TARGETS"].append(other)
+    return other
+
+
+_PREFIXES = {"linalg": "linalg_", "special": "special_"}
+"""What the functions of a namespace are called besides their name in it."""
+
+
+def publish(namespace: str, **functions: Any) -> None:
+    """Make `functions` public in `namespace` under the names given."""
+    prefix = _PREFIXES.get(namespace, "")
+    PUBLIC[namespace].update({name: named(function, prefix + name) for name, function in functions.items()})
 
 
 def _node_class_maker(op: Operator) -> Callable[[str], type[Node]]:
@@ -163,25 +197,26 @@ def operator(
         method_names = names if method is True else (method or ())
         for name in names:
             if namespace is not None:
-                PUBLIC[namespace][name] = function
+                publish(namespace, **{name: function})
         for name in method_names:
-            setattr(Tensor, name, function)
+            setattr(Tensor, name, named(function, name))
         if dunder is not None:
             as_operator = lazy_function(op, "operator", dunder)
             setattr(Tensor, dunder, as_operator)
             if reflected is not None:
-                setattr(Tensor, reflected, as_operator)
+                setattr(Tensor, reflected, named(as_operator, reflected))
         if op.inplace:
             changing = lazy_function(op, "inplace_view" if op.view else "inplace", f"{op.name}_")
             changing.operator = op  # type: ignore[attr-defined]
             op.inplace_function = changing
             function.inplace = changing  # type: ignore[attr-defined]
             for name in names if method != () else ():
-                setattr(Tensor, f"{name}_", changing)
+                setattr(Tensor, f"{name}_", named(changing, f"{name}_"))
                 if namespace is not None and f"{name}_" in _PUBLIC_INPLACE:
-                    PUBLIC[namespace][f"{name}_"] = changing
+                    publish(namespace, **{f"{name}_": changing})
             if dunder in _AUGMENTED:
-                setattr(Tensor, dunder.replace("__", "__i", 1), changing)  # type: ignore[union-attr]
+                augmented = dunder.replace("__", "__i", 1)  # type: ignore[union-attr]
+                setattr(Tensor, augmented, named(changing, augmented))
         return function
 
     return declare
@@ -254,14 +289,15 @@ def public(
         own_name = name or function.__name__
         names = (own_name, *alias)
         for public_name in names if namespace is not None else ():
-            PUBLIC[namespace][public_name] = taking_numpy_names(function) if numpy_names else function  # type: ignore[index]
+            exposed = taking_numpy_names(function) if numpy_names else function
+            publish(namespace, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
             if fast is not None:
                 installed = lazy_function(fast.operator, "sizes", method_name, function)  # type: ignore[attr-defined]
                 installed.__doc__ = function.__doc__
                 installed.__wrapped__ = function  # whose signature tools show
-            setattr(Tensor, method_name, installed)
+            setattr(Tensor, method_name, named(installed, method_name))
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:

@@ -8,7 +8,7 @@ from ..kernels import activation as kernels
 from ..kernels import random as random_kernels
 from ..tensor import wrap, wrap_dim
 from .apart import is_readable
-from .build import PUBLIC, operator, public, tensors
+from .build import PUBLIC, operator, public, publish, tensors
 from .random import stream_of
 
 
@@ -167,4 +167,4 @@ def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     return function.inplace(input, argument)
 
 
-PUBLIC["functional"].update(prelu=PUBLIC["torch"]["prelu"], rrelu=rrelu, rrelu_=rrelu_)
+publish("functional", prelu=PUBLIC["torch"]["prelu"], rrelu=rrelu, rrelu_=rrelu_)

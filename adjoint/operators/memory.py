@@ -12,7 +12,7 @@ from ..tape.anomaly import note_cut
 from ..tape.node import Node, start
 from ..tape.saved import detached, mark_inference, shared_counter
 from ..tensor import Tensor
-from .build import operator, public
+from .build import named, operator, public
 from .declaration import OPERATORS
 from .parts import select
 
@@ -72,8 +72,8 @@ def _assign_part(part):
     return assign
 
 
-Tensor.real = property(real, _assign_part(real), doc="The real part, a view.")
-Tensor.imag = property(imag, _assign_part(imag), doc="The imaginary part, a view.")
+Tensor.real = property(named(real, "real"), _assign_part(real), doc="The real part, a view.")
+Tensor.imag = property(named(imag, "imag"), _assign_part(imag), doc="The imaginary part, a view.")
 
 
 # --- without history ------------------------------------------------------------------------------------------

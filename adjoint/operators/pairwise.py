@@ -9,7 +9,7 @@ import numpy
 from ..kernels import moments, special
 from ..kernels import pairwise as kernels
 from .arithmetic import overloads
-from .build import PUBLIC, binary, operator, public
+from .build import binary, operator, public, publish
 from .out import STRICT
 from .reduction import norm_gradient
 from .return_types import return_type
@@ -241,7 +241,7 @@ def xlog1py(input, other, *, out=None):
     return _xlog1py(input, other)(input, other, out=out)
 
 
-PUBLIC["special"]["xlogy"] = xlogy
+publish("special", xlogy=xlogy)
 
 
 # --- integers -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 import numpy
 
 from ..kernels import pointwise as kernels
-from .build import PUBLIC, operator, public, unary
+from .build import operator, public, publish, unary
 
 
 def is_complex(value):
@@ -383,7 +383,7 @@ def abs_(input):
     return abs.inplace(input)
 
 
-PUBLIC["torch"]["abs_"] = abs_
+publish("torch", abs_=abs_)
 
 
 @unary(
@@ -561,5 +561,5 @@ class nan_to_num:
         return xp.zero_where(grad, xp.isnan(self) | xp.isinf(self))
 
 
-PUBLIC["torch"]["conj_physical_"] = conj_physical.inplace
-PUBLIC["special"].update(expit=sigmoid, exp2=exp2, expm1=expm1, log1p=log1p, logit=logit, sinc=sinc, round=round)
+publish("torch", conj_physical_=conj_physical.inplace)
+publish("special", expit=sigmoid, exp2=exp2, expm1=expm1, log1p=log1p, logit=logit, sinc=sinc, round=round)

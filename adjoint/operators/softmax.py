@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..kernels import softmax as kernels
-from .build import PUBLIC, operator, public
+from .build import PUBLIC, operator, public, publish
 from .out import STRICT, stored
 
 
@@ -90,4 +90,4 @@ class logsumexp:
 
 
 for _name in ("softmax", "log_softmax", "logsumexp"):
-    PUBLIC["special"][_name] = PUBLIC["torch"][_name]
+    publish("special", **{_name: PUBLIC["torch"][_name]})

@@ -7,7 +7,7 @@ import math
 from ..kernels import bessel, entropy
 from ..kernels import special as kernels
 from ..tensor import Tensor
-from .build import PUBLIC, binary, operator, public, unary
+from .build import binary, operator, public, publish, unary
 from .dispatch import invalid_arguments
 
 # --- the error function and the normal law --------------------------------------------------------------------
@@ -224,7 +224,7 @@ class i1e:
         return grad * (xp.i0e(self) - xp.sgn(self) * result - quotient)
 
 
-PUBLIC["special"].update(
-    erf=erf, erfc=erfc, erfinv=erfinv, gammaln=lgamma, digamma=digamma, psi=digamma, polygamma=polygamma, i0=i0,
+publish(
+    "special", erf=erf, erfc=erfc, erfinv=erfinv, gammaln=lgamma, digamma=digamma, psi=digamma, polygamma=polygamma, i0=i0,
     multigammaln=mvlgamma,
 )  # fmt: skip

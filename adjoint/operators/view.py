@@ -11,7 +11,7 @@ from ..kernels import view as kernels
 from ..tape.saved import detached, shared_counter
 from ..tensor import Tensor, wrap_dim
 from .apart import one_by_one
-from .build import operator, public
+from .build import named, operator, public
 from .dispatch import MISSING, invalid_arguments
 
 
@@ -498,6 +498,6 @@ def _hermitian(input):
 
 
 Tensor.T = property(_reversed_dims, doc="The dimensions reversed.")
-Tensor.mT = property(_matrix_transpose, doc="The last two dimensions exchanged.")
+Tensor.mT = property(named(_matrix_transpose, "mT"), doc="The last two dimensions exchanged.")
 Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")
 Tensor.mH = property(_matrix_adjoint, doc="The conjugate of the last two dimensions exchanged.")

@@ -48,6 +48,10 @@ class _ThreadState(threading.local):
     forward_enabled = True
     # The transforms of functions (`vmap`, `grad`, ...) whose function is running, innermost last.
     transforms: tuple[Any, ...] = ()
+    # Whether classes, and modes, take over calls by `__torch_function__`; these modes, innermost last: see `overrides`.
+    asks_classes = True
+    asks_modes = True
+    function_modes: tuple[Any, ...] = ()
 
 
 class _Anomaly:

@@ -1,0 +1,149 @@
+"""Doors in front of functions and methods, through which calls pass once anything overrides any of them.
+
+A door is new code in the function object that everybody already holds; the old code moves to a function behind it. So a
+program that overrides nothing pays nothing, and one that does finds the functions to be the objects they were before.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from collections.abc import Callable
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any
+
+from ..tape.modes import STATE
+from ..tape.overrides import DisableTorchFunctionSubclass, ask, has_override, nobody, overloaded, tensor_likes
+from .build import generated
+from .dispatch import MISSING
+from .generate import NUMPY_NAMES
+
+
+class Door:
+    """What a door does with a call.
+
+    `function`: the function as it was, behind the door; `shown`: what is said to have been called; `name`: what errors call it.
+
+    Attributes:
+        of_python: PyTorch writes it in Python. Such functions count plain tensors among the types, give what has a default by
+            keyword, and say in other words that nobody knows them.
+        of_operator: it belongs to a Python operator, and returns NotImplemented where nobody knows it.
+        of_attribute: it reads an attribute, the type of whose tensor always counts.
+        of_first: it asks the first argument's class alone; if that takes over nothing, this function is said to have been called.
+        of_data: classes do not take it over, as it takes them for data; modes do.
+    """
+
+    of_python = of_operator = of_attribute = of_data = False
+    of_first: Any = None
+
+    def __init__(self, function: Callable[..., Any], shown: Any, name: str) -> None:
+        self.function = function
+        self.shown = shown
+        self.name = name
+        self._signature: inspect.Signature | None = None
+
+    def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Let the call pass, or hand it to those who take it over."""
+        state = STATE
+        found = overloaded(args, kwargs) if state.asks_classes else ()
+        if state.function_modes and state.asks_modes:
+            return self.taken_over([] if self.of_data else found, args, kwargs)
+        if not found:
+            return self.function(*args, **kwargs)
+        if self.of_data:
+            with DisableTorchFunctionSubclass():
+                return self.function(*args, **kwargs)
+        return self.taken_over(found, args, kwargs)
+
+    def taken_over(self, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What those who take the call over return."""
+        likes: list[Any] = list(found)
+        if self.of_python:
+            likes = tensor_likes(args, kwargs)
+            args, kwargs = self.arranged(args, kwargs)
+        elif self.of_attribute:
+            likes = [args[0]]
+        shown = self.shown
+        if self.of_first is not None and found:
+            likes, shown = (list(args[:1]), shown) if has_override(args[0]) else (likes, self.of_first)
+        given = kwargs if kwargs or self.of_python else None
+        result = ask(shown, likes, args, given, self.of_python)
+        if result is NotImplemented and not self.of_operator:
+            raise nobody(self.name, likes, self.of_python)
+        return result
+
+    def arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as a function in Python passes them on: by keyword, with its default, what has one."""
+        parameters = self.signature().parameters
+        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values()):
+            return args, kwargs
+        try:
+            bound = self.signature().bind(*args, **kwargs)
+        except TypeError:  # wrong arguments, for whoever takes over to judge
+            return args, kwargs
+        bound.apply_defaults()
+        values = {name: value for name, value in bound.arguments.items() if value is not MISSING}
+        required = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
+        return tuple(values.pop(name) for name in required if name in values), values
+
+    def signature(self) -> inspect.Signature:
+        """The parameters of the function behind the door, without NumPy's names for them."""
+        if self._signature is None:
+            self._signature = signature_of(self.function)
+        return self._signature
+
+
+_NUMPY_NAMES = {name for names in NUMPY_NAMES.values() for name in names}
+
+
+def signature_of(function: Any) -> inspect.Signature:
+    """The signature of a function, also of one whose code has not been generated yet."""
+    whole = inspect.signature(generated(function))
+    kept = []
+    for parameter in whole.parameters.values():
+        name, kind = parameter.name, parameter.kind
+        if kind is parameter.VAR_KEYWORD or (kind is parameter.KEYWORD_ONLY and name in _NUMPY_NAMES):
+            continue
+        required = parameter.default is MISSING and kind is parameter.POSITIONAL_OR_KEYWORD
+        kept.append(parameter.replace(default=parameter.empty) if required else parameter)
+    try:
+        return whole.replace(parameters=kept)
+    except ValueError:  # one that may be left out stands before one that may not
+        return whole
+
+
+@cache
+def door_code(cells: int) -> CodeType:
+    """The code of a door for a function with so many variables of enclosing functions: new code must have as many."""
+    names = [f"cell_{number}" for number in range(cells)]
+    lines = [
+        f"def enclosing({', '.join(names)}):",
+        "    def door(*args, enter, **kwargs):",
+        *(f"        {name}" for name in names),
+        "        return enter(args, kwargs)",
+        "    return door",
+    ]
+    source, filename = "\n".join(lines) + "\n", f"<adjoint door {cells}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    made: dict[str, Any] = {}
+    exec(compile(source, filename, "exec"), made)
+    return made["enclosing"](*names).__code__  # type: ignore[no-any-return]
+
+
+def put(function: FunctionType, name: str, shown: Any = None) -> Door:
+    """Put a door in front of `function`; `shown`, by default the function itself, is what is said to have been called."""
+    behind = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    behind.__kwdefaults__, behind.__qualname__ = function.__kwdefaults__, function.__qualname__
+    behind.__dict__.update(function.__dict__)
+    targets = function.__globals__.get("TARGETS", [])
+    if function in targets:  # where code is put when it has been generated
+        targets[targets.index(function)] = behind
+    door = Door(behind, function if shown is None else shown, name)
+    function.__code__ = door_code(len(function.__closure__ or ()))
+    function.__defaults__ = None
+    function.__kwdefaults__ = {"enter": door.enter}
+    function.__dict__["__wrapped__"] = behind  # whose signature tools show
+    return door
