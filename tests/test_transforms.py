@@ -322,3 +322,101 @@ def test_modes_are_left_as_they_were_after_an_error():
     x = torch.ones(2, requires_grad=True)
     (x * 2).sum().backward()
     assert x.grad is not None
+
+
+# ---------------------------------------------------------------- what only holds together
+
+
+def test_a_transform_under_no_grad_is_a_constant_outside():
+    def outer(x):
+        with torch.no_grad():
+            slope = grad(lambda y: (y**3).sum())(x)
+        return (slope * x).sum()
+
+    x = points(3)
+    assert_close(grad(outer)(x), 3 * x**2)
+
+
+def test_results_do_not_hang_on_transforms_that_have_ended():
+    x = points(3)
+    found = grad(lambda x: grad(lambda y: (y**2 * x).sum())(x.detach()).sum())(x)
+    assert not found.requires_grad
+
+
+def test_tangents_of_what_is_changed_in_place_are_kept_for_backward():
+    def change(x):
+        y = x.clone()
+        y[1:].mul_(x[:-1])
+        return (y * y).sum()
+
+    x = points(3)
+    assert_close(hessian(change)(x), jacrev(jacrev(change))(x))
+
+
+def test_custom_functions_that_save_outputs():
+    class Exp(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+            ctx.save_for_forward(output)
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return ctx.saved_tensors[0] * grad_output
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return ctx.saved_tensors[0] * tangent
+
+    x = points(3)
+    for derivative in (
+        vmap(grad(grad(Exp.apply))),
+        lambda x: jvp(grad(lambda x: Exp.apply(x).sum()), (x,), (torch.ones_like(x),))[1],
+        lambda x: grad(lambda x: vmap(grad(Exp.apply))(x).sum())(x),
+        lambda x: hessian(lambda x: Exp.apply(x).sum())(x).diagonal(),
+    ):
+        assert_close(derivative(x), x.exp())
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda x: x.tolist(), lambda x: torch.tensor([x, x]), lambda x: torch.from_dlpack(x), lambda x: torch.equal(x, x)],
+)
+def test_elements_of_examples_are_not_read(read):
+    with pytest.raises(RuntimeError):
+        vmap(read)(points(3))
+
+
+def test_masks_of_dropout_differ_as_told():
+    ones = torch.ones(4, 100)
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(torch.nn.functional.dropout)(ones)
+    same = vmap(torch.nn.functional.dropout, randomness="same")(ones)
+    assert (same == same[0]).all()
+    different = vmap(torch.nn.functional.dropout, randomness="different")(ones)
+    assert not (different == different[0]).all()
+
+
+def test_tensors_within_transforms_are_shown_with_their_transforms():
+    shown = []
+    vmap(grad(lambda x: (shown.append(repr(x * 2)), x)[1]))(torch.tensor([1.0, 2.0]))
+    assert shown == [
+        "GradTrackingTensor(lvl=2, value=\n    BatchedTensor(lvl=1, bdim=0, value=\n        tensor([2., 4.])\n    )\n)"
+    ]
+
+
+def test_dimensions_rearranged_by_name():
+    x = torch.arange(24).reshape(2, 3, 4)
+    assert torch.equal(
+        torch.func.rearrange(x, "a b (c d) -> (d b) a c", d=2),
+        x.reshape(2, 3, 2, 2).permute(3, 1, 0, 2).reshape(6, 2, 2),
+    )
+    assert torch.equal(torch.func.rearrange(x, "a ... -> ... a"), x.permute(1, 2, 0))
+    with pytest.raises(ValueError, match="only on one side"):
+        torch.func.rearrange(x, "a b c -> a b")

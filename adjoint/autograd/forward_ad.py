@@ -27,6 +27,7 @@ from ..tape import modes
 from ..tape.levels import Level, below, is_recorded, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad
+from .function import share_tangents
 from .grad_mode import _Mode, enable_grad
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
@@ -247,6 +248,7 @@ class DualLevel(Level):
                 self.overwrite(output, tangent)
             else:
                 self.attach(output, tangent)
+            share_tangents(output)
         return results
 
 

@@ -51,6 +51,8 @@ class SavedVariable:
             return tensor
         result = detached(tensor, self.counter)
         result._edge = (node, self.output_nr)
+        if tensor._extra is not None and tensor._extra.tangents is not None:
+            result._own_extra().tangents = tensor._extra.tangents
         return result
 
     @property
@@ -371,6 +373,14 @@ class Function(metaclass=FunctionMeta):
         with recording_mode(False):
             cls.setup_context(context, args, output)
         return context, output
+
+
+def share_tangents(output: Tensor) -> None:
+    """Give what a node has saved of an output the tangents of that output."""
+    edge = output._edge
+    for saved in edge[0]._saved or () if type(edge) is tuple and isinstance(edge[0], FunctionNode) else ():
+        if saved is not None and saved.output_nr == edge[1] and isinstance(saved.tensor, Tensor):
+            saved.tensor._own_extra().tangents = output._own_extra().tangents
 
 
 def without_setup_context() -> RuntimeError:

@@ -41,7 +41,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
             made: Parameter = torch.Tensor._make_subclass(cls, plain, requires_grad)
             return made
         own: Any = plain.detach()
-        own.requires_grad_(requires_grad)
+        own.requires_grad = requires_grad
         if type(own) is not type(plain):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(plain).__name__} requires that detach() returns an "

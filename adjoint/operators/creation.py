@@ -341,7 +341,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         )
     if isinstance(ext_tensor, Tensor) and ext_tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    array = ext_tensor._array if isinstance(ext_tensor, Tensor) else numpy.from_dlpack(ext_tensor)
+    array = tensor_array(ext_tensor) if isinstance(ext_tensor, Tensor) else numpy.from_dlpack(ext_tensor)
     return leaf(array.copy() if copy else storage.adopt(array), False, device)
 
 

@@ -10,6 +10,7 @@ from ..device import contiguous_format
 from ..kernels import view as kernels
 from ..tape.saved import detached, shared_counter
 from ..tensor import Tensor, wrap_dim
+from .apart import one_by_one
 from .build import named, operator, public
 from .dispatch import MISSING, invalid_arguments
 
@@ -105,6 +106,7 @@ def view(input, /, *size, dtype=None, **names):
         raise invalid_arguments("view", *size) from None
 
 
+@one_by_one
 def view_dtype(input, dtype):
     """The bytes of `input` read as elements of another dtype; PyTorch does not count that among views, nor does it record it."""
     result = detached(input, shared_counter(input))

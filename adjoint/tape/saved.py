@@ -164,7 +164,10 @@ def mark_inference(tensor: Tensor) -> None:
 
 def detached(tensor: Tensor, counter: list[Any]) -> Tensor:
     """A tensor on the same memory and version counter, without history."""
-    result = wrap(tensor._array)
+    if type(tensor) is not Tensor and hasattr(tensor, "without_history"):  # examples of a batch
+        result: Tensor = tensor.without_history()
+    else:
+        result = wrap(tensor._array)
     result._counter = counter
     return result
 

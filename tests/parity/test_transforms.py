@@ -817,6 +817,30 @@ FUNCTIONS = {
         show(fn.vmap(lambda x: Both.apply(x)[:2])(torch.ones(3, 2)), fn.vmap(lambda x: Both.apply(x)[:2], in_dims=1)(torch.ones(3, 2)))
         show(fn.vmap(fn.grad(lambda x: sum(t.sum() for t in Both.apply(x)[:2])))(torch.ones(3, 2)))
     """,
+    "custom_saved_outputs": """
+        fn = torch.func
+        x = torch.tensor([1., 2., 3.])
+        class Exp(torch.autograd.Function):
+            generate_vmap_rule = True
+            @staticmethod
+            def forward(x):
+                return x.exp(), x * 2
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_backward(*output, *inputs)
+                ctx.save_for_forward(*output)
+            @staticmethod
+            def backward(ctx, g, h):
+                y, z, x = ctx.saved_tensors
+                return g * y + h * 2
+            @staticmethod
+            def jvp(ctx, t):
+                y, z = ctx.saved_tensors
+                return t * y, t * 2
+        f = lambda x: Exp.apply(x)[0] * Exp.apply(x)[1]
+        show(fn.vmap(fn.grad(f))(x), fn.vmap(fn.grad(fn.grad(f)))(x), fn.jvp(f, (x,), (x,)), fn.jvp(fn.vmap(fn.grad(f)), (x,), (x,)))
+        show(fn.vmap(lambda x: fn.jvp(f, (x,), (x,)))(x), fn.hessian(lambda x: f(x).sum())(x), fn.vmap(fn.jacrev(f))(x), fn.linearize(f, x)[1](x))
+    """,
     "custom_errors": """
         fn = torch.func
         fwAD = torch.autograd.forward_ad
