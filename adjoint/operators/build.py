@@ -335,7 +335,8 @@ def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args:
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
             raise dispatch.invalid_arguments(function.__name__, *given, **names)
         given[_TRANSLATED[name]] = value
-    parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+    code = getattr(function, "__wrapped__", function).__code__
+    parameters = code.co_varnames[: code.co_argcount]
     positional = {
         name: value for name, value in zip(parameters, args, strict=False) if name not in given and value is not MISSING
     }
