@@ -1,7 +1,7 @@
 """`tensor[key]` and `tensor[key] = value`: keys of every kind that NumPy and PyTorch have, taken apart into views and one index.
 
 Integers, slices, None and `...` make views, one for each; what is left, tensors and masks, makes one `index`. The most frequent
-keys go a shorter way (`basic_view`, `assign`) to the same.
+keys go a shorter way (`leading_part`, `basic_view`, `assign`) to the same.
 """
 
 from __future__ import annotations
@@ -225,55 +225,17 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
             array = before[part]
     except (IndexError, TypeError):
         return None
-    base = input._base
-    result = new(Tensor)
-    if base is None:
-        edge = input._edge
-        result._base = input
-        result._creation = None
-    else:
-        edge = current_edge(input)
-        result._base = base
-        result._creation = input._creation
-    if edge is None:
-        if input._extra is not None and input._extra.inference:
-            return None
+    edge = input._edge if input._base is None else current_edge(input)
+    if edge is not None:
         if not (_GATE.grad or _STATE.grad_enabled):
-            result._creation = NO_GRAD
-    elif not (_GATE.grad or _STATE.grad_enabled):
-        return None
-    else:
+            return None
         frame = sys._getframe(2)
         if frame.f_globals is not _GATE.user:
             frame = nearest_user_frame(frame)
-        node: Any
-        if kind is int:
-            node = new(_part_nodes()[0])
-            node.saved_index = part
-        else:
-            node = new(_part_nodes()[1])
-            node.saved_start = start
-            node.saved_end = stop
-            node.saved_step = 1 if step is None else step
-        node.saved_self_shape = before.shape
-        node.saved_dim = 0
-        node.edges = (input if edge is LEAF else edge,)
-        node.hooks = None
-        node.sequence = next_sequence()
-        node.shape = array.shape
-        node.dtype = array.dtype
-        node.code = frame.f_code
-        node.lasti = frame.f_lasti
-        edge = (node, 0)
-    result._array = array
-    result._edge = edge
-    result._grad = result._extra = None
-    counter = input._counter
-    if counter is None:
-        counter = shared_counter(input)
-    result._counter = counter
-    result._view_version = counter[0]
-    return result
+        edge = (_part_node(part, 0, input if edge is LEAF else edge, before, array, frame), 0)
+    elif input._extra is not None and input._extra.inference:
+        return None
+    return _view(input, array, edge)
 
 
 def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
@@ -281,8 +243,7 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
 
     Each part has a node of its own, but for slices of everything.
     """
-    base = input._base
-    edge = input._edge if base is None else current_edge(input)
+    edge = input._edge if input._base is None else current_edge(input)
     if edge is not None:
         if not (_GATE.grad or _STATE.grad_enabled):
             return None
@@ -326,8 +287,14 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
         before = array
     if before is first or dim > before.ndim:
         return None
+    return _view(input, before, edge)
+
+
+def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
+    """A tensor on `array`, a part of the memory of `input`."""
+    base = input._base
     result = new(Tensor)
-    result._array = before
+    result._array = array
     result._edge = edge
     result._grad = result._extra = None
     result._base = input if base is None else base
