@@ -45,7 +45,7 @@ def register_multi_grad_hook(
 
     Raises:
         ValueError: for another mode.
-        AssertionError: for a tensor that does not require grad.
+        AssertionError: for a tensor that does not require grad, unless any will do.
 
     >>> import adjoint as torch
     >>> x, y, z = (torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 3.0))
@@ -56,7 +56,7 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     hook = _All(tensors, fn) if mode == "all" else _Any(fn)
-    handles = [tensor.register_hook(hook.of(number)) for number, tensor in enumerate(tensors)]
+    handles = [tensor.register_hook(hook.of(number)) for number, tensor in enumerate(tensors) if tensor.requires_grad]
     return _MultiHandle(tuple(handles))
 
 

@@ -488,8 +488,6 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         check_partial_overlap(target, arrays[1:])
         if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
             array = arrays[0] = distinct(array)
-    if grad_enabled and any(edge is not None for edge in edges) and not can_require_grad(array):
-        raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
 
     def change() -> None:
         if changing is not None:
@@ -504,7 +502,9 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
 def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
     """Run `change`, which changes the first of `args` in place, and make its node the tensor's history."""
     target: Tensor = args[0]
-    recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
+    recording = (
+        modes.is_grad_enabled() and any(edge is not None for edge in edges) and can_require_grad(target._array)
+    )  # what is written to a tensor of integers has no gradient
     node: Any = None
     if recording:
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]

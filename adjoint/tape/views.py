@@ -111,7 +111,7 @@ def check_inplace(tensor: Tensor, name: str) -> None:
         if tensor._base is not None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if base is not None and base._edge is LEAF:
+    if base is not None and (base._edge is LEAF or (base._edge is None and edge is not None)):
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 

@@ -8,7 +8,7 @@ tensors drawn satisfy, so that most programs do something, and some raise.
 from typing import NamedTuple
 
 # What both libraries execute before the program. `log` takes down what functions of the user's were given, and in what order;
-# what the formulas of second derivatives save is no promise, so that nothing is taken down while `quiet`.
+# what the formulas of second derivatives save, and the layout of their results, are no promise: hence `second` and `quiet`.
 PRELUDE = """
 log, handles, quiet = [], [], []
 
@@ -149,6 +149,8 @@ class Cube(torch.autograd.Function):
 
 
 class Sinh(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(x):
         return x.sinh(), x.cosh()
@@ -340,6 +342,7 @@ CHOICES = {
         "torch.where(a > 0, a, a * a)",
         "a.T @ a",
         "(a.exp() * {y}.detach()).cumsum(0)",
+        "a.unbind()[0] * a.diff().sum()",
         "torch.func.grad(lambda b: (b * b * a.detach()).sum())(a)",
         "torch.autograd.grad((a * a).sum(), a, create_graph=True)[0]",
         "a.view(-1)[1:] * 2",
@@ -638,7 +641,7 @@ handles.append({x}.grad_fn.register_hook({node_hook}))
 handles.append({x}.grad_fn.register_prehook({node_prehook}))
 handles.append({x}.grad_fn.next_functions[0][0].register_hook({node_hook}))
 handles.append({x}.grad_fn.next_functions[0][0].register_prehook(watch('{r}')))
-handles.append({x}.expand_as({x}).grad_fn.next_functions[0][0].register_hook(watch('{r}')))
+handles += [accumulator := {x}.expand_as({x}).grad_fn.next_functions[0][0], accumulator.register_hook({node_hook})]
 handles.append(torch.autograd.graph.register_multi_grad_hook(({x}, {y}), watch('{r}')))
 handles.append(torch.autograd.graph.register_multi_grad_hook(({x}, {y}), watch('{r}'), mode="any"))
 once('{r}', {x}.register_hook)
@@ -720,16 +723,16 @@ WHOLE = """
 {r} = torch.autograd.forward_ad.make_dual({x}.detach(), torch.ones_like({x}))
 {r} = torch.autograd.forward_ad.unpack_dual({x}).tangent
 {r} = torch.autograd.forward_ad.unpack_dual({x}).primal
-{r} = torch.func.jvp(lambda a: {expression}, ({x},), (torch.ones_like({x}),))[1]
-{r} = torch.func.vjp(lambda a: {expression}, {x})[0]
-{r} = torch.func.grad(lambda a: ({expression}).sum())({x})
-{r} = torch.func.grad(lambda a: ({expression}).sum())({x})
-{r} = torch.func.vmap(lambda a: {expression})({x})
-{r} = torch.func.vmap(torch.func.grad(lambda a: ({expression}).sum()))({x})
-{r} = torch.func.jacrev(lambda a: {expression})({x})
-{r} = torch.func.jacfwd(lambda a: {expression})({x})
-{r} = torch.autograd.functional.vjp(lambda a: {expression}, {x}, torch.ones_like({x}))[1]
-{r} = torch.autograd.functional.jacobian(lambda a: {expression}, {x})
+{r} = second(lambda: torch.func.jvp(lambda a: {expression}, ({x},), (torch.ones_like({x}),))[1])
+{r} = second(lambda: torch.func.vjp(lambda a: {expression}, {x})[0])
+{r} = second(lambda: torch.func.grad(lambda a: ({expression}).sum())({x}))
+{r} = second(lambda: torch.func.grad(lambda a: ({expression}).sum())({x}))
+{r} = second(lambda: torch.func.vmap(lambda a: {expression})({x}))
+{r} = second(lambda: torch.func.vmap(torch.func.grad(lambda a: ({expression}).sum()))({x}))
+{r} = second(lambda: torch.func.jacrev(lambda a: {expression})({x}))
+{r} = second(lambda: torch.func.jacfwd(lambda a: {expression})({x}))
+{r} = second(lambda: torch.autograd.functional.vjp(lambda a: {expression}, {x}, torch.ones_like({x}))[1])
+{r} = second(lambda: torch.autograd.functional.jacobian(lambda a: {expression}, {x}))
 """
 
 
