@@ -445,7 +445,7 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             output = detached(output, shared_counter(output))
         elif given and not is_dirty:
             output = viewed(output)
-        elif recording and output._base is None and type(output._edge) is tuple:
+        elif recording and not is_dirty and output._base is None and type(output._edge) is tuple:
             output = detached(output, shared_counter(output))
         node.shape.append(output._array.shape)
         node.dtype.append(output._array.dtype)

@@ -9,7 +9,7 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hooks import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tensor import Tensor, can_require_grad, is_recorded
+from ..tensor import Tensor, can_require_grad, history, is_recorded
 from .backward import backward as run_backward
 
 
@@ -30,6 +30,8 @@ def backward(
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Call `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns replaces the gradient."""
+    if self._base is not None:
+        history(self)
     edge = edge_of(self)
     if edge is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -419,7 +419,8 @@ def saved_value(op: Operator, item: str, args: Any, tensors: Any) -> Any:
             if isinstance(value, list):
                 return [getattr(v._array, suffix) for v in value]
             return None if value is None else getattr(value._array, suffix)
-    return args[op.names.index(item)]
+    value = args[op.names.index(item)]
+    return value.to_save() if hasattr(value, "to_save") else value
 
 
 def needed(op: Operator, item: str, edges: list[Any]) -> bool:
@@ -470,12 +471,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     grad_enabled = modes.is_grad_enabled()
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
-    if target._extra is not None and target._extra.inference and not modes.STATE.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
-            "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "
-            "more details."
-        )
+    check_inference(target)
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
     if changing is None:
@@ -497,6 +493,16 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
 
     record_change(op, args, tensors, edges, change)
     return target
+
+
+def check_inference(target: Tensor) -> None:
+    """Raise for a tensor made in inference mode that is to be changed outside of it."""
+    if target._extra is not None and target._extra.inference and not modes.STATE.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
+            "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "
+            "more details."
+        )
 
 
 def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
@@ -562,6 +568,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if modes.STATE.levels and (level := innermost(args)) is not None:
         return level.call_inplace_view(op, args)
     views.check_inplace(target, f"{op.called}_")
+    check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
     result = compute(op, arrays)
