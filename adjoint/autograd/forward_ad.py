@@ -328,11 +328,8 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the strides of `primal`, so that views of one are views of the other."""
     if tangent.stride() == primal.stride():
         return tangent
-    order = sorted(range(primal.dim()), key=lambda dim: -primal.stride(dim))
-    ordered = tangent.permute(order).contiguous().permute([order.index(dim) for dim in range(primal.dim())])
-    if ordered.stride() == primal.stride():
-        return ordered
-    return primal.new_empty_strided(primal.shape, primal.stride()).copy_(tangent)
+    owner = tangent if hasattr(tangent, "level") else primal  # a tangent for each example, of a point they have in common
+    return owner.new_empty_strided(primal.shape, primal.stride()).copy_(tangent)
 
 
 # --- the public functions ---------------------------------------------------------------------------------------

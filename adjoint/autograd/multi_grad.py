@@ -8,7 +8,8 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from ..tape import modes
 from ..tape.hooks import RemovableHandle
-from ..tape.node import Node
+from ..tape.edges import edge_of
+from ..tape.node import NOWHERE, Node
 from ..tensor import Tensor
 from .edge import get_gradient_edge
 from .task import Task
@@ -112,6 +113,6 @@ class _Any:
 
 
 def _node_of(tensor: Tensor) -> Node:
-    if not tensor.requires_grad:
+    if not tensor.requires_grad or edge_of(tensor) is NOWHERE:
         raise AssertionError("Expected gradient function to be set")
     return get_gradient_edge(tensor).node

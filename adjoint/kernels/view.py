@@ -458,10 +458,8 @@ def written(self: Array, src: Array, shape: tuple[int, ...], window: Any) -> Arr
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(shape)}"
         )
-    if src.dtype != self.dtype:
-        raise RuntimeError("self and src must have the same dtype")
     copy = self.copy()
-    window(copy)[...] = src
+    numpy.copyto(window(copy), src, casting="unsafe")
     return copy
 
 

@@ -279,7 +279,7 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
     input._array = array
     bump(input, "set_")
     inputs = [input, source] if isinstance(source, Tensor) else [input]
-    if modes.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
+    if modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
         views.rebase_history(input, Underived("set_", inputs, input), 1)
     return input
 
@@ -295,7 +295,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
 
     Elements keep their order in memory; what was not there before is not initialised.
     """
-    if input.requires_grad:
+    if input.requires_grad and not modes.STATE.inference:
         raise RuntimeError("cannot resize variables that require grad")
     shape = tuple(
         size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes

@@ -27,7 +27,7 @@ from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
+from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
@@ -51,6 +51,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
+    if out is not None:
+        check_out(op, out, tensors)
     results = compute(op, arrays)
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
@@ -60,7 +62,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         return write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]
     edges = wanted_edges(op, args)
-    recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+    recording = any(edge is not None for edge in edges) and modes.is_recording()
     if op.view:
         for output in outputs:
             make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
@@ -348,13 +350,13 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
     view._view_version = view._counter[0]
     if modes.STATE.inference:
         creation = views.INFERENCE
-    elif not modes.is_grad_enabled():
+    elif not modes.is_recording():
         creation = views.NO_GRAD
     elif creation is None and source._base is not None and source._creation is not None:
         creation = source._creation
     view._creation = creation
-    if not recording and edge_of(source) is not None and can_require_grad(view._array):
-        view._edge = NOWHERE  # it requires grad too, though nothing of its making is recorded
+    if not recording and view._base._edge is not None and can_require_grad(view._array):
+        view._edge = NOWHERE  # it requires grad as its base does, though nothing of its making is recorded
 
 
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
@@ -468,7 +470,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     views.check_inplace(target, name)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
-    grad_enabled = modes.is_grad_enabled()
+    grad_enabled = modes.is_recording()
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
     check_inference(target)
@@ -509,7 +511,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     """Run `change`, which changes the first of `args` in place, and make its node the tensor's history."""
     target: Tensor = args[0]
     recording = (
-        modes.is_grad_enabled() and any(edge is not None for edge in edges) and can_require_grad(target._array)
+        modes.is_recording() and any(edge is not None for edge in edges) and can_require_grad(target._array)
     )  # what is written to a tensor of integers has no gradient
     node: Any = None
     if recording:
@@ -572,7 +574,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
     result = compute(op, arrays)
-    recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+    recording = any(edge is not None for edge in edges) and modes.is_recording()
     if recording:
         node: Any = object.__new__(op.inplace_node_class)
         start(node, tuple(edges), 1)

@@ -19,7 +19,7 @@ from ..kernels.creation import array_from_data
 from ..tape import modes
 from ..tape.node import Node, next_sequence
 from ..tape.origin import nearest_user_frame
-from ..tape.saved import bump, pack, shared_counter, stale_error
+from ..tape.saved import FREED_MESSAGE, RELEASED, bump, pack, shared_counter, stale_error
 from ..tape.views import NO_GRAD
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap, wrap_dim
 from .build import operator, public, tensors
@@ -38,7 +38,7 @@ _GATE, _STATE = modes.GATE, modes.STATE
 
 # --- the operators --------------------------------------------------------------------------------------------
 
-_SHOWN = {"indices": lambda node: node.saved_indices.shown()}
+_SHOWN = {"indices": lambda node: unchanged(node.saved_indices).shown()}
 
 
 class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of its own)
@@ -105,10 +105,12 @@ def unchanged(indices: Any) -> Any:
     """The indices a node has saved, if no tensor of them has been changed in place since it was used.
 
     Raises:
-        RuntimeError: if one has.
+        RuntimeError: if one has, or a backward has let go of them.
     """
     if type(indices) is PackedIndices:
         return indices.unpacked()
+    if indices is RELEASED:
+        raise RuntimeError(FREED_MESSAGE)
     for tensor, version in getattr(indices, "tensors", ()):
         if tensor._counter is not None and tensor._counter[0] != version:
             raise stale_error(None, tensor._array, tensor._counter, version, None, None)
@@ -120,6 +122,7 @@ class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
     shown = _SHOWN
+    held = ("indices",)
 
     def forward(self: Array, indices): ...
 
@@ -150,6 +153,7 @@ class index_put_arrays:
     """A copy with `values` where the indices point, or added there."""
 
     shown = _SHOWN
+    held = ("indices",)
 
     def forward(self: Array, indices, values: Array, accumulate: Bool = False):
         return kernels.index_put(self, indices, values, accumulate)

@@ -21,6 +21,13 @@ from . import origin
 from .hooks import NodeHooks, RemovableHandle
 from .modes import ANOMALY, is_grad_enabled
 
+FREED_MESSAGE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
+
 next_sequence = count().__next__
 
 

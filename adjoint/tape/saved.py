@@ -14,15 +14,7 @@ from typing import Any
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, wrap
 from . import modes, origin
 from .edges import edge_of
-from .node import Node
-
-FREED_MESSAGE = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
-    "after calling backward."
-)
-
+from .node import FREED_MESSAGE, Node
 
 _counter_lock = threading.Lock()
 

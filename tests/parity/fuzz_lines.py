@@ -18,6 +18,11 @@ def note(*what):
         log.append(snapshot(what))
 
 
+def asked(tensor):
+    tensor.grad_fn  # PyTorch crashes for hooks on a view that was changed since anybody asked
+    return tensor
+
+
 def watch(label):
     return lambda *given: note(label, given)
 
@@ -162,7 +167,7 @@ class Sinh(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, one, two):
-        note("Sinh", one, two)
+        note("Sinh", one is None, two is None)
         sinh, cosh = ctx.saved_tensors
         return one * cosh + two * sinh
 
@@ -344,7 +349,6 @@ CHOICES = {
         "(a.exp() * {y}.detach()).cumsum(0)",
         "a.unbind()[0] * a.diff().sum()",
         "torch.func.grad(lambda b: (b * b * a.detach()).sum())(a)",
-        "torch.autograd.grad((a * a).sum(), a, create_graph=True)[0]",
         "a.view(-1)[1:] * 2",
         "torch.cat([a, a * 2])",
         "a.max(0).values",
@@ -424,7 +428,7 @@ MAKING = """
 {r} = {x}.tile(2)
 {r} = torch.nn.functional.glu({x}, {d})
 {r} = torch.outer({x}.flatten(), {x}.flatten())
-{r} = torch.take_along_dim({x}, {x}.argsort({d}), {d})
+{r} = torch.take_along_dim({x}, {x}.argsort(0), 0)
 ## x.dim() == 2
 {r} = {x} @ {x}.mT
 {r} = {x}[torch.tensor([0, 1]), torch.tensor([1, 0])]
@@ -587,7 +591,6 @@ torch.nn.functional.elu_({x})
 {x}.data = {y}.detach().clone()
 {x}.data = {y}
 {x}.set_({y})
-{x}.resize_(2)
 {x}.bernoulli_(0.5)
 {x}.uniform_()
 torch.nn.init.ones_({x})
@@ -597,6 +600,8 @@ del {x}
 torch.autograd.graph.increment_version({x})
 {x}.index_fill_({d}, torch.tensor([0]), {n})
 {x}.masked_scatter_({x} > 0, {y}.detach())
+## x.numel() >= 1
+{x}.resize_(1)
 ## x.dim() >= 1
 {x}[0] = {n}
 {x}[..., {i}] = {n}
@@ -632,9 +637,9 @@ torch.sum({y}, {d}, out={x})
 
 HOOKS = """
 ## x.requires_grad
-handles.append({x}.register_hook({hook}))
-handles.append({x}.register_hook(watch('{r}')))
-handles.append({x}.register_hook(scale('{r}',2)))
+handles.append(asked({x}).register_hook({hook}))
+handles.append(asked({x}).register_hook(watch('{r}')))
+handles.append(asked({x}).register_hook(scale('{r}',2)))
 handles.append({x}.register_post_accumulate_grad_hook(watch('{r}')))
 handles.append({x}.register_post_accumulate_grad_hook(stepping('{r}')))
 handles.append({x}.grad_fn.register_hook({node_hook}))
@@ -642,11 +647,11 @@ handles.append({x}.grad_fn.register_prehook({node_prehook}))
 handles.append({x}.grad_fn.next_functions[0][0].register_hook({node_hook}))
 handles.append({x}.grad_fn.next_functions[0][0].register_prehook(watch('{r}')))
 handles += [accumulator := {x}.expand_as({x}).grad_fn.next_functions[0][0], accumulator.register_hook({node_hook})]
-handles.append(torch.autograd.graph.register_multi_grad_hook(({x}, {y}), watch('{r}')))
-handles.append(torch.autograd.graph.register_multi_grad_hook(({x}, {y}), watch('{r}'), mode="any"))
-once('{r}', {x}.register_hook)
+handles.append(torch.autograd.graph.register_multi_grad_hook((asked({x}), asked({y})), watch('{r}')))
+handles.append(torch.autograd.graph.register_multi_grad_hook((asked({x}), asked({y})), watch('{r}'), mode="any"))
+once('{r}', asked({x}).register_hook)
 once('{r}', {x}.grad_fn.register_hook)
-adding('{r}', {x}.register_hook)
+adding('{r}', asked({x}).register_hook)
 {x}.retain_grad()
 {x}.retain_grad()
 handles.pop().remove()
@@ -723,6 +728,7 @@ WHOLE = """
 {r} = torch.autograd.forward_ad.make_dual({x}.detach(), torch.ones_like({x}))
 {r} = torch.autograd.forward_ad.unpack_dual({x}).tangent
 {r} = torch.autograd.forward_ad.unpack_dual({x}).primal
+## x.numel() > 0 and (x.is_floating_point() or x.is_complex())
 {r} = second(lambda: torch.func.jvp(lambda a: {expression}, ({x},), (torch.ones_like({x}),))[1])
 {r} = second(lambda: torch.func.vjp(lambda a: {expression}, {x})[0])
 {r} = second(lambda: torch.func.grad(lambda a: ({expression}).sum())({x}))
