@@ -441,7 +441,9 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             bump(output, node.name(), 2)
             check_dirty(output)
         given = id(output) in inputs
-        if (given and is_constant and not is_dirty) or (not recording and (given or is_dirty) and output.requires_grad):
+        if (recording and given and is_constant and not is_dirty) or (
+            not recording and (given or is_dirty) and output.requires_grad
+        ):
             output = detached(output, shared_counter(output))
         elif given and not is_dirty:
             output = viewed(output)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary, WeakSet
 
 from ..tape import modes
-from ..tape.hooks import RemovableHandle
 from ..tape.edges import edge_of
+from ..tape.hooks import RemovableHandle
 from ..tape.node import NOWHERE, Node
 from ..tensor import Tensor
 from .edge import get_gradient_edge

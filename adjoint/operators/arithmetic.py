@@ -100,6 +100,7 @@ def _is_bool(value):
 
 
 def no_bool(self, other, *_):
+    """Raise if one of two operands to be subtracted is of bools."""
     if _is_bool(self) and _is_bool(other):
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
