@@ -110,7 +110,8 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
                 if result is None:
                     continue
                 target = edge[0]
-                if result.shape != target.shape or result.dtype is not target.dtype:
+                array = result._array if create_graph else result
+                if array.shape != target.shape or array.dtype is not target.dtype:
                     if type(target.shape) is list:
                         deliver(edge, result, buffers, node)
                         continue
@@ -120,15 +121,16 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
                 buffers[target] = buffers[target] + result if target in buffers else result
                 continue
             if result is not None:
-                array = edge._array
-                if result.shape != array.shape or result.dtype is not array.dtype:
-                    result = conform(result, array.shape, array.dtype, node, edge)
+                target = edge._array
+                array = result._array if create_graph else result
+                if array.shape != target.shape or array.dtype is not target.dtype:
+                    result = conform(result, target.shape, target.dtype, node, edge)
                 buffers[edge] = buffers[edge] + result if edge in buffers else result
             left = uses[edge] = uses[edge] - 1
             if not left and (edge in buffers or edge._extra is not None):
                 complete.append(edge)
         if complete:
-            grad = result = results = None  # so that accumulation sees whether anybody else has a gradient
+            grad = result = results = array = None  # so that accumulation sees whether anybody else has a gradient
             for leaf in complete:
                 finish_leaf(leaf, arrived(leaf, None), task)
             complete.clear()
