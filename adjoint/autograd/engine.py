@@ -142,7 +142,9 @@ def nodes_without_watch(task: Task) -> Container[Node] | None:
     capture = task.capture
     if capture is not None:
         plain = needed = task.needed = find_needed(task.order, capture)
-        if task.accumulating:  # into the `.grad` of outputs too: they run, as leaves do, and their gradients lead nowhere
+        if (
+            task.accumulating
+        ):  # into the `.grad` of outputs too: they run, as leaves do, and their gradients lead nowhere
             for node in capture.outputs:
                 needed.setdefault(node, (None,) * len(node.edges))
         if capture.outputs:
@@ -236,7 +238,7 @@ def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ..
                 if edge[0] in needed or edge[0] in outputs if type(edge) is tuple else edge in leaves:
                     found = True
                 else:
-                    edge = None  # noqa: PLW2901
+                    edge = None
             edges.append(edge)
         if found:
             needed[node] = tuple(edges)

@@ -127,8 +127,10 @@ class _OpenGate:
 
 
 def behind_the_gate(op: Operator) -> Callable[..., Any]:
-    """The function of `op` for who has been turned away at the gate on account of another thread, or of a mode that the short
-    way does not concern; what the short way does not know goes to the general path."""
+    """The function of `op` for those turned away at the gate on account of another thread, or of saved-tensor hooks alone.
+
+    What its short way does not know goes to the general path.
+    """
     function = lazy_function(op, "function", op.name)
     function.__globals__.update(GATE=_OpenGate, call=dispatch.call_generally)  # type: ignore[attr-defined]
     return function

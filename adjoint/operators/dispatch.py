@@ -41,13 +41,13 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     recorder = state.recorder
     if recorder is not None and recorder.asks():
         return recorder.operation(op.called, call, args, op, args, out, **names)
-    if not state.saved_tensor_hooks or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
+    if not modes.GATE.special or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
         return call_generally(op, args, out, **names)
     if names and any(value is not MISSING for value in names.values()):
         return call_generally(op, args, out, **names)
-    # The short way is good for this mode too.
+    # The gate is closed for another thread, or for hooks: the short way is good for this call too.
     result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
-    if op.saved_inputs or op.saved_results:
+    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results):
         results = result if isinstance(result, tuple) else (result,)
         edge = results[0]._edge if results else None
         if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
