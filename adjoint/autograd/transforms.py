@@ -293,6 +293,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         )
     _check_tensors(points, "primals")
     _check_tensors(directions, "tangents")
+    points = [wrap(point._array) if point.is_inference() else point for point in points]  # which may have tangents
+    inference = modes.STATE.inference
+    modes.set_inference(False)
     level = Forward()
     level.begin()
     level.enter()
@@ -314,6 +317,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     finally:
         level.leave()
         level.end()
+        modes.set_inference(inference)
     carried = [
         operators.zeros_like(value) if tangent is None else tangent
         for value, tangent in zip(values, found, strict=True)

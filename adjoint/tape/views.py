@@ -163,11 +163,11 @@ class CopySlices(Node):
         self.shape = base._array.shape
         self.dtype = base._array.dtype
 
-    def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inside the view the gradient goes through the operation; outside it passes."""
         function = self._function(keep)
         whole, part = self._split(grad)
-        inner = function.backward(_for_function(function, part.copy()), keep)
+        inner = function.backward(_for_function(function, part.copy()), keep, _inner(function, edges))
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
         return (whole, *inner[1:])
 
@@ -194,19 +194,24 @@ class CopySlices(Node):
             self.function = None
         return function
 
-    def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same with tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
         whole.copy_(grad)
         elements = real_view(whole) if self.as_real else whole
         part = elements.as_strided(self.view.shape, self.view.steps, self._offset()[0])
         function = self._function(keep)
-        inner = function.backward_recorded(_for_function(function, part.clone()), keep)
+        inner = function.backward_recorded(_for_function(function, part.clone()), keep, _inner(function, edges))
         if inner[0] is None:
             part.zero_()
         else:
             part.copy_(inner[0])
         return (whole, *inner[1:])
+
+
+def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The edges of the operation among those of `CopySlices`: the first is its own, where it has one."""
+    return (edges[0] and function.edges[0], *edges[1:])
 
 
 def _for_function(function: Node, grad: Any) -> Any:

@@ -137,6 +137,8 @@ PROGRAMS = {
             show(torch.func.grad(lambda a: (a * a).sum())(y), torch.func.jacrev(lambda a: a * a)(y))
             result = torch.func.vjp(lambda a: (a * a).sum(), y)[1](torch.tensor(1.0))[0]
             show(result, result.is_inference())
+            for point in (x[None].detach(), y[None]):
+                show(torch.func.jvp(lambda a: a.T * a, (point,), (point,))[1], torch.func.jacfwd(lambda a: a.T * a)(point))
             n = torch.zeros(4)
         raises(n.t_)
         show(n.view(torch.int32).is_inference())
