@@ -47,7 +47,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         return call_generally(op, args, out, **names)
     # The gate is closed for another thread, or for hooks: the short way is good for this call too.
     result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
-    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results):
+    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.held):
         results = result if isinstance(result, tuple) else (result,)
         edge = results[0]._edge if results else None
         if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
@@ -444,7 +444,9 @@ def saved_value(op: Operator, item: str, args: Any, tensors: Any) -> Any:
                 return [getattr(v._array, suffix) for v in value]
             return None if value is None else getattr(value._array, suffix)
     value = args[op.names.index(item)]
-    return value.to_save() if hasattr(value, "to_save") else value
+    if hasattr(value, "check_savable"):
+        value.check_savable()
+    return value
 
 
 def needed(op: Operator, item: str, edges: list[Any]) -> bool:

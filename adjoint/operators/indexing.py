@@ -60,17 +60,15 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         self.tensors = ((tensor, version_of(tensor)),)
         return self
 
-    def to_save(self) -> Indices | PackedIndices:
-        """What a node keeps: packed, where there are hooks for that.
-
-        Raises:
-            RuntimeError: for a tensor made in inference mode.
-        """
+    def check_savable(self) -> None:
+        """Raise for a tensor made in inference mode."""
         for tensor, version in self.tensors:
             if version is None:
                 tensor._counter[0]  # type: ignore[index]  # which raises
-        hooks = modes.STATE.saved_tensor_hooks
-        return PackedIndices(self, hooks[-1]) if hooks else self
+
+    def packed_by(self, hooks: Any) -> PackedIndices:
+        """The indices, each tensor sent through a pack hook."""
+        return PackedIndices(self, hooks)
 
     def shown(self) -> tuple[Any, ...]:
         """The indices as `_saved_indices` shows them: up to the last that is not None."""

@@ -138,6 +138,10 @@ def pack_saved(node: Node, results: Any) -> None:
                     setattr(node, slot, pack(saved, innermost, saved, LEAF))
                 else:
                     setattr(node, slot, pack(saved, innermost, edge, edge))
+        for item in operator.held:
+            held: Any = getattr(node, f"saved_{item}", None)
+            if hasattr(held, "packed_by"):
+                setattr(node, f"saved_{item}", held.packed_by(innermost))
         for item in operator.saved_results if results else ():
             saved = getattr(node, f"saved_{item}")
             if saved is not None and type(saved) is not Packed:
