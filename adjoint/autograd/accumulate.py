@@ -50,7 +50,11 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
         else:
             array = held._array
             if array.flags.writeable and (held._base is None or 0 not in array.strides):
-                numpy.add(array, grad, out=array)
+                try:
+                    numpy.add(array, grad, out=array)
+                except ValueError:  # the leaf has been given another shape
+                    shapes = f"{list(array.shape)} doesn't match the broadcast shape {list(grad.shape)}"
+                    raise RuntimeError(f"output with shape {shapes}") from None
                 shared_counter(held)[0] += 1
             else:
                 held._array = array + grad

@@ -84,7 +84,24 @@ EXPLAINED = [
     Explained("detached, it has nothing to retain", r"NAME.detach_\(\)", "retains_grad False, expected True"),
     Explained("PyTorch detaches nothing in inference mode", "NAME.detach_", "requires_grad False, expected True"),
     Explained("PyTorch detaches nothing in inference mode", "inference_mode", "Can't detach views in-place"),
-    Explained("PyTorch writes some results to tensors it has made before", "NAME = .*cummax", "_version 0, expected 1"),
+    Explained(
+        "PyTorch fills some results in place, and counts it outside of inference mode",
+        r"inference_mode[^Z]*NAME = ",
+        "_version 0, expected 1",
+    ),
+    Explained(
+        "polar saves its operands here", "polar", "^raised RuntimeError: one of the variables needed for gradient"
+    ),
+    Explained("rounding decides whether a matrix is singular", "linalg", "^raised _LinAlgError|expected _LinAlgError"),
+    Explained(
+        "`data` of a view of a tensor made in inference mode", r"NAME = .*\.data$", "is_inference False, expected True"
+    ),
+    Explained(
+        "a view of a leaf told to require no grad",
+        "requires_grad",
+        "^raised RuntimeError: cannot register a hook on a ten",
+    ),
+    Explained("how often vmap calls the backward of a function", "vmap.*Sinh", "^seen .*'Sinh'"),
     Explained(
         "PyTorch changes the tensor, and then raises",
         "",
