@@ -156,8 +156,13 @@ class DualLevel(Level):
         target: Tensor = args[0]
         with below(self):
             if any(tangent is not None for tangent in given.values()):
-                result = applied(operator, args)
-                (tangent,) = self.carried(operator, args, given, (result,))
+                before = args
+                if is_recorded(target):  # what the new tangent is computed from must not change, nor the old tangent
+                    copy = dispatch.detached_copy(target)
+                    before = tuple(copy if value is target else value for value in args)
+                    given = self.given(operator, before)
+                result = applied(operator, before)
+                (tangent,) = self.carried(operator, before, given, (result,))
             else:
                 tangent = None
             dispatch.call_inplace(operator, args)
