@@ -61,13 +61,17 @@ class BatchedTensor(Tensor, plain=False):
         return example if type(example) is Unread else example.view(Unread)
 
     def item(self) -> Any:
-        """Raise: examples differ."""
+        """Raise, as examples differ; the number that all of them share."""
+        if self.bdim is None:
+            return self.value.item()
         raise RuntimeError(
             "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
             "please try to rewrite what you're doing with other operations."
         )
 
     def __bool__(self) -> bool:
+        if self.bdim is None:
+            return bool(self.value)
         raise RuntimeError(
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
             "yet: the examples may go different ways; `where` chooses for each of them."
@@ -81,10 +85,18 @@ class BatchedTensor(Tensor, plain=False):
         """Raise: what is set of it would be set of all examples."""
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
+
     def _no_storage(self, *args: Any, **keywords: Any) -> Any:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
-    numpy = tolist = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
+    def tolist(self) -> Any:
+        """Raise, as examples differ; the numbers that all of them share."""
+        return self.value.tolist() if self.bdim is None else self._no_memory()
+
+    numpy = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
     untyped_storage = storage = __reduce_ex__ = __copy__ = __deepcopy__ = _no_storage
     __int__ = __float__ = __complex__ = __index__ = item
 
@@ -280,12 +292,17 @@ class BatchLevel(Level, Transform):
         """The same in place."""
         target = args[0]
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
-        if not self.has(target) and other is not None:
+        lost = not self.concerns(target) and any(self.concerns(v) and is_recorded(v.value) for v in tensors_in(args[1:]))
+        if (not self.has(target) and other is not None) or lost:
             raise self._no_room(operator)
         views.check_inplace(target, f"{operator.called}_")
         named, _ = dispatch.operands(operator, args)
 
         def change() -> None:
+            if not self.concerns(target):  # only what all examples share is written into it
+                with below(self), recording_mode(False):
+                    dispatch.call_inplace(operator, tuple([self.shared(value) for value in args]))
+                return
             before = target
             if is_recorded(target.value):  # so that what the operator saves does not change
                 with below(self):
@@ -388,8 +405,14 @@ class BatchLevel(Level, Transform):
         columns = [flatten(result)[0] for result in results]
         shape = flatten(results[0])[1]
         with below(self):
-            stacked = [operators.stack(list(column))[: self.size] for column in zip(*columns, strict=True)]
-        return unflatten([BatchedTensor(value, 0, self) for value in stacked], shape)
+            joined = [self._joined(list(column)) for column in zip(*columns, strict=True)]
+        return unflatten(joined, shape)
+
+    def _joined(self, results: list[Any]) -> Any:
+        """One output of all examples; what is no tensor is that of the first."""
+        if not isinstance(results[0], Tensor):
+            return results[0]
+        return BatchedTensor(operators.stack(results)[: self.size], 0, self)
 
 
 class VmapInfo(NamedTuple):
@@ -450,6 +473,8 @@ def vmap(
 
 
 def _name(func: Any) -> str:
+    if isinstance(func, functools.partial):
+        return f"functools.partial({_name(func.func)}, ...)"
     return getattr(func, "__name__", repr(func))
 
 

@@ -41,7 +41,12 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class DualLevel(Level):
-    """One level of forward mode: the tensors it concerns have a tangent of it."""
+    """One level of forward mode: the tensors it concerns have a tangent of it.
+
+    `in_inference`: whether tangents are carried on also in inference mode.
+    """
+
+    in_inference = False
 
     def __init__(self) -> None:
         self.holders: list[dict[Any, Tensor | None]] = []  # where tangents are, to forget them in the end
@@ -94,13 +99,26 @@ class DualLevel(Level):
                 self.attach(tensor, _laid_out_like(tangent, tensor))
                 return
             whole = tangent.new_empty_strided(base.shape, base.stride(), dtype=base.dtype).zero_()
-            self.attach(base, whole)
-            present = _window(whole, base, tensor)
-            self.attach(tensor, present)
+            present = self._renewed(tensor, whole)
+        elif tangent is not None and not _has_room(present, tangent):
+            base = tensor if tensor._base is None else tensor._base
+            whole = tangent.new_empty_strided(base.shape, base.stride(), dtype=base.dtype)
+            present = self._renewed(tensor, whole.copy_(present if base is tensor else self.tangent_of(base)))
         if tangent is None:
             present.zero_()
         else:
             present.copy_(tangent)
+
+    def _renewed(self, tensor: Tensor, whole: Tensor) -> Tensor:
+        """The tangent of `tensor` after `whole` has become that of its base."""
+        base = tensor._base
+        if base is None:
+            self.attach(tensor, whole)
+            return whole
+        self.attach(base, whole)
+        part = _window(whole, base, tensor)
+        self.attach(tensor, part)
+        return part
 
     def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
         """A view of `tensor` with the tangent `tangent`."""
@@ -180,7 +198,7 @@ class DualLevel(Level):
     def given(self, operator: Operator, args: tuple[Any, ...]) -> dict[str, Any]:
         """The tangents of the differentiable operands by name."""
         given: dict[str, Any] = {}
-        if not modes.STATE.forward_enabled or modes.STATE.inference:
+        if not modes.STATE.forward_enabled or (modes.STATE.inference and not self.in_inference):
             return given
         for name in operator.differentiable:
             value = args[operator.names.index(name)]
@@ -250,6 +268,15 @@ class DualLevel(Level):
                 self.attach(output, tangent)
             share_tangents(output)
         return results
+
+
+def _has_room(tensor: Tensor, value: Tensor) -> bool:
+    """Whether `tensor` has examples wherever `value`, to be written over it, has them."""
+    batches = [level for level in modes.STATE.levels if hasattr(level, "has")]
+    return all(
+        (level.has(tensor) or not level.has(value)) and (level.concerns(tensor) or not level.concerns(value))
+        for level in batches
+    )
 
 
 def _check_shape(tensor: Tensor, tangent: Tensor) -> None:
@@ -328,7 +355,7 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the strides of `primal`, so that views of one are views of the other."""
     if tangent.stride() == primal.stride():
         return tangent
-    return primal.new_empty_strided(primal.shape, primal.stride()).copy_(tangent)
+    return tangent.new_empty_strided(primal.shape, primal.stride()).copy_(tangent)
 
 
 # --- the public functions ---------------------------------------------------------------------------------------

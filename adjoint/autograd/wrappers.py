@@ -5,6 +5,8 @@ Only batching wraps tensors; reverse and forward mode are shown as if they did, 
 
 from __future__ import annotations
 
+import textwrap
+
 from .. import printing
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -49,8 +51,7 @@ def text(tensor: Tensor) -> str | None:
 
 def _wrapped(kind: str, number: int, inner: str, bdim: int | None = None) -> str:
     dim = "" if bdim is None else f"bdim={bdim}, "
-    indented = "\n".join("    " + line for line in inner.splitlines())
-    return f"{kind}(lvl={number}, {dim}value=\n{indented}\n)"
+    return f"{kind}(lvl={number}, {dim}value=\n{textwrap.indent(inner, '    ')}\n)"
 
 
 printing.within_transforms = text  # type: ignore[assignment]
