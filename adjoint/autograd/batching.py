@@ -13,6 +13,7 @@ from ..operators import batching, batching_rules, dispatch  # noqa: F401  (the s
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
 from ..operators.dispatch import applied
+from ..random import default_generator
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tape.overrides import disabled_torch_function_impl
@@ -461,7 +462,10 @@ def vmap(
         if chunk_size is None or size <= chunk_size:
             return _run(func, leaves, structure, dims, size, out_dims, randomness, keywords)
         results = []
+        state = default_generator.get_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
+            if state is not None:
+                default_generator.set_state(state)
             count = min(chunk_size, size - start)
             part = [
                 leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)

@@ -123,6 +123,10 @@ class DualLevel(Level):
     def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
         """A view of `tensor` with the tangent `tangent`."""
         _check_shape(tensor, tangent)
+        if type(self) is _PublicLevel and self.tangent_of(tangent) is not None:
+            raise RuntimeError(
+                "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
+            )
         if self.tangent_of(tensor) is not None:
             raise RuntimeError(
                 "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
@@ -134,7 +138,7 @@ class DualLevel(Level):
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
         """The primal, as a view, and the tangent."""
-        tangent = self.tangent_of(tensor)
+        tangent = self.tangent_of(tensor) if modes.STATE.forward_enabled else None
         with below(self):
             primal = operators.forward_primal(tensor)
         self.attach(primal, None)
@@ -241,6 +245,13 @@ class DualLevel(Level):
         given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         with below(self):
             context, results = function.applied_with_context(args)
+            if context.materialize_grads:
+                given = [
+                    operators.zeros_like(arg.detach())
+                    if tangent is None and isinstance(arg, Tensor) and can_require_grad(arg._array)
+                    else tangent
+                    for arg, tangent in zip(args, given, strict=True)
+                ]
             context.in_jvp = True
             try:
                 carried = function.jvp(context, *given)

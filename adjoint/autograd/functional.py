@@ -13,7 +13,10 @@ from ..operators import cat, eye, ones_like, stack, zeros, zeros_like
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
 from .backward import grad
+from .batching import vmap
 from .grad_mode import enable_grad, set_grad_enabled
+from .transforms import jvp as forward_product
+from .transforms import vjp as transposed_product
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -193,26 +196,27 @@ def _jacobian_by_columns(func: Function, inputs: Tensors, strict: bool, vectoriz
         raise NotImplementedError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
         )
-    with enable_grad():
-        given = _prepared(given, False)
-        outputs_many, outputs = _outputs_of(func, given, "jacobian", False)
-        dummies = tuple(zeros_like(output).requires_grad_() for output in outputs)
-        first = _filled(_grad(outputs, given, dummies, True), given, False, True, "back", check=False)
-        columns = _all_rows(first, dummies, False)
+    outputs_many = False
+
+    def column(*directions: Tensor) -> tuple[Tensor, ...]:
+        nonlocal outputs_many
+
+        def called(*args: Tensor) -> tuple[Tensor, ...]:
+            nonlocal outputs_many
+            outputs_many, outputs = _tensors(func(*args), _OUTPUTS, "jacobian")
+            return outputs
+
+        tangents: tuple[Tensor, ...] = forward_product(called, given, directions)[1]
+        return tangents
+
     blocks = []
-    for number, output in enumerate(outputs):
-        blocks.append(
-            [
-                column[number]
-                .reshape((tensor.numel(), output.numel()))
-                .t()
-                .reshape(output.shape + tensor.shape)
-                .detach()
-                for column, tensor in zip(columns, given, strict=True)
-            ]
-        )
-    parts = [block if many else block[0] for block in blocks]
-    return parts if outputs_many else parts[0]
+    sizes = [tensor.numel() for tensor in given]
+    for columns in vmap(column)(*_basis(given)):
+        parts = columns.movedim(0, -1).split(sizes, -1)
+        blocks.append([part.reshape(columns.shape[1:] + x.shape) for part, x in zip(parts, given, strict=True)])
+    if many:  # lists, as in PyTorch
+        return blocks if outputs_many else blocks[0]
+    return tuple(block[0] for block in blocks) if outputs_many else blocks[0][0]
 
 
 def hessian(
@@ -238,6 +242,9 @@ def hessian(
         return _single_output(func(*args), "hessian", strict)
 
     def gradient(*args: Tensor) -> Any:
+        if outer_jacobian_strategy == "forward-mode":
+            value, pull = transposed_product(single, *args)
+            return pull(ones_like(value))
         rows = jacobian(single, args, create_graph=True)
         found = tuple(row.reshape(tensor.shape) for row, tensor in zip(rows, args, strict=True))
         if strict:
@@ -373,7 +380,7 @@ def _vector_for_outputs(v: Any, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ..
                 "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
             )
         return (ones_like(outputs[0]),)
-    return _checked_vector(v, outputs)
+    return _checked_vector(v, outputs, "vjp")
 
 
 def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
