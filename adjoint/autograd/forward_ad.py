@@ -396,9 +396,9 @@ def enter_dual_level() -> int:
 def exit_dual_level(*, level: int | None = None) -> None:
     """Leave the level; its tangents are forgotten."""
     found = current_level()
-    if found is None:
+    if found is None and (level is None or level < 0):
         raise RuntimeError("Dual level must be a positive number.")
-    if level is not None and level != 0:
+    if found is None or (level is not None and level != 0):
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )

@@ -44,7 +44,7 @@ def vjp(
         many, given = _tensors(inputs, "inputs", "vjp")
         given = _prepared(given, create_graph)
         outputs_many, outputs = _outputs_of(func, given, "vjp", strict)
-        vector = _vector_for_outputs(v, outputs)
+        vector = _vector_for_outputs(v, outputs, outputs_many)
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _grad(outputs, given, vector, create_graph)
         product = _filled(found, given, strict, create_graph, "back")
@@ -64,9 +64,9 @@ def jvp(
     (tensor(9.), tensor(6.))
     """
     with enable_grad():
-        _, given = _tensors(inputs, "inputs", "jvp")
+        many, given = _tensors(inputs, "inputs", "jvp")
         given = _prepared(given, create_graph)
-        vector = _vector_for_inputs(v, given)
+        vector = _vector_for_inputs(v, given, many, "jvp")
         outputs_many, outputs = _outputs_of(func, given, "jvp", strict)
         dummies = tuple(zeros_like(output).requires_grad_() for output in outputs)
         first = _filled(_grad(outputs, given, dummies, True), given, strict, True, "back", check=False)
@@ -271,7 +271,7 @@ def vhp(
     with enable_grad():
         many, given = _tensors(inputs, "inputs", "vhp")
         given = _prepared(given, create_graph)
-        vector = _vector_for_inputs(v, given)
+        vector = _vector_for_inputs(v, given, many, "vhp")
         output, first = _first_derivative(func, given, "vhp", strict)
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _grad(first, given, vector, create_graph)
@@ -293,7 +293,7 @@ def hvp(
     with enable_grad():
         many, given = _tensors(inputs, "inputs", "hvp")
         given = _prepared(given, create_graph)
-        vector = _vector_for_inputs(v, given)
+        vector = _vector_for_inputs(v, given, many, "hvp")
         output, first = _first_derivative(func, given, "hvp", strict)
         dummies = tuple(zeros_like(tensor).requires_grad_() for tensor in given)
         second = _filled(_grad(first, given, dummies, True), given, strict, True, "double_back", check=False)
@@ -373,17 +373,17 @@ def _check_jacobian(found: tuple[Tensor, ...]) -> None:
             )
 
 
-def _vector_for_outputs(v: Any, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _vector_for_outputs(v: Any, outputs: tuple[Tensor, ...], many: bool) -> tuple[Tensor, ...]:
     if v is None:
         if len(outputs) != 1 or outputs[0].numel() != 1:
             raise RuntimeError(
                 "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
             )
         return (ones_like(outputs[0]),)
-    return _checked_vector(v, outputs, "vjp")
+    return _checked_vector(v, outputs, many, "vjp")
 
 
-def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
     if v is None:
         if len(inputs) != 1 or inputs[0].numel() != 1:
             raise RuntimeError(
@@ -391,16 +391,19 @@ def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]
                 "element."
             )
         return (ones_like(inputs[0]),)
-    return _checked_vector(v, inputs)
+    return _checked_vector(v, inputs, many, name)
 
 
-def _checked_vector(v: Any, others: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    many, vector = _tensors(v, "v", "jvp")
+def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
+    """`v`, as many tensors and of the same shapes as `others`, which the user gave as a tuple if `many`."""
+    _, vector = _tensors(v, "v", name)
     if len(vector) != len(others):
+        if not many:
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(vector)}.")
     for index, (value, other) in enumerate(zip(vector, others, strict=True)):
         if value.shape != other.shape:
-            entry = f"Entry {index} in " if many and len(vector) > 1 else ""
+            entry = f"Entry {index} in " if many else ""
             raise RuntimeError(f"{entry}v has invalid size: should be {other.shape} but got {value.shape}.")
     return vector
 
