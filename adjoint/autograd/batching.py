@@ -43,7 +43,12 @@ class BatchedTensor(Tensor, plain=False):
     def __new__(cls, value: Tensor, bdim: int | None, level: BatchLevel) -> BatchedTensor:  # noqa: D102
         self = new(cls)
         self.value, self.bdim, self.level = value, bdim, level
-        self._array = self._example()
+        array = value._array
+        if bdim == 0 and array.shape[0]:
+            example = array[0, ...]
+            self._array = example if type(example) is Unread else example.view(Unread)
+        else:
+            self._array = self._example()
         self._edge = self._grad = self._base = self._counter = self._extra = None
         return self
 
@@ -245,12 +250,19 @@ class BatchLevel(Level, Transform):
 
     def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[list[Any], int | None, bool]:
         """The results for all examples, where their dimension of examples is, and whether there are several results."""
-        mine = [value for value in tensors_in(args) if type(value) is BatchedTensor and value.level is self]
-        batched = [value for value in mine if value.bdim is not None]
-        if len(batched) < len(mine):
+        batched = sharing = False
+        for value in args:
+            kind = type(value)
+            if kind is Tensor:
+                continue
+            for item in (value,) if kind is BatchedTensor else tensors_in((value,)):
+                if type(item) is BatchedTensor and item.level is self:
+                    batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
+        if sharing:
             args = tuple([self.shared(value) for value in args])
         levels = modes.STATE.levels  # as `below` does, without its cost
-        modes.set_levels(levels[: levels.index(self)] if self in levels else levels)
+        if self in levels:
+            modes.set_levels(levels[: levels.index(self)])
         try:
             if batched:
                 results, bdim = batching.batched(operator, args, self), 0
