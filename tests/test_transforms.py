@@ -436,12 +436,6 @@ def test_a_tangent_gets_examples_when_they_are_written_into_it():
     assert_close(tangents, changed(t).expand(2, 3))
 
 
-def test_what_all_examples_share_is_written_into_a_plain_tensor():
-    x = points(3)
-    derivative = grad(lambda a: (a * torch.zeros(3, dtype=x.dtype).add_(a)).sum())
-    assert_close(vmap(lambda scale: derivative(x) * scale)(points(2)), points(2)[:, None] * 2 * x)
-
-
 def test_vjp_is_differentiated_through_where_only_its_function_ran_without_grad():
     x = torch.tensor(0.5, requires_grad=True)
     with torch.no_grad():

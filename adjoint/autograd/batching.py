@@ -305,7 +305,7 @@ class BatchLevel(Level, Transform):
         """The same in place."""
         target = args[0]
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
-        lost = not self.concerns(target) and any(self.concerns(v) and is_recorded(v.value) for v in tensors_in(args[1:]))
+        lost = not self.concerns(target) and any(self.concerns(v) and is_recorded(v) for v in tensors_in(args[1:]))
         if (not self.has(target) and other is not None) or lost:
             raise self._no_room(operator)
         views.check_inplace(target, f"{operator.called}_")
