@@ -1,6 +1,5 @@
 """`torch._C`: those of its names that programs use to say who takes over calls, and what is transformed; names, no logic."""
 
-from . import _functorch as _functorch
 from ..tape.overrides import DisableTorchFunction as DisableTorchFunction
 from ..tape.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ..tape.overrides import classes_are_asked as _is_torch_function_enabled
@@ -10,6 +9,7 @@ from ..tape.overrides import has_torch_function_unary as _has_torch_function_una
 from ..tape.overrides import has_torch_function_variadic as _has_torch_function_variadic
 from ..tape.overrides import mode_is_active as _is_torch_function_mode_enabled
 from ..tape.overrides import modes_entered as _len_torch_function_stack
+from . import _functorch as _functorch
 
 __all__ = [
     "DisableTorchFunction",

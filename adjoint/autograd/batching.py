@@ -86,7 +86,7 @@ class BatchedTensor(Tensor, plain=False):
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
-    @property  # type: ignore[misc]
+    @property
     def data(self) -> Tensor:
         """Raise: what is set of it would be set of all examples."""
         raise RuntimeError("accessing `data` under vmap transform is not allowed")

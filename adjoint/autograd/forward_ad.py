@@ -103,7 +103,8 @@ class DualLevel(Level):
         elif tangent is not None and not _has_room(present, tangent):
             base = tensor if tensor._base is None else tensor._base
             whole = tangent.new_empty_strided(base.shape, base.stride(), dtype=base.dtype)
-            present = self._renewed(tensor, whole.copy_(present if base is tensor else self.tangent_of(base)))
+            before = self.tangent_of(base)
+            present = self._renewed(tensor, whole.zero_() if before is None else whole.copy_(before))
         if tangent is None:
             present.zero_()
         else:

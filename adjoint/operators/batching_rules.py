@@ -350,7 +350,7 @@ def _searchsorted(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         return applied(op, (sequence, batch.front(values), *args[2:]))
     sequences, wanted = batch.full(sequence), batch.full(values)
     if sequence._array.ndim == 1:
-        return applied(op, (sequences, wanted.flatten(1) if values._array.ndim else wanted.unsqueeze(1), *args[2:])).reshape(
-            wanted.shape
-        )
+        return applied(
+            op, (sequences, wanted.flatten(1) if values._array.ndim else wanted.unsqueeze(1), *args[2:])
+        ).reshape(wanted.shape)
     return applied(op, (sequences, wanted, *args[2:]))
