@@ -150,6 +150,12 @@ COMPOSED = {
         zero = torch.tensor([0., 1.])
         for f in (torch.special.i1, torch.special.i1e):
             show(fn.vmap(fn.grad(f))(zero), fn.vmap(fn.grad(fn.grad(f)))(zero))
+        pulled = lambda f: lambda v: fn.vjp(f, v)[1](torch.ones(()))[0]
+        for p in (1.5, 2., 3., 4.):
+            f = lambda v: torch.linalg.vector_norm(v, p)
+            show(fn.jvp(f, (torch.zeros(3),), (t,)), fn.jvp(pulled(f), (torch.zeros(3),), (t,))[0])
+        z = torch.zeros(2, dtype=torch.complex64)
+        show(fn.jvp(torch.sgn, (z,), (z + 1j,)), fn.jvp(pulled(lambda z: z.abs().sum()), (z,), (z + 1j,)))
         inf = float('inf')
         for v in ([inf, 1.], [-inf, 1.], [-inf, -inf]):
             show(fn.vjp(lambda v: v.logsumexp(0), torch.tensor(v))[1](torch.tensor(1.)))
