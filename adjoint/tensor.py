@@ -403,12 +403,11 @@ class Tensor(TensorMethods):
     def requires_grad(self, value: bool) -> None:
         edge = self._edge if self._base is None else current_edge(self)
         if is_recorded(edge):
-            if not value:
-                raise RuntimeError(
-                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
-                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
-                )
-            return
+            advice = "If you want to use a computed variable in a subgraph that doesn't require differentiation use"
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables."
+                + ("" if value else f" {advice} var_no_grad = var.detach().")
+            )
         if value and not can_require_grad(self._array):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if value and self._extra is not None and self._extra.inference:

@@ -10,7 +10,7 @@ import numpy
 
 from ..tape import modes
 from ..tape.saved import shared_counter
-from ..tensor import Tensor, as_array, ndarray, new, wrap
+from ..tensor import Tensor, as_array, ndarray, new
 
 _LOCKS = tuple(threading.Lock() for _ in range(64))
 
@@ -47,15 +47,17 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             result._array = grad
             result._edge = result._grad = result._base = result._counter = result._extra = None
             leaf._grad = result
-        elif held._edge is None:
+        else:
             array = held._array
             if array.flags.writeable and (held._base is None or 0 not in array.strides):
-                numpy.add(array, grad, out=array)
+                try:
+                    numpy.add(array, grad, out=array)
+                except ValueError:  # the leaf has been given another shape
+                    shapes = f"{list(array.shape)} doesn't match the broadcast shape {list(grad.shape)}"
+                    raise RuntimeError(f"output with shape {shapes}") from None
                 shared_counter(held)[0] += 1
             else:
                 held._array = array + grad
-        else:
-            leaf._grad = wrap(held._array + grad)
 
 
 def owns_memory(array: Any) -> bool:

@@ -103,7 +103,9 @@ def listed(grad: Any) -> list[Any]:
 
 
 def array_of(value: Any) -> Any:
-    """The array of a gradient, which is an array or a tensor."""
+    """The array of a gradient, which is an array or a tensor, or a tensor of all examples of a batch."""
+    while hasattr(value, "level"):
+        value = value.value
     return value._array if isinstance(value, Tensor) else numpy.asarray(value)
 
 

@@ -14,7 +14,8 @@ from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
 from ..tape import modes
 from ..tape.edges import edge_of
-from ..tensor import Tensor, wrap
+from ..tape.node import NOWHERE
+from ..tensor import Tensor, history, wrap
 from .edge import GradientEdge, recorded_edge
 from .engine import run
 from .hooks import recording_mode
@@ -64,8 +65,8 @@ def backward(
     if create_graph:
         warn_of_cycle()
     if type(tensors) is Tensor and grad_tensors is None and inputs is None and not modes.STATE.levels:
-        edge = edge_of(tensors)
-        if edge is not None and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
+        edge = asked_edge(tensors)
+        if edge is not None and edge is not NOWHERE and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
             start(
                 [edge],
                 [first_grad(tensors, create_graph)],
@@ -285,6 +286,13 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
+def asked_edge(tensor: Tensor) -> Any:
+    """The edge of a tensor that a backward begins at; RuntimeError for a view for which it has become ambiguous."""
+    if tensor._base is not None:
+        history(tensor)
+    return edge_of(tensor)
+
+
 def root_edge(root: Any) -> Any:
     """Where the gradient of a root enters the graph."""
     if isinstance(root, GradientEdge):
@@ -331,7 +339,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
     for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
         if not isinstance(root, (Tensor, GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")
-        if isinstance(root, Tensor) and edge_of(root) is None:
+        if isinstance(root, Tensor) and ((edge := asked_edge(root)) is None or edge is NOWHERE):
             raise about(root, f"element {index} of tensors does not require grad and does not have a grad_fn")
         shape, dtype = metadata_of(root)
         if value is None:

@@ -73,6 +73,8 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     """Discover the graph of `task` and run its nodes."""
     keep, create_graph = task.keep, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
+    if task.capture is not None and len(roots) == 1:
+        task.root = roots[0][0] if type(roots[0]) is tuple else roots[0]
     plain = nodes_without_watch(task) if task.capture is not None or GATE.special else None
     needed = task.needed
     buffers: dict[Any, Any] = {}
@@ -166,7 +168,7 @@ def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
         runs, wanted = True, None
     else:
         runs, wanted = node in task.needed, capture.outputs.get(node)  # type: ignore[operator]
-        if not runs and wanted is None:
+        if not runs and wanted is None and node is not task.root:
             return None
     if wanted is not None and runs:
         store(grad, wanted)  # before hooks, as PyTorch does where the node also runs, and after them where it does not
@@ -175,7 +177,7 @@ def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
         if hooks is not None and (hooks.tensor or hooks.retained):
             grad = run_tensor_hooks(node, grad, task.create_graph)
         if not runs:
-            store(grad, wanted)  # type: ignore[arg-type]
+            store(grad, wanted or {})
             return None
         run = run_node if hooks is None or not hooks.around() else run_with_hooks
         recorder = STATE.recorder
@@ -272,7 +274,7 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
     """All gradients of `leaf` are in (None, if all were): run its hooks and accumulate, or capture."""
     extra = leaf._extra
     capture = task.capture
-    if capture is not None and leaf not in capture.leaves:
+    if capture is not None and leaf not in capture.leaves and leaf is not task.root:
         return
     if extra is not None and extra.hooks:
         task.node = leaf
@@ -282,8 +284,9 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
             if modes.ANOMALY.enabled:
                 report(leaf)
             raise
-    if capture is not None and not task.accumulating:
-        capture.leaves[leaf] = grad
+    if capture is not None and (leaf not in capture.leaves or not task.accumulating):
+        if leaf in capture.leaves:
+            capture.leaves[leaf] = grad
         return
     if leaf._edge is None:
         return  # it has been frozen since

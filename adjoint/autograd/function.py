@@ -424,7 +424,10 @@ def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any], 
 
 
 def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:
-    """Make `node` the history of the outputs; inputs that are returned become views, unless they are marked dirty."""
+    """Make `node` the history of the outputs; inputs that are returned become views, unless they are marked dirty.
+
+    Where nothing is recorded of one that requires grad, or it is marked as not differentiable, it is detached.
+    """
     dirty = {id(tensor) for tensor in node.dirty_tensors}
     constant = {id(tensor) for tensor in node.non_differentiable}
     inputs = {id(arg): arg for arg in args if isinstance(arg, Tensor)}
@@ -447,11 +450,16 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             continue
         is_dirty, is_constant = id(output) in dirty, id(output) in constant
         if is_dirty:
-            check_dirty(output)
             bump(output, node.name(), 2)
-        elif id(output) in inputs:
+            check_dirty(output)
+        given = id(output) in inputs
+        if (recording and given and is_constant and not is_dirty) or (
+            not recording and (given or is_dirty) and output.requires_grad
+        ):
+            output = detached(output, shared_counter(output))
+        elif given and not is_dirty:
             output = viewed(output)
-        elif recording and output._base is None and type(output._edge) is tuple:
+        elif recording and not is_dirty and output._base is None and type(output._edge) is tuple:
             output = detached(output, shared_counter(output))
         node.shape.append(output._array.shape)
         node.dtype.append(output._array.dtype)

@@ -9,7 +9,7 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hooks import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tensor import Tensor, can_require_grad, is_recorded
+from ..tensor import Tensor, can_require_grad, history, is_recorded
 from .backward import backward as run_backward
 
 
@@ -30,6 +30,8 @@ def backward(
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Call `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns replaces the gradient."""
+    if self._base is not None:
+        history(self)
     edge = edge_of(self)
     if edge is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -76,7 +78,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         raise _left_to_transforms("requires_grad_()", " (or perhaps using torch.autograd.functional.* APIs)")
     if requires_grad and not can_require_grad(self._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    self.requires_grad = requires_grad
+    if not requires_grad or not is_recorded(edge_of(self)):
+        self.requires_grad = requires_grad
     return self
 
 

@@ -27,7 +27,7 @@ from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import about_to_change, bump, mark_inference, pack_saved, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
+from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
@@ -47,7 +47,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         return call_generally(op, args, out, **names)
     # The gate is closed for another thread, or for hooks: the short way is good for this call too.
     result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
-    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results):
+    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.held):
         results = result if isinstance(result, tuple) else (result,)
         edge = results[0]._edge if results else None
         if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
@@ -68,6 +68,8 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
+    if out is not None:
+        check_out(op, out, tensors)
     results = compute(op, arrays)
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
@@ -77,7 +79,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
         return write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]
     edges = wanted_edges(op, args)
-    recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+    recording = any(edge is not None for edge in edges) and modes.is_recording()
     if op.view:
         for output in outputs:
             make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
@@ -368,13 +370,13 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
     view._view_version = view._counter[0]
     if modes.STATE.inference:
         creation = views.INFERENCE
-    elif not modes.is_grad_enabled():
+    elif not modes.is_recording():
         creation = views.NO_GRAD
     elif creation is None and source._base is not None and source._creation is not None:
         creation = source._creation
     view._creation = creation
-    if not recording and edge_of(source) is not None and can_require_grad(view._array):
-        view._edge = NOWHERE  # it requires grad too, though nothing of its making is recorded
+    if not recording and view._base._edge is not None and can_require_grad(view._array):
+        view._edge = NOWHERE  # it requires grad as its base does, though nothing of its making is recorded
 
 
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
@@ -441,7 +443,10 @@ def saved_value(op: Operator, item: str, args: Any, tensors: Any) -> Any:
             if isinstance(value, list):
                 return [getattr(v._array, suffix) for v in value]
             return None if value is None else getattr(value._array, suffix)
-    return args[op.names.index(item)]
+    value = args[op.names.index(item)]
+    if hasattr(value, "check_savable"):
+        value.check_savable()
+    return value
 
 
 def needed(op: Operator, item: str, edges: list[Any]) -> bool:
@@ -489,15 +494,10 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     views.check_inplace(target, name)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
-    grad_enabled = modes.is_grad_enabled()
+    grad_enabled = modes.is_recording()
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
-    if target._extra is not None and target._extra.inference and not modes.STATE.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
-            "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "
-            "more details."
-        )
+    check_inference(target)
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
     if changing is None:
@@ -510,8 +510,6 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         check_partial_overlap(target, arrays[1:])
         if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
             array = arrays[0] = distinct(array)
-    if grad_enabled and any(edge is not None for edge in edges) and not can_require_grad(array):
-        raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
 
     def change() -> None:
         if changing is not None:
@@ -523,10 +521,22 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     return target
 
 
+def check_inference(target: Tensor) -> None:
+    """Raise for a tensor made in inference mode that is to be changed outside of it."""
+    if target._extra is not None and target._extra.inference and not modes.STATE.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
+            "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "
+            "more details."
+        )
+
+
 def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
     """Run `change`, which changes the first of `args` in place, and make its node the tensor's history."""
     target: Tensor = args[0]
-    recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
+    recording = (
+        modes.is_recording() and any(edge is not None for edge in edges) and can_require_grad(target._array)
+    )  # what is written to a tensor of integers has no gradient
     node: Any = None
     if recording:
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
@@ -588,10 +598,11 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if modes.STATE.levels and (level := innermost(args)) is not None:
         return level.call_inplace_view(op, args)
     views.check_inplace(target, f"{op.called}_")
+    check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
     result = compute(op, arrays)
-    recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+    recording = any(edge is not None for edge in edges) and modes.is_recording()
     if recording:
         node: Any = object.__new__(op.inplace_node_class)
         start(node, tuple(edges), 1)

@@ -19,7 +19,7 @@ from ..kernels.creation import array_from_data
 from ..tape import modes
 from ..tape.node import Node, next_sequence
 from ..tape.origin import nearest_user_frame
-from ..tape.saved import bump, shared_counter, stale_error
+from ..tape.saved import FREED_MESSAGE, RELEASED, bump, pack, shared_counter, stale_error
 from ..tape.views import NO_GRAD
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap, wrap_dim
 from .build import operator, public, tensors
@@ -38,29 +38,37 @@ _GATE, _STATE = modes.GATE, modes.STATE
 
 # --- the operators --------------------------------------------------------------------------------------------
 
-_SHOWN = {"indices": lambda node: node.saved_indices.shown()}
+_SHOWN = {"indices": lambda node: unchanged(node.saved_indices).shown()}
 
 
 class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of its own)
     """Arrays of indices, and the tensors they are of with their versions, so that backward sees whether they have changed."""
 
-    tensors: tuple[tuple[Tensor, int], ...]
+    tensors: tuple[tuple[Tensor, int | None], ...]
 
     @classmethod
     def of(cls, parts: Any) -> Indices:
         """The arrays of tensors; None stays None."""
         self = cls([None if part is None else part._array for part in parts])
-        self.tensors = tuple(
-            [(part, 0 if part._counter is None else part._counter[0]) for part in parts if part is not None]
-        )
+        self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
         return self
 
     @classmethod
     def of_one(cls, tensor: Tensor) -> Indices:
         """The array of the one tensor that is all of a key."""
         self = cls((tensor._array,))
-        self.tensors = ((tensor, 0 if tensor._counter is None else tensor._counter[0]),)
+        self.tensors = ((tensor, version_of(tensor)),)
         return self
+
+    def check_savable(self) -> None:
+        """Raise for a tensor made in inference mode."""
+        for tensor, version in self.tensors:
+            if version is None:
+                tensor._counter[0]  # type: ignore[index]  # which raises
+
+    def packed_by(self, hooks: Any) -> PackedIndices:
+        """The indices, each tensor sent through a pack hook."""
+        return PackedIndices(self, hooks)
 
     def shown(self) -> tuple[Any, ...]:
         """The indices as `_saved_indices` shows them: up to the last that is not None."""
@@ -68,12 +76,39 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         return tuple(None if array is None else wrap(array) for array in self[:count])
 
 
+class PackedIndices:
+    """Indices of which each tensor went through a pack hook."""
+
+    def __init__(self, indices: Indices, hooks: Any) -> None:
+        tensors = iter(indices.tensors)
+        self.parts = [None if part is None else pack(next(tensors)[0], hooks, None, None) for part in indices]
+
+    def unpacked(self) -> Indices:
+        """What the unpack hook makes of them."""
+        return Indices.of([None if part is None else part.tensor() for part in self.parts])
+
+    def shown(self) -> tuple[Any, ...]:
+        """The indices as `_saved_indices` shows them."""
+        return self.unpacked().shown()
+
+
+def version_of(tensor: Tensor) -> int | None:
+    """How often a tensor has been changed in place; None where nobody counts, in inference mode."""
+    if tensor._extra is not None and tensor._extra.inference:
+        return None
+    return 0 if tensor._counter is None else tensor._counter[0]
+
+
 def unchanged(indices: Any) -> Any:
-    """The indices, if no tensor of them has been changed in place since it was used.
+    """The indices a node has saved, if no tensor of them has been changed in place since it was used.
 
     Raises:
-        RuntimeError: if one has.
+        RuntimeError: if one has, or a backward has let go of them.
     """
+    if type(indices) is PackedIndices:
+        return indices.unpacked()
+    if indices is RELEASED:
+        raise RuntimeError(FREED_MESSAGE)
     for tensor, version in getattr(indices, "tensors", ()):
         if tensor._counter is not None and tensor._counter[0] != version:
             raise stale_error(None, tensor._array, tensor._counter, version, None, None)
@@ -85,6 +120,7 @@ class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
     shown = _SHOWN
+    held = ("indices",)
 
     def forward(self: Array, indices): ...
 
@@ -115,6 +151,7 @@ class index_put_arrays:
     """A copy with `values` where the indices point, or added there."""
 
     shown = _SHOWN
+    held = ("indices",)
 
     def forward(self: Array, indices, values: Array, accumulate: Bool = False):
         return kernels.index_put(self, indices, values, accumulate)

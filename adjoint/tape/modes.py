@@ -84,6 +84,11 @@ def is_grad_enabled() -> bool:
     return GATE.grad or STATE.grad_enabled
 
 
+def is_recording() -> bool:
+    """Whether operators make nodes in this thread: gradients are enabled, and not within inference mode."""
+    return (GATE.grad or STATE.grad_enabled) and not (GATE.special and STATE.inference)
+
+
 def set_grad(enabled: bool) -> None:
     """Switch recording on or off in this thread."""
     if enabled != STATE.grad_enabled:

@@ -21,6 +21,13 @@ from . import origin
 from .hooks import NodeHooks, RemovableHandle
 from .modes import ANOMALY, is_grad_enabled
 
+FREED_MESSAGE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
+
 next_sequence = count().__next__
 
 
@@ -39,7 +46,7 @@ class Node:
     that made the node.
     """
 
-    __slots__ = ("__weakref__", "_metadata", "code", "dtype", "edges", "hooks", "lasti", "sequence", "shape")
+    __slots__ = ("__weakref__", "_metadata", "_shown", "code", "dtype", "edges", "hooks", "lasti", "sequence", "shape")
 
     edges: tuple[Any, ...]
     sequence: int
@@ -68,7 +75,10 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One `(node, output_nr)` for each input; `(None, 0)` for an input that needs no gradient."""
-        return tuple(function_of(edge) for edge in self.edges)
+        found = tuple(function_of(edge) for edge in self.edges)
+        if any(isinstance(node, AccumulateGrad) for node, _ in found):
+            self._shown = found  # hooks registered there stay as long as this node
+        return found
 
     @property
     def metadata(self) -> dict[Any, Any]:

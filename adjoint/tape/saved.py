@@ -14,15 +14,7 @@ from typing import Any, ClassVar
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, wrap
 from . import modes, origin
 from .edges import edge_of
-from .node import Node
-
-FREED_MESSAGE = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
-    "after calling backward."
-)
-
+from .node import FREED_MESSAGE, Node
 
 new_tensor = object.__new__
 _counter_lock = threading.Lock()
@@ -149,6 +141,10 @@ def pack_saved(node: Node, results: Any) -> None:
                     setattr(node, slot, pack(saved, innermost, saved, LEAF))
                 else:
                     setattr(node, slot, pack(saved, innermost, edge, edge))
+        for item in operator.held:
+            held: Any = getattr(node, f"saved_{item}", None)
+            if hasattr(held, "packed_by"):
+                setattr(node, f"saved_{item}", held.packed_by(innermost))
         for item in operator.saved_results if results else ():
             saved = getattr(node, f"saved_{item}")
             if saved is not None and type(saved) is not Packed:

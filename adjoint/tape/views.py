@@ -18,7 +18,7 @@ from ..kernels import storage
 from ..tensor import LEAF, Tensor, current_edge, is_recorded
 from . import modes
 from .edges import edge_of
-from .node import Node, own_hooks, start
+from .node import FREED_MESSAGE, Node, own_hooks, start
 
 NO_GRAD = "no_grad"
 INFERENCE = "inference_mode"
@@ -43,7 +43,7 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
     base_edge = edge_of(base)  # type: ignore[arg-type]
     if base_edge is not None or is_recorded(view._edge):  # the base may have been detached since
         if view._creation is not None:
-            if told or modes.is_grad_enabled():
+            if told or modes.is_recording():
                 raise invalid_view(view)
             return
         old, view._edge = view._edge, (make_as_strided_node(base, view, base_edge), 0)
@@ -100,7 +100,7 @@ def _ambiguous(view: Tensor) -> str:
 
 def check_inplace(tensor: Tensor, name: str) -> None:
     """Raise if autograd does not allow `tensor` to be changed in place."""
-    if not modes.is_grad_enabled():
+    if not modes.is_recording():
         return
     base = tensor._base
     if base is not None and (tensor._edge is not None or base._edge is not None):
@@ -112,14 +112,14 @@ def check_inplace(tensor: Tensor, name: str) -> None:
         if tensor._base is not None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if base is not None and base._edge is LEAF:
+    if base is not None and (base._edge is LEAF or (base._edge is None and edge is not None)):
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 def check_view_creation(view: Tensor, requires_grad: bool) -> None:
     """Raise if `view` was made in a way that in-place operations cannot be tracked through."""
     creation = view._creation
-    if creation is None or not requires_grad or not modes.is_grad_enabled():
+    if creation is None or not requires_grad or not modes.is_recording():
         return
     if creation == MULTI_OUTPUT:
         tracked = type(view._edge) is tuple
@@ -161,14 +161,15 @@ class CopySlices(Node):
         self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
-        self.function = function
+        self.function: Node | None = function
         self.shape = base._array.shape
         self.dtype = base._array.dtype
 
     def backward(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inside the view the gradient goes through the operation; outside it passes."""
+        function = self._function(keep)
         whole, part = self._split(grad)
-        inner = self.function.backward(self._for_function(part.copy()), keep, self._inner(edges))
+        inner = function.backward(_for_function(function, part.copy()), keep, _inner(function, edges))
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
         return (whole, *inner[1:])
 
@@ -192,13 +193,14 @@ class CopySlices(Node):
             return self.view.offset - self.base.offset
         return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
 
-    def _inner(self, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The edges of the operation among those of this node: the first is its own, where it has one."""
-        return (edges[0] and self.function.edges[0], *edges[1:])
-
-    def _for_function(self, grad: Any) -> Any:
-        """The gradient of the view as the node of the operation takes it."""
-        return [grad] if type(self.function.shape) is list else grad
+    def _function(self, keep: bool) -> Node:
+        """The node of the operation, let go of unless `keep`."""
+        if self.function is None:
+            raise RuntimeError(FREED_MESSAGE)
+        function = self.function
+        if not keep:
+            self.function = None
+        return function
 
     def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same with tensors."""
@@ -211,12 +213,23 @@ class CopySlices(Node):
         else:
             elements = whole if self.other_kind is None else real_view(whole)
             part = elements.as_strided(self.view.shape, self.view.steps, offset)
-        inner = self.function.backward_recorded(self._for_function(part.clone()), keep, self._inner(edges))
+        function = self._function(keep)
+        inner = function.backward_recorded(_for_function(function, part.clone()), keep, _inner(function, edges))
         if inner[0] is None:
             part.zero_()
         else:
             part.copy_(inner[0])
         return (whole, *inner[1:])
+
+
+def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The edges of the operation among those of `CopySlices`: the first is its own, where it has one."""
+    return (edges[0] and function.edges[0], *edges[1:])
+
+
+def _for_function(function: Node, grad: Any) -> Any:
+    """The gradient of the view as the node of the operation takes it."""
+    return [grad] if type(function.shape) is list else grad
 
 
 def _span(geometry: Geometry) -> int:
