@@ -401,6 +401,8 @@ class Tensor(TensorMethods):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if value is not True and value is not False:
+            raise RuntimeError("requires_grad must be a bool")
         edge = self._edge if self._base is None else current_edge(self)
         if is_recorded(edge):
             if not value:
@@ -411,9 +413,15 @@ class Tensor(TensorMethods):
             return
         if value and not can_require_grad(self._array):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-        if value and self._extra is not None and self._extra.inference:
+        if value and self._extra is not None and self._extra.inference and not in_inference_mode():
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._edge = LEAF if value else None
+
+    @property
+    def volatile(self) -> bool:
+        """Always False: what `no_grad` does now once was a property of tensors."""
+        warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+        return False
 
     @property
     def name(self) -> None:
@@ -446,7 +454,8 @@ class Tensor(TensorMethods):
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
                 "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
                 "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
-                "mistake, make sure you access the leaf Tensor instead.",
+                "mistake, make sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more "
+                "information.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -664,6 +673,11 @@ def current_edge(view: Tensor) -> Any:
 
 def subclassed(cls: type[Tensor]) -> None:
     """Told of each new class of tensors: `adjoint.tape.overrides.subclassed`, put here when that is imported."""
+
+
+def in_inference_mode() -> bool:
+    """Whether this thread is in inference mode: put here when `adjoint.tape.modes` is imported."""
+    return False
 
 
 def is_grad_enabled() -> bool:

@@ -29,6 +29,7 @@ from .hooks import (
     run_leaf_hooks,
     run_node,
     run_post_accumulate_hooks,
+    run_post_hooks,
     run_tensor_hooks,
     run_with_hooks,
 )
@@ -70,6 +71,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     """Discover the graph of `task` and run its nodes."""
     keep, create_graph = task.keep, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
+    finish = finish_watched_leaf if modes.ANOMALY.enabled else finish_leaf
     plain = nodes_without_watch(task) if task.capture is not None or GATE.special else None
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
@@ -78,7 +80,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
             if type(edge) is not tuple:
                 uses[edge] -= 1
                 if not uses[edge]:
-                    finish_leaf(edge, buffers.pop(edge), task)
+                    finish(edge, buffers.pop(edge), task)
     arrived = buffers.pop
     complete: list[Tensor] = []
     for node in order:
@@ -96,6 +98,8 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
             except Exception as error:
                 explain(error, node)
                 raise
+            if node.hooks is not None:  # which unpacking what it saved has put there
+                results = run_post_hooks(node, results, grad, create_graph)
         for edge, result in zip(node.edges, results):  # noqa: B905  (of one length, and this is the inner loop)
             if edge is None:
                 continue
@@ -123,7 +127,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
         if complete:
             grad = result = results = None  # so that accumulation sees whether anybody else has a gradient
             for leaf in complete:
-                finish_leaf(leaf, arrived(leaf, None), task)
+                finish(leaf, arrived(leaf, None), task)
             complete.clear()
 
 
@@ -173,6 +177,8 @@ def visit(node: Node, grad: Any, task: Task) -> Any:
             results = recorder.backward(node, run, grad, task.keep, task.create_graph)
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(node, grad, results)
+        if run is run_node and node.hooks is not None:
+            results = run_post_hooks(node, results, grad, task.create_graph)
     except Exception:
         if modes.ANOMALY.enabled:
             report(node)
@@ -254,22 +260,25 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
         buffers[node] = grad if node not in buffers else buffers[node] + grad
 
 
+def finish_watched_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
+    """`finish_leaf` under anomaly detection."""
+    try:
+        finish_leaf(leaf, grad, task)
+    except Exception:
+        report(leaf)
+        raise
+
+
 def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
     """All gradients of `leaf` are in (None, if all were): run its hooks and accumulate, or capture."""
-    extra = leaf._extra
-    capture = task.capture
-    if capture is not None and leaf not in capture.leaves:
+    if task.capture is not None and leaf not in task.capture.leaves:
         return
+    extra = leaf._extra
     if extra is not None and extra.hooks:
         task.node = leaf
-        try:
-            grad = run_leaf_hooks(leaf, grad, task.create_graph)
-        except Exception:
-            if modes.ANOMALY.enabled:
-                report(leaf)
-            raise
-    if capture is not None and not task.accumulating:
-        capture.leaves[leaf] = grad
+        grad = run_leaf_hooks(leaf, grad, task.create_graph)
+    if task.capture is not None and not task.accumulating:
+        task.capture.leaves[leaf] = grad
         return
     if leaf._edge is None:
         return  # it has been frozen since

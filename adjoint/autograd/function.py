@@ -17,8 +17,9 @@ from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
-from ..tape.saved import Packed, bump, check_callable, detached, pack, released, shared_counter, stale_error
+from ..tape.saved import HOOKS_ARE_SET, Packed, bump, check_callable, detached, pack, released, shared_counter, stale_error
 from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
+from .anomaly_mode import check_nan
 from .conform import as_taken
 from .hooks import recording_mode
 
@@ -63,10 +64,7 @@ class SavedVariable:
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
         if type(self.tensor) is Packed:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
-                "one pair of hooks is allowed at a time."
-            )
+            raise RuntimeError(HOOKS_ARE_SET)
         check_callable(pack_hook, unpack_hook)
         edge = None if self.output_nr is not None else edge_of(self.tensor)
         self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
@@ -133,8 +131,10 @@ class FunctionNode(FunctionCtx, Node):
     dirty_tensors: Any = ()
     non_differentiable: Any = ()
     materialize_grads = True
+    _materialize_non_diff_grads = True
     needs_input_grad: tuple[bool, ...] = ()
     _saved: Any = ()
+    _constant_outputs: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
@@ -150,7 +150,11 @@ class FunctionNode(FunctionCtx, Node):
             raise released(self)
         return tuple([None if saved is None else saved.unpack(self) for saved in self._saved])
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of `saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     @property
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
@@ -172,9 +176,10 @@ class FunctionNode(FunctionCtx, Node):
     def _call(self, grads: list[Any], keep: bool) -> tuple[Any, ...]:
         if self.materialize_grads:
             described = zip(grads, self.shape, self.dtype, strict=True)
+            absent = () if self._materialize_non_diff_grads else self._constant_outputs
             grads = [
-                wrap(numpy.zeros(shape, kind)) if grad is None and shape is not None else grad
-                for grad, shape, kind in described
+                wrap(numpy.zeros(shape, kind)) if grad is None and shape is not None and number not in absent else grad
+                for number, (grad, shape, kind) in enumerate(described)
             ]
         task = modes.STATE.task
         if task is not None:
@@ -182,8 +187,10 @@ class FunctionNode(FunctionCtx, Node):
         cls = self._forward_cls
         results = (cls.backward if cls.vjp is Function.vjp else only_vjp(cls))(self, *grads)
         if not keep:
-            self._saved = None if self._saved else ()
+            self._saved = None
         checked = self._checked(results if isinstance(results, tuple) else (results,))
+        if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
+            check_nan(self, grads, checked)  # here, because the engine does not see the gradients that nobody needs
         return tuple(
             [
                 None if result is None or edge is None else taken(result, edge, self)
@@ -219,6 +226,11 @@ class FunctionNode(FunctionCtx, Node):
 BackwardCFunction = FunctionNode
 
 
+def _is_setup_context_defined(fn: Callable[..., Any]) -> bool:
+    """Whether a class's `setup_context` is its own."""
+    return fn is not Function.setup_context
+
+
 def only_vjp(cls: type[Function]) -> Callable[..., Any]:
     """The `vjp` of a function that has no `backward`, as which it serves."""
     if cls.backward is not Function.backward:
@@ -243,7 +255,7 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
         super().__init__(name, bases, members)
-        own = {"__slots__": (), "_forward_cls": cls, "__module__": cls.__module__}
+        own = {"__slots__": (), "_forward_cls": cls, "__module__": "torch.autograd.function"}
         cls._backward_cls = type(name + "Backward", (FunctionNode,), own)
         cls._argument_count = getattr(getattr(getattr(cls, "forward", None), "__code__", None), "co_argcount", None)
 
@@ -426,6 +438,8 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                 "modified inplace must all be outputs of the Function."
             )
+    if not node._materialize_non_diff_grads:
+        node._constant_outputs = tuple([number for number, output in enumerate(outputs) if id(output) in constant])
     tied = []
     for number, output in enumerate(outputs):
         if not isinstance(output, Tensor):

@@ -24,7 +24,7 @@ from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.levels import below, innermost
 from ..tape.node import NOWHERE, Node, start
-from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
+from ..tape.saved import about_to_change, bump, detached, mark_inference, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
@@ -390,10 +390,18 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
             setattr(node, f"version_{item}", 0)
             continue
         if changed is not None and tensor is not None and (tensor is changed):
-            tensor = detached_copy(tensor)
+            if item == op.tensors[0]:
+                tensor = detached_copy(tensor)
+            else:  # not copied: backward finds that it has been changed; the tensor itself will refer to the node
+                edge = tensor._edge
+                tensor = detached(tensor, shared_counter(tensor))
+                tensor._edge = edge
         save_input(node, item, tensor)
     for item in op.saved_values:
-        setattr(node, f"saved_{item}", saved_value(op, item, args, tensors))
+        value = saved_value(op, item, args, tensors)
+        if item in op.lists and modes.STATE.saved_tensor_hooks:
+            value = value.packed_by(modes.STATE.saved_tensor_hooks[-1])
+        setattr(node, f"saved_{item}", value)
 
 
 def detached_copy(tensor: Tensor) -> Tensor:

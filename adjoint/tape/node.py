@@ -14,7 +14,7 @@ from itertools import count
 from types import CodeType
 from typing import Any, ClassVar, NamedTuple
 
-from ..device import Size
+from ..device import Size, device
 from ..dtypes import dtype, from_numpy
 from ..tensor import Tensor, as_array, wrap
 from . import origin
@@ -29,6 +29,12 @@ class InputMetadata(NamedTuple):
 
     shape: Size
     dtype: dtype
+    device: device = device("cpu")
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd._InputMetadata object at {hex(id(self))}>"
 
 
 class Node:
@@ -39,7 +45,7 @@ class Node:
     that made the node.
     """
 
-    __slots__ = ("__weakref__", "_metadata", "code", "dtype", "edges", "hooks", "lasti", "sequence", "shape")
+    __slots__ = ("__weakref__", "_ends", "_metadata", "code", "dtype", "edges", "hooks", "lasti", "sequence", "shape")
 
     edges: tuple[Any, ...]
     sequence: int
@@ -52,6 +58,7 @@ class Node:
     is_nowhere: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
     saved_tensor_names: ClassVar[tuple[str, ...]] = ()
+    saved_list_names: ClassVar[tuple[str, ...]] = ()
     shown: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
@@ -68,7 +75,10 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One `(node, output_nr)` for each input; `(None, 0)` for an input that needs no gradient."""
-        return tuple(function_of(edge) for edge in self.edges)
+        functions = tuple([function_of(edge) for edge in self.edges])
+        # Somebody may put a hook on an `AccumulateGrad` and forget it: it lives for as long as what leads to it.
+        self._ends: Any = [function for function, _ in functions if isinstance(function, AccumulateGrad)]
+        return functions
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -96,11 +106,19 @@ class Node:
     def __dir__(self) -> list[str]:
         from .saved import shown_names
 
-        raw = (f"_raw_saved_{name}" for name in self.saved_tensor_names)
+        raw = (f"_raw_saved_{name}" for name in (*self.saved_tensor_names, *self.saved_list_names))
         return [*super().__dir__(), *(f"_saved_{name}" for name in shown_names(self)), *raw]
 
     def _sequence_nr(self) -> int:
         return self.sequence
+
+    @property
+    def requires_grad(self) -> bool:
+        """True: what a node made required grad."""
+        return True
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"cannot pickle '{type(self).__name__}' object")
 
     def _register_hook_dict(self, hooks: dict[int, Any]) -> None:
         own_hooks(self).add_dict(hooks)
@@ -124,8 +142,11 @@ class Node:
         """The same on tensors: the computation is itself recorded (`create_graph=True`)."""
         raise NotImplementedError
 
-    def __call__(self, *grads: Any) -> Any:
+    def __call__(self, *grads: Any, **names: Any) -> Any:
         """Run this node alone on tensors, as calling `tensor.grad_fn(grad)` does."""
+        self._check_call(grads, names)
+        if not self.runs_undefined and all(grad is None for grad in grads):
+            return None if len(self.edges) == 1 else (None,) * len(self.edges)
         if is_grad_enabled():
             grad = list(grads) if type(self.shape) is list else grads[0]
             results = self.backward_recorded(grad, keep=True)
@@ -134,6 +155,17 @@ class Node:
             raw = self.backward(arrays if type(self.shape) is list else arrays[0], keep=True)
             results = tuple(None if array is None else wrap(as_array(array)) for array in raw)
         return results[0] if len(results) == 1 else results
+
+    def _check_call(self, grads: tuple[Any, ...], names: dict[str, Any]) -> None:
+        """Raise unless there is one gradient for each output."""
+        if names:
+            raise TypeError("keyword arguments are not supported")
+        expected = len(self.shape) if type(self.shape) is list else 1
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+        for position, grad in enumerate(grads):
+            if grad is not None and not isinstance(grad, Tensor):
+                raise TypeError(f"argument {position} is not a Variable")
 
     def describe_origin(self) -> str:
         """The user's line that made this node."""
@@ -233,6 +265,9 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
         from .anomaly import note_node
 
         note_node(node)
+        for end, _ in node.next_functions:
+            if isinstance(end, AccumulateGrad) and "traceback_" not in end.metadata:
+                end.metadata["traceback_"] = node.metadata["traceback_"]
 
 
 def explain(error: Exception, node: Node) -> None:

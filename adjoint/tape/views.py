@@ -52,6 +52,7 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
 
 tensor_module.regenerate = regenerate
 tensor_module.is_grad_enabled = modes.is_grad_enabled
+tensor_module.in_inference_mode = lambda: modes.STATE.inference
 
 
 def invalid_view(view: Tensor) -> RuntimeError:
