@@ -18,7 +18,7 @@ from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
 from ..tape.saved import HOOKS_ARE_SET, Packed, bump, check_callable, detached, pack, released, shared_counter, stale_error
-from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
 from .anomaly_mode import check_nan
 from .conform import as_taken
 from .hooks import recording_mode
@@ -56,6 +56,9 @@ class SavedVariable:
             result._own_extra().tangents = tensor._extra.tangents
         return result
 
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
+
     @property
     def data(self) -> Any:
         """The packed object if hooks are registered, else the tensor."""
@@ -74,6 +77,9 @@ class SavedNone:
     """The None that was given to `save_for_backward`, as `_raw_saved_tensors` shows it."""
 
     data = None
+
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Refuse."""
@@ -440,6 +446,7 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             )
     if not node._materialize_non_diff_grads:
         node._constant_outputs = tuple([number for number, output in enumerate(outputs) if id(output) in constant])
+    same: dict[int, Tensor] = {}
     tied = []
     for number, output in enumerate(outputs):
         if not isinstance(output, Tensor):
@@ -447,7 +454,15 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             node.dtype.append(None)
             tied.append(output)
             continue
-        is_dirty, is_constant = id(output) in dirty, id(output) in constant
+        earlier = same.get(id(output))
+        if earlier is not None:  # one tensor returned twice stays one, with the place in the graph of the last
+            node.shape.append(earlier._array.shape)
+            node.dtype.append(earlier._array.dtype)
+            if type(earlier._edge) is tuple and earlier._edge[0] is node:
+                earlier._edge = (node, number)
+            tied.append(earlier)
+            continue
+        returned_as, is_dirty, is_constant = id(output), id(output) in dirty, id(output) in constant
         if is_dirty:
             check_dirty(output)
             bump(output, node.name(), 2)
@@ -472,6 +487,9 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
                         output._creation = creation
         elif is_constant and not is_dirty:
             output._edge = None
+        if output._base is not None and not is_dirty and not is_recorded(output._edge) and id(output._base) in bases:
+            output._creation = views.CUSTOM
+        same[returned_as] = output
         tied.append(output)
     return tied
 
@@ -498,7 +516,7 @@ def viewed(tensor: Tensor) -> Tensor:
     if hasattr(tensor, "without_history"):  # an example of a batch
         view = tensor.without_history()
     else:
-        view = make_subclass(Tensor, tensor._array.view())
+        view = make_subclass(Tensor if type(tensor) in PLAIN_TYPES else type(tensor), tensor._array.view())
     view._base = tensor if tensor._base is None else tensor._base
     view._counter = shared_counter(tensor)
     view._view_version = view._counter[0]

@@ -112,6 +112,10 @@ class Node:
     def _sequence_nr(self) -> int:
         return self.sequence
 
+    def _set_sequence_nr(self, number: int) -> None:
+        """Set the number by which backward orders the nodes."""
+        self.sequence = number
+
     @property
     def requires_grad(self) -> bool:
         """True: what a node made required grad."""
@@ -200,6 +204,7 @@ class AccumulateGrad(Node):
     """The end of the graph: adds the arriving gradient to the `.grad` of the leaf `variable`."""
 
     __slots__ = ("variable",)
+    __module__ = "builtins"  # as PyTorch shows its node classes
 
     def name(self) -> str:
         """PyTorch's full name."""

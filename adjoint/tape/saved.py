@@ -345,6 +345,9 @@ class SavedTensor:
         self._node = node
         self._item = item
 
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
+
     @property
     def data(self) -> Any:
         """The packed object if hooks are registered, else the tensor."""

@@ -63,7 +63,9 @@ def invalid_view(view: Tensor) -> RuntimeError:
         made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
         return RuntimeError(f"{made} {what}{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}")
     if view._creation == CUSTOM:
-        return RuntimeError(f"{_made_by(view)} is a view and {what}. {_CUSTOM}")
+        tracked = is_recorded(view._edge)
+        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
+        return RuntimeError(f"{made} {what}{'' if tracked else ' with grad mode enabled'}. {_CUSTOM}")
     if view._creation == INFERENCE:
         return RuntimeError(f"A view was created in inference mode and {what} in normal mode. {_ambiguous(view)}")
     return RuntimeError(f"A view was created in no_grad mode and {what} with grad mode enabled. {_ambiguous(view)}")
@@ -84,7 +86,7 @@ def _made_by(view: Tensor) -> str:
     edge = view._edge
     return (
         f"Output {edge[1]} of {edge[0].operation()}"
-        if type(edge) is tuple
+        if is_recorded(edge)
         else "A view was created in no_grad mode and"
     )
 
@@ -128,11 +130,14 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
             f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}"
         )
     if creation == CUSTOM:
-        raise RuntimeError(f"{_made_by(view)} is a view and is being modified inplace. {_CUSTOM}")
-    mode = "inference mode" if creation == INFERENCE else "no_grad mode"
-    raise RuntimeError(
-        f"A view was created in {mode} and is being modified inplace with grad mode enabled. {_ambiguous(view)}"
-    )
+        tracked = is_recorded(view._edge)
+        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
+        raise RuntimeError(f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_CUSTOM}")
+    mode, where = ("inference mode", "in normal mode") if creation == INFERENCE else ("no_grad mode", "with grad mode enabled")
+    what = "A view was"
+    if is_recorded(view._edge):
+        what = f"Output {view._edge[1]} of {view._edge[0].operation()} is a view of a view which was"
+    raise RuntimeError(f"{what} created in {mode} and is being modified inplace {where}. {_ambiguous(view)}")
 
 
 class Geometry:
@@ -168,6 +173,8 @@ class CopySlices(Node):
         """Inside the view the gradient goes through the operation; outside it passes."""
         whole, part = self._split(grad)
         inner = self.function.backward(self._for_function(part.copy()), keep)
+        if inner[0] is None and self.function.runs_undefined:  # a custom function that gives no gradient
+            return (None, *inner[1:])
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
         return (whole, *inner[1:])
 
@@ -196,6 +203,8 @@ class CopySlices(Node):
         elements = real_view(whole) if self.as_real else whole
         part = elements.as_strided(self.view.shape, self.view.steps, self._offset()[0])
         inner = self.function.backward_recorded(self._for_function(part.clone()), keep)
+        if inner[0] is None and self.function.runs_undefined:
+            return (None, *inner[1:])
         if inner[0] is None:
             part.zero_()
         else:
