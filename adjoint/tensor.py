@@ -50,10 +50,11 @@ class Extra:
 
     `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
     `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
-    `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here.
+    `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here;
+    `made_by`: the operations that lead from the base to this view, where these are followed.
     """
 
-    __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks", "tangents", "transform")
+    __slots__ = ("accumulator", "hooks", "inference", "made_by", "number", "post_hooks", "tangents", "transform")
 
     def __init__(self) -> None:
         self.hooks: HookDict | None = None
@@ -63,6 +64,7 @@ class Extra:
         self.number: Any = None
         self.tangents: dict[Any, Tensor | None] | None = None
         self.transform: Any = None
+        self.made_by: tuple[Any, ...] | None = None
 
 
 def _never() -> property:
@@ -418,12 +420,6 @@ class Tensor(TensorMethods):
         self._edge = LEAF if value else None
 
     @property
-    def volatile(self) -> bool:
-        """Always False: what `no_grad` does now once was a property of tensors."""
-        warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
-        return False
-
-    @property
     def name(self) -> None:
         """Always None: a name, for exporters of graphs, that nothing sets."""
         return None
@@ -452,10 +448,9 @@ class Tensor(TensorMethods):
         if grad is None and is_recorded(self._edge) and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
-                "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
-                "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
-                "mistake, make sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more "
-                "information.",
+                "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+                "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
+                "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -676,7 +671,7 @@ def subclassed(cls: type[Tensor]) -> None:
 
 
 def in_inference_mode() -> bool:
-    """Whether this thread is in inference mode: put here when `adjoint.tape.modes` is imported."""
+    """Whether this thread is in inference mode; `adjoint.tape.views` puts the real thing here, as it does below."""
     return False
 
 

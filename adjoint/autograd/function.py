@@ -17,8 +17,9 @@ from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
+from ..tape.overrides import has_override
 from ..tape.saved import HOOKS_ARE_SET, Packed, bump, check_callable, detached, pack, released, shared_counter, stale_error
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
+from ..tensor import LEAF, Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
 from .anomaly_mode import check_nan
 from .conform import as_taken
 from .hooks import recording_mode
@@ -516,7 +517,7 @@ def viewed(tensor: Tensor) -> Tensor:
     if hasattr(tensor, "without_history"):  # an example of a batch
         view = tensor.without_history()
     else:
-        view = make_subclass(Tensor if type(tensor) in PLAIN_TYPES else type(tensor), tensor._array.view())
+        view = make_subclass(type(tensor) if has_override(tensor) else Tensor, tensor._array.view())
     view._base = tensor if tensor._base is None else tensor._base
     view._counter = shared_counter(tensor)
     view._view_version = view._counter[0]
@@ -570,20 +571,19 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         needs = any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads)
         if not modes.is_grad_enabled() or not needs:
             return results
-        edges = tuple(edge_of(grad) if isinstance(grad, Tensor) else None for grad in grads)
         several = isinstance(results, tuple)
-        marked = [undifferentiable(result, edges) for result in (results if several else (results,))]
+        marked = [undifferentiable(result) for result in (results if several else (results,))]
         return tuple(marked) if several else marked[0]
 
     return wrapper
 
 
-def undifferentiable(result: Any, edges: tuple[Any, ...]) -> Any:
-    """`result` with a history that refuses to be differentiated."""
+def undifferentiable(result: Any) -> Any:
+    """`result` with a history that refuses to be differentiated, and that nothing lies behind."""
     if not isinstance(result, Tensor):
         return result
     node = object.__new__(Error)
-    start(node, edges, 2)
+    start(node, (None,), 2)
     result = wrap(result._array)
     node.shape, node.dtype = result._array.shape, result._array.dtype
     result._edge = (node, 0)

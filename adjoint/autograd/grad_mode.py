@@ -214,13 +214,16 @@ class _Switch(_Mode):
             )
         self.prev = getattr(modes.STATE, self.flag)
         self.mode = mode
-        setattr(modes.STATE, self.flag, mode)
+        self._set(mode)
+
+    def _set(self, value: bool) -> None:
+        setattr(modes.STATE, self.flag, value)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: object) -> None:
-        setattr(modes.STATE, self.flag, self.prev)
+        self._set(self.prev)
 
     def clone(self) -> Any:
         """A new context manager of the same mode."""
@@ -254,13 +257,16 @@ class enforce_grad_layout_policy(_Switch):
 class _force_original_view_tracking(_Switch):
     """Whether views whose base has been changed in place are followed by the operations that made them.
 
-    Otherwise `as_strided` stands for all of them.
+    Otherwise, and for views that were made while this was off, `as_strided` stands for all of them.
     """
 
     flag = "view_replay"
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
+
+    def _set(self, value: bool) -> None:
+        modes.set_view_replay(value)
 
 
 class _unsafe_preserve_version_counter(_Mode):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -103,11 +105,28 @@ def backward_hooks(self: Tensor) -> HookDict | None:
     return None if self._extra is None else self._extra.hooks
 
 
+def set_backward_hooks(self: Tensor, hooks: Any) -> None:
+    """Put other hooks, or None, in the place of those of this tensor."""
+    own = self._own_extra()
+    if own.hooks is not None:
+        own.hooks.clear()
+    if hooks is not None:
+        own.hooks = own.hooks if own.hooks is not None else HookDict()
+        own.hooks.update(hooks)
+
+
+def volatile(self: Tensor) -> bool:
+    """Always False: what `no_grad` does now once was a property of tensors."""
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    return False
+
+
 def install() -> None:
     """Make these functions methods of `Tensor`."""
     for function in (backward, register_hook, register_post_accumulate_grad_hook, requires_grad_, retain_grad):
         setattr(Tensor, function.__name__, function)
-    for name, getter in (("_backward_hooks", backward_hooks), ("retains_grad", retains_grad)):
+    Tensor._backward_hooks = property(backward_hooks, set_backward_hooks)  # type: ignore[attr-defined]
+    for name, getter in (("retains_grad", retains_grad), ("volatile", volatile)):
         setattr(Tensor, name, property(getter))
 
 

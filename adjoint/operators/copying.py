@@ -6,7 +6,9 @@ import numpy
 
 from ..device import contiguous_format, preserve_format
 from ..kernels import broadcast, copying, storage
+from ..tape.modes import STATE
 from ..tape.saved import about_to_change, bump
+from ..tape.views import check_inference
 from ..tensor import C_NAMES, Tensor, can_require_grad, wrap
 from .build import operator, public, tensors, with_numpy_names
 
@@ -289,7 +291,8 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
 
     Elements keep their order in memory; what was not there before is not initialised.
     """
-    if input.requires_grad:
+    check_inference(input)
+    if input.requires_grad and not STATE.inference:
         raise RuntimeError("cannot resize variables that require grad")
     shape = tuple(
         size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes

@@ -6,6 +6,7 @@ several outputs, sequences of tensors, in-place changes. Correctness lives here;
 
 from __future__ import annotations
 
+import weakref
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +26,7 @@ from ..tape.edges import edge_of
 from ..tape.levels import below, innermost
 from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import about_to_change, bump, detached, mark_inference, save_input, save_result, shared_counter
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
@@ -64,6 +65,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     if op.view:
         for output in outputs:
             make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
+            if modes.STATE.view_replay and not several:
+                note_making(output, tensors[op.tensors[0]], (op, args[1:]))
     elif modes.STATE.inference:
         for output in outputs:
             mark_inference(output)
@@ -357,6 +360,15 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
         view._edge = NOWHERE  # it requires grad too, though nothing of its making is recorded
 
 
+def note_making(view: Tensor, source: Tensor, step: tuple[Operator, tuple[Any, ...]]) -> None:
+    """Note the operations that lead from the base to `view`, of which `step` is the last, if those to `source` are known."""
+    earlier: Any = ()
+    if source._base is not None:
+        earlier = None if source._extra is None else source._extra.made_by
+    if earlier is not None:
+        view._own_extra().made_by = (*earlier, step)
+
+
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
     """One edge for each differentiable input (each element, for a sequence)."""
     edges: list[Any] = []
@@ -478,12 +490,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     grad_enabled = modes.is_grad_enabled()
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
-    if target._extra is not None and target._extra.inference and not modes.STATE.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
-            "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "
-            "more details."
-        )
+    views.check_inference(target)
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
     if changing is None:
@@ -530,6 +537,8 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
             else:
                 setattr(node, f"saved_{item}", None)
         views.rebase_history(target, node, 3)
+        if target._base is not None and op.saved_results and is_recorded(target._edge):
+            node.of_view = weakref.ref(target._edge[0])  # what is saved of the result has the view's history, not `node` alone
     if given is not None:
         note_operation(f"{op.called}_", given, [target])
 
@@ -570,6 +579,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if modes.STATE.levels and (level := innermost(args)) is not None:
         return level.call_inplace_view(op, args)
     views.check_inplace(target, f"{op.called}_")
+    views.check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
     result = compute(op, arrays)

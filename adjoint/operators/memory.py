@@ -14,6 +14,7 @@ from ..tape.saved import detached, mark_inference, shared_counter
 from ..tensor import Tensor
 from .build import named, operator, public
 from .declaration import OPERATORS
+from .dispatch import call
 from .parts import select
 
 
@@ -176,5 +177,19 @@ def _node(name: str, result: Any, edge: Any) -> Any:
     return node
 
 
+def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
+    """The edge of a view of `base` that the operations `made_by` (each with its arguments after the tensor) make."""
+    view = base
+    enabled = modes.STATE.grad_enabled
+    modes.set_grad(True)
+    try:
+        for op, args in made_by:
+            view = call(op, (view, *args), None)
+    finally:
+        modes.set_grad(enabled)
+    return view._edge
+
+
 views.make_as_strided_node = make_as_strided_node
+views.replay = replay
 views.real_view = view_as_real

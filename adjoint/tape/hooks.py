@@ -67,7 +67,7 @@ class HookDict(OrderedDict[int, Callable[..., Any]]):
     """Hooks in the order they were registered; weakly referable, so that handles do not keep them."""
 
     def __repr__(self) -> str:
-        return f"OrderedDict({list(self.items())!r})"
+        return repr(OrderedDict(self))
 
     def register(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Add `hook` at the end."""

@@ -115,6 +115,7 @@ class inherited:
 
     def _count(self, change: int) -> None:
         away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
+        away += self.state.get("view_replay", False)
         away += bool(self.state.get("levels", ())) + (self.state.get("recorder") is not None)
         _count("special", change * away)
         _count("grad", change * (not self.state.get("grad_enabled", True)))
@@ -132,6 +133,13 @@ def set_recorder(recorder: Any) -> None:
     if (recorder is None) != (STATE.recorder is None):
         _count("special", -1 if recorder is None else 1)
     STATE.recorder = recorder
+
+
+def set_view_replay(enabled: bool) -> None:
+    """Let views of this thread be followed, or not, by the operations that made them."""
+    if enabled != STATE.view_replay:
+        _count("special", 1 if enabled else -1)
+    STATE.view_replay = enabled
 
 
 def push_saved_tensor_hooks(entry: Any) -> None:

@@ -45,13 +45,15 @@ class Node:
     that made the node.
     """
 
-    __slots__ = ("__weakref__", "_ends", "_metadata", "code", "dtype", "edges", "hooks", "lasti", "sequence", "shape")
+    __slots__ = ("__weakref__", "_ends", "_metadata", "code", "dtype", "edges", "hooks", "lasti", "of_view", "sequence", "shape")
 
     edges: tuple[Any, ...]
     sequence: int
     shape: Any
     dtype: Any
     hooks: NodeHooks | None
+    of_view: weakref.ref[Node]
+    """Of an operation that changed a view in place: the node by which the view found its place in its base's history."""
     code: CodeType
     lasti: int
     runs_undefined: ClassVar[bool] = False

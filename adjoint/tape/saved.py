@@ -258,7 +258,9 @@ def _as_output(node: Node, item: str, result: Tensor) -> Tensor:
     result._counter = getattr(node, f"counter_{item}")
     outputs = node.operator.outputs
     if item not in node.operator.nondifferentiable_outputs:
-        result._edge = (node, outputs.index(item) if outputs else 0)
+        view = getattr(node, "of_view", None)
+        history = None if view is None else view()
+        result._edge = (node, outputs.index(item) if outputs else 0) if history is None else (history, 0)
     if node.hooks is not None and item in node.hooks.tangents:
         result._own_extra().tangents = node.hooks.tangents[item]
     return result

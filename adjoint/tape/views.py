@@ -28,6 +28,9 @@ CUSTOM = "custom"
 make_as_strided_node: Any = None
 """Set by `adjoint.operators.memory`: makes the node of `as_strided(base, ...)` for a view's geometry."""
 
+replay: Any = None
+"""Set by `adjoint.operators.memory`: applies to a base the operations that made a view of it."""
+
 real_view: Any = None
 """Set by `adjoint.operators.memory`: `view_as_real`."""
 
@@ -45,7 +48,11 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
             if told or modes.is_grad_enabled():
                 raise invalid_view(view)
             return
-        old, view._edge = view._edge, (make_as_strided_node(base, view, base_edge), 0)
+        old = view._edge
+        if modes.STATE.view_replay and view._extra is not None and view._extra.made_by is not None:
+            view._edge = replay(base, view._extra.made_by)
+        else:
+            view._edge = (make_as_strided_node(base, view, base_edge), 0)
         move_retained(old, view._edge)
     view._view_version = view._counter[0]  # type: ignore[index]
 
@@ -98,6 +105,15 @@ def _ambiguous(view: Tensor) -> str:
         f"both the view and the inplace either both inside the {mode} block (if you don't want the inplace to be "
         "tracked) or both outside (if you want the inplace to be tracked)."
     )
+
+
+def check_inference(tensor: Tensor) -> None:
+    """Raise if `tensor` was made in inference mode, outside of which it must not be changed."""
+    if tensor._extra is not None and tensor._extra.inference and not modes.STATE.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+            "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
 
 
 def check_inplace(tensor: Tensor, name: str) -> None:
