@@ -52,7 +52,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
-    results = compute(op, arrays)
+    keeper = None if op.view else modes.STATE.keeper
+    results = compute(op, arrays) if keeper is None else keeper.compute(op, args, lambda: compute(op, arrays))
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
     if op.operands and out is None:
@@ -60,6 +61,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     if out is not None:
         return write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]
+    if keeper is not None:
+        keeper.made(outputs)
     edges = wanted_edges(op, args)
     recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
     if op.view:
