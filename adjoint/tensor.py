@@ -45,16 +45,22 @@ class DLDeviceType(enum.IntEnum):
     kDLCPU = 1
 
 
+OWN: Any = "the tensor's own"
+
+
 class Extra:
     """What few tensors have, so that the others carry one `None` for all of it.
 
     `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
     `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
     `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here;
-    `made_by`: the operations that lead from the base to this view, where these are followed.
+    `made_by`: the operations that lead from the base to this view, where these are followed; `grad_dtype`: of a leaf, that of
+    its `.grad`: a dtype, None (any), or `OWN`.
     """
 
-    __slots__ = ("accumulator", "hooks", "inference", "made_by", "number", "post_hooks", "tangents", "transform")
+    __slots__ = (
+        "accumulator", "grad_dtype", "hooks", "inference", "made_by", "number", "post_hooks", "tangents", "transform"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.hooks: HookDict | None = None
@@ -65,6 +71,7 @@ class Extra:
         self.tangents: dict[Any, Tensor | None] | None = None
         self.transform: Any = None
         self.made_by: tuple[Any, ...] | None = None
+        self.grad_dtype: Any = OWN
 
 
 def _never() -> property:
@@ -576,11 +583,13 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
             f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of size "
             f"'{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
         )
-    if grad._array.dtype != tensor._array.dtype:
+    wanted = tensor.dtype if tensor._extra is None or tensor._extra.grad_dtype is OWN else tensor._extra.grad_dtype
+    if wanted is not None and grad.dtype is not wanted:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype]}' to a tensor with grad_dtype "
-            f"'{tensor.dtype.scalar_type}'. "
-            "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)."
+            f"'{wanted.scalar_type}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can "
+            "set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. "
+            "Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."
         )
 
 

@@ -403,11 +403,11 @@ def _tensor_or_tensors_to_tuple(tensors: Any, length: int) -> tuple[Any, ...]:
 
 
 def _engine_run_backward(
-    t_outputs: Sequence[Tensor | GradientEdge],
+    t_outputs: Sequence[Any],
     grad_tensors: Sequence[Tensor | None],
     keep_graph: bool,
     create_graph: bool,
-    inputs: Sequence[Tensor | GradientEdge] = (),
+    inputs: Sequence[Any] = (),
     allow_unreachable: bool = False,
     accumulate_grad: bool = False,
 ) -> tuple[Any, ...]:

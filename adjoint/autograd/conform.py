@@ -10,12 +10,15 @@ from ..dtypes import from_numpy
 from ..kernels.broadcast import can_expand, sum_to_shape
 from ..operators.build import tensors as tensor_operators
 from ..tape.node import Node
-from ..tensor import Tensor, as_array
+from ..tensor import OWN, Tensor, as_array
 
 
 def conform(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:
     """`grad` summed over broadcast dimensions and cast to what its receiver has."""
     recorded = isinstance(grad, Tensor)
+    if isinstance(edge, Tensor) and edge._extra is not None and edge._extra.grad_dtype is not OWN:
+        wanted = edge._extra.grad_dtype
+        dtype = wanted.numpy if wanted is not None else grad._array.dtype if recorded else grad.dtype
     if tuple(grad.shape) != shape:
         if not can_expand(shape, tuple(grad.shape)):
             name = source.name() if source is not None else "backward"

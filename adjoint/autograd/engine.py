@@ -20,7 +20,7 @@ from ..tape import modes
 from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.overrides import DOORS, recorded
-from ..tensor import Tensor
+from ..tensor import OWN, Tensor
 from .accumulate import accumulate
 from .anomaly_mode import check_nan, report
 from .conform import conform
@@ -99,7 +99,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
                 explain(error, node)
                 raise
             if node.hooks is not None:  # which unpacking what it saved has put there
-                results = run_post_hooks(node, results, grad, create_graph)
+                results = run_post_hooks(node, results, grad, create_graph)  # type: ignore[unreachable]
         for edge, result in zip(node.edges, results):  # noqa: B905  (of one length, and this is the inner loop)
             if edge is None:
                 continue
@@ -274,6 +274,8 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
     if task.capture is not None and leaf not in task.capture.leaves:
         return
     extra = leaf._extra
+    if extra is not None and extra.grad_dtype is not OWN and grad is not None:
+        grad = conform(grad, leaf._array.shape, leaf._array.dtype, None, leaf)
     if extra is not None and extra.hooks:
         task.node = leaf
         grad = run_leaf_hooks(leaf, grad, task.create_graph)

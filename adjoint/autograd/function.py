@@ -18,7 +18,17 @@ from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
 from ..tape.overrides import has_override
-from ..tape.saved import HOOKS_ARE_SET, Packed, bump, check_callable, detached, pack, released, shared_counter, stale_error
+from ..tape.saved import (
+    HOOKS_ARE_SET,
+    Packed,
+    bump,
+    check_callable,
+    detached,
+    pack,
+    released,
+    shared_counter,
+    stale_error,
+)
 from ..tensor import LEAF, Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
 from .anomaly_mode import check_nan
 from .conform import as_taken

@@ -140,7 +140,8 @@ def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any,
 
 def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool) -> tuple[Any, ...]:
     """The node's own hooks, also those that came while it ran, on the gradients it computed (as its inputs will take them) and
-    those it was given."""
+    those it was given.
+    """
     post = [hook for group in own_hooks(node).post for hook in list(group.values())]
     if not post:
         return results  # type: ignore[no-any-return]

@@ -541,7 +541,9 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
                 setattr(node, f"saved_{item}", None)
         views.rebase_history(target, node, 3)
         if target._base is not None and op.saved_results and is_recorded(target._edge):
-            node.of_view = weakref.ref(target._edge[0])  # what is saved of the result has the view's history, not `node` alone
+            node.of_view = weakref.ref(
+                target._edge[0]
+            )  # what is saved of the result has the view's history, not `node` alone
     if given is not None:
         note_operation(f"{op.called}_", given, [target])
 

@@ -261,7 +261,9 @@ def _shared(grad, self, result, dim, keepdim, xp, nan_is_one=True):
     shape = tuple(self.shape)
     equal = self == xp.kept(result, shape, dim, keepdim)
     if nan_is_one:
-        equal = equal | ((self != self) & (xp.kept(result, shape, dim, keepdim) != xp.kept(result, shape, dim, keepdim)))
+        equal = equal | (
+            (self != self) & (xp.kept(result, shape, dim, keepdim) != xp.kept(result, shape, dim, keepdim))
+        )
     share = xp.kept(grad, shape, dim, keepdim) / xp.sum(equal, dim, True)
     return share * equal
 

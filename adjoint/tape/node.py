@@ -14,7 +14,8 @@ from itertools import count
 from types import CodeType
 from typing import Any, ClassVar, NamedTuple
 
-from ..device import Size, device
+from ..device import Size
+from ..device import device as device_class
 from ..dtypes import dtype, from_numpy
 from ..tensor import Tensor, as_array, wrap
 from . import origin
@@ -29,7 +30,7 @@ class InputMetadata(NamedTuple):
 
     shape: Size
     dtype: dtype
-    device: device = device("cpu")
+    device: device_class = device_class("cpu")
     is_nested_tensor: bool = False
     is_cpp_nested_tensor: bool = False
 
@@ -45,7 +46,19 @@ class Node:
     that made the node.
     """
 
-    __slots__ = ("__weakref__", "_ends", "_metadata", "code", "dtype", "edges", "hooks", "lasti", "of_view", "sequence", "shape")
+    __slots__ = (
+        "__weakref__",
+        "_ends",
+        "_metadata",
+        "code",
+        "dtype",
+        "edges",
+        "hooks",
+        "lasti",
+        "of_view",
+        "sequence",
+        "shape",
+    )
 
     edges: tuple[Any, ...]
     sequence: int

@@ -92,9 +92,7 @@ _CUSTOM = (
 def _made_by(view: Tensor) -> str:
     edge = view._edge
     return (
-        f"Output {edge[1]} of {edge[0].operation()}"
-        if is_recorded(edge)
-        else "A view was created in no_grad mode and"
+        f"Output {edge[1]} of {edge[0].operation()}" if is_recorded(edge) else "A view was created in no_grad mode and"
     )
 
 
@@ -149,7 +147,9 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
         tracked = is_recorded(view._edge)
         made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
         raise RuntimeError(f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_CUSTOM}")
-    mode, where = ("inference mode", "in normal mode") if creation == INFERENCE else ("no_grad mode", "with grad mode enabled")
+    mode, where = (
+        ("inference mode", "in normal mode") if creation == INFERENCE else ("no_grad mode", "with grad mode enabled")
+    )
     what = "A view was"
     if is_recorded(view._edge):
         what = f"Output {view._edge[1]} of {view._edge[0].operation()} is a view of a view which was"
