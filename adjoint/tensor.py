@@ -58,9 +58,7 @@ class Extra:
     its `.grad`: a dtype, None (any), or `OWN`.
     """
 
-    __slots__ = (
-        "accumulator", "grad_dtype", "hooks", "inference", "made_by", "number", "post_hooks", "tangents", "transform"
-    )  # fmt: skip
+    __slots__ = tuple("accumulator grad_dtype hooks inference made_by number post_hooks tangents transform".split())
 
     def __init__(self) -> None:
         self.hooks: HookDict | None = None
@@ -588,8 +586,8 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype]}' to a tensor with grad_dtype "
             f"'{wanted.scalar_type}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can "
-            "set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. "
-            "Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."
+            "set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
+            "caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."
         )
 
 
@@ -679,9 +677,8 @@ def subclassed(cls: type[Tensor]) -> None:
     """Told of each new class of tensors: `adjoint.tape.overrides.subclassed`, put here when that is imported."""
 
 
-def in_inference_mode() -> bool:
-    """Whether this thread is in inference mode; `adjoint.tape.views` puts the real thing here, as it does below."""
-    return False
+in_inference_mode: Callable[[], bool] = bool
+"""Whether this thread is in inference mode; `adjoint.tape.views` puts the real thing here, as it does below."""
 
 
 def is_grad_enabled() -> bool:

@@ -5,7 +5,6 @@ The `ctx` that `forward` and `backward` share is the node itself, so whatever is
 
 from __future__ import annotations
 
-import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from ..tape.saved import (
     bump,
     check_callable,
     detached,
+    modes_without_hooks,
     pack,
     released,
     shared_counter,
@@ -33,6 +33,7 @@ from ..tensor import LEAF, Tensor, as_array, can_require_grad, is_recorded, make
 from .anomaly_mode import check_nan
 from .conform import as_taken
 from .hooks import recording_mode
+from .once_differentiable import once_differentiable as once_differentiable
 
 
 class SavedVariable:
@@ -49,7 +50,8 @@ class SavedVariable:
         if hooks:
             edge = edge_of(tensor)
             shown_edge = LEAF if isinstance(edge, Tensor) else edge
-            self.tensor = pack(tensor, hooks[-1], None if output_nr is not None else edge, shown_edge)
+            with modes_without_hooks():
+                self.tensor = pack(tensor, hooks[-1], None if output_nr is not None else edge, shown_edge)
 
     def unpack(self, node: Node) -> Tensor:
         """The tensor as backward sees it."""
@@ -81,7 +83,8 @@ class SavedVariable:
             raise RuntimeError(HOOKS_ARE_SET)
         check_callable(pack_hook, unpack_hook)
         edge = None if self.output_nr is not None else edge_of(self.tensor)
-        self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
+        with modes_without_hooks():
+            self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
 
 
 class SavedNone:
@@ -179,14 +182,14 @@ class FunctionNode(FunctionCtx, Node):
             raise released(self)
         return tuple(SavedNone() if saved is None else saved for saved in self._saved)
 
-    def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` on tensors, nothing recorded."""
         tensors = [None if item is None else wrap(as_array(item)) for item in grad]
         with recording_mode(False):
             results = self._call(tensors, keep)
         return tuple([None if result is None else result._array for result in results])
 
-    def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward_recorded(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` as an operation among others, recorded where they are."""
         return self._call(grad, keep)
 
@@ -553,51 +556,6 @@ def save(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> None:
                 f"save_for_backward can only save variables, but argument {len(saved)} is of type {type(tensor).__name__}"
             )
     node._saved = saved
-
-
-class Error(Node):
-    """The history of the results of a `once_differentiable` backward: differentiating them is an error."""
-
-    __slots__ = ()
-
-    def name(self) -> str:
-        """PyTorch's full name."""
-        return "torch::autograd::Error"
-
-    def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
-        """Refuse."""
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
-
-    backward_recorded = backward
-
-
-def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a `backward` whose computation is not itself to be differentiated."""
-
-    @functools.wraps(function)
-    def wrapper(ctx: Any, *grads: Any) -> Any:
-        with recording_mode(False):
-            results = function(ctx, *grads)
-        needs = any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads)
-        if not modes.is_grad_enabled() or not needs:
-            return results
-        several = isinstance(results, tuple)
-        marked = [undifferentiable(result) for result in (results if several else (results,))]
-        return tuple(marked) if several else marked[0]
-
-    return wrapper
-
-
-def undifferentiable(result: Any) -> Any:
-    """`result` with a history that refuses to be differentiated, and that nothing lies behind."""
-    if not isinstance(result, Tensor):
-        return result
-    node = object.__new__(Error)
-    start(node, (None,), 2)
-    result = wrap(result._array)
-    node.shape, node.dtype = result._array.shape, result._array.dtype
-    result._edge = (node, 0)
-    return result
 
 
 class InplaceFunction(Function):

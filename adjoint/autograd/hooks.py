@@ -93,7 +93,7 @@ def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
         tensor._grad = tensor._grad + grad
 
 
-def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool) -> tuple[Any, ...]:
+def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
     """Run `node` with its own hooks around it; those of its outputs have run."""
     hooks = own_hooks(node)
     several = type(grad) is list
@@ -104,16 +104,16 @@ def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool) -> tup
                 grads = replaced_tuple(hook, hook(grads), grads)
         plain = [from_tensor(item, create_graph) for item in grads]
         grad = plain if several else plain[0]
-    return run_post_hooks(node, run_node(node, grad, keep, create_graph), grad, create_graph)
+    return run_post_hooks(node, run_node(node, grad, keep, create_graph, edges), grad, create_graph)
 
 
-def run_node(node: Node, grad: Any, keep: bool, create_graph: bool) -> tuple[Any, ...]:
+def run_node(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
     """Run the node itself, unless there is no gradient to run it with."""
     undefined = all(item is None for item in grad) if type(grad) is list else grad is None
     if undefined and not node.runs_undefined:
         return (None,) * len(node.edges)
     try:
-        return recorded(node, grad, keep) if create_graph else node.backward(grad, keep)
+        return recorded(node, grad, keep, edges) if create_graph else node.backward(grad, keep, edges)
     except Exception as error:
         explain(error, node)
         raise
@@ -139,12 +139,13 @@ def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any,
 
 
 def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool) -> tuple[Any, ...]:
-    """The node's own hooks, also those that came while it ran, on the gradients it computed (as its inputs will take them) and
-    those it was given.
+    """The node's own hooks, also those that came while it ran.
+
+    They get the gradients that it computed, as its inputs will take them, and those that it was given.
     """
     post = [hook for group in own_hooks(node).post for hook in list(group.values())]
     if not post:
-        return results  # type: ignore[no-any-return]
+        return results
     outputs = tuple(to_tensor(item) for item in (grad if type(grad) is list else [grad]))
     inputs = tuple(
         None if edge is None or result is None else to_tensor(as_taken(result, edge, node))

@@ -156,10 +156,13 @@ def install() -> None:
     """Make these functions methods of `Tensor`."""
     for function in (backward, register_hook, register_post_accumulate_grad_hook, requires_grad_, retain_grad):
         setattr(Tensor, function.__name__, function)
-    setattr(Tensor, "_backward_hooks", property(backward_hooks, set_backward_hooks))
-    setattr(Tensor, "grad_dtype", property(grad_dtype, set_grad_dtype))
-    for name, getter in (("retains_grad", retains_grad), ("volatile", volatile)):
-        setattr(Tensor, name, property(getter))
+    for name, accessors in (
+        ("_backward_hooks", (backward_hooks, set_backward_hooks)),
+        ("grad_dtype", (grad_dtype, set_grad_dtype)),
+        ("retains_grad", (retains_grad,)),
+        ("volatile", (volatile,)),
+    ):
+        setattr(Tensor, name, property(*accessors))
 
 
 install()
