@@ -54,8 +54,7 @@ class Extra:
     `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
     `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
     `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here;
-    `made_by`: the operations that lead from the base to this view, where these are followed; `grad_dtype`: of a leaf, that of
-    its `.grad`: a dtype, None (any), or `OWN`.
+    `made_by`: the operations that lead from base to view, where followed; `grad_dtype`: of `.grad`, None (any) or `OWN`.
     """
 
     __slots__ = tuple("accumulator grad_dtype hooks inference made_by number post_hooks tangents transform".split())
@@ -68,7 +67,7 @@ class Extra:
         self.number: Any = None
         self.tangents: dict[Any, Tensor | None] | None = None
         self.transform: Any = None
-        self.made_by: tuple[Any, ...] | None = None
+        self.made_by: Any = None
         self.grad_dtype: Any = OWN
 
 
@@ -136,7 +135,7 @@ class Tensor(TensorMethods):
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
-        return alias(self._array)
+        return wrap(self._array)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -539,9 +538,6 @@ def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     return tensor
 
 
-alias = wrap
-
-
 def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     """A leaf of type `cls` on `array` itself."""
     tensor: Tensor = new(cls)
@@ -677,8 +673,7 @@ def subclassed(cls: type[Tensor]) -> None:
     """Told of each new class of tensors: `adjoint.tape.overrides.subclassed`, put here when that is imported."""
 
 
-in_inference_mode: Callable[[], bool] = bool
-"""Whether this thread is in inference mode; `adjoint.tape.views` puts the real thing here, as it does below."""
+in_inference_mode: Callable[[], bool] = bool  # `adjoint.tape.views` puts the real thing here, as it does below
 
 
 def is_grad_enabled() -> bool:

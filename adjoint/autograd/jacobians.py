@@ -67,7 +67,7 @@ class Mapping:
                 if expected != actual:
                     raise AssertionError(
                         f"Expected `func` to return outputs with the same {what} when inputs are perturbed{place} by {eps}, "
-                        f"but got: {what}s {actual} and {expected}."
+                        f"but got: {what}s {expected} and {actual}."
                     )
         self.watch()
         return [result._array for result in results]
