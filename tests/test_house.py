@@ -17,7 +17,7 @@ FLOORS = [
     {"adjoint"},
     {"adjoint.overrides"},
     {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization"},
-    {"adjoint.linalg", "adjoint.special", "adjoint.backends", "adjoint.cuda", "adjoint._C"},
+    {"adjoint.linalg", "adjoint.special", "adjoint.backends", "adjoint.cuda", "adjoint._C", "adjoint.ops"},
     {"adjoint.backends", "adjoint.cuda"},
     {"adjoint.autograd"},
     {"adjoint.operators"},

@@ -76,7 +76,7 @@ class Task:
         if isinstance(node, AccumulateGrad):
             if capture is None:
                 return node.variable in self.uses
-            if not self.accumulating:
+            if not self.accumulating and node.variable in capture.leaves:
                 raise RuntimeError(
                     "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). "
                     "This is currently not supported."
