@@ -1,0 +1,1 @@
+"""The graph drawn, stepped through and explained."""
