@@ -1,0 +1,496 @@
+"""Reading a live graph into records: `snapshot` walks it once, changes nothing in it and keeps nothing of it."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy
+
+from ..autograd.edge import GradientEdge, recorded_edge
+from ..autograd.engine import discover
+from ..autograd.function import Function, FunctionNode
+from ..dtypes import from_numpy
+from ..kernels.storage import owner
+from ..operators.declaration import ARRAY
+from ..tape.edges import edge_of
+from ..tape.node import Node, live_accumulator
+from ..tape.origin import line_of
+from ..tape.saved import RELEASED, Packed
+from ..tape.views import CopySlices
+from ..tensor import LEAF, Tensor
+from .grouping import group
+from .model import Hook, Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
+from .names import Names, names_from
+from .values import in_short, statistics
+
+MOST_VALUES = 6000
+"""So many tensors of a graph are shown with their values; of the others, of a very large graph, only shapes are."""
+
+
+def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Snapshot:
+    """The graph of `tensors` as records, which keep nothing of it alive.
+
+    Args:
+        tensors: tensors or gradient edges: the roots.
+        params: names of leaves: None, a Module, a dict of names and tensors, or an iterable of pairs.
+        variables: the caller's variables, for names.
+
+    >>> import adjoint as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> seen = snapshot([(w * w).sum()], {"w": w})
+    >>> [node.name for node in seen.nodes]
+    ['AccumulateGrad', 'MulBackward0', 'SumBackward0']
+    >>> seen.tensors[0].name, seen.tensors[0].data
+    ('w', '[1, 2]')
+    """
+    walk = Walk(list(tensors), names_from(params, variables))
+    with numpy.errstate(all="ignore"):
+        walk.run()
+    return walk.picture
+
+
+class Walk:
+    """One walk over a graph, and what it has found so far.
+
+    `nodes` and `edges` give the boxes of live objects by identity, which is safe as the walk itself keeps those alive.
+    """
+
+    def __init__(self, roots: list[Any], names: Names) -> None:
+        self.roots = roots
+        self.names = names
+        self.picture = Snapshot()
+        self.order: list[Node] = []
+        self.nodes: dict[int, NodeBox] = {}
+        self.leaves: dict[int, TensorBox] = {}
+        self.outputs: dict[tuple[int, int], TensorBox] = {}
+        self.variables: dict[str, Tensor] = {}
+        """The live tensor, by the id of its box, where there is one."""
+        self.storages: dict[int, str] = {}
+        self.held: dict[str, int] = {}
+        self.of_leaves: set[str] = set()
+        self.seen_values: dict[tuple[Any, ...], tuple[str | None, Statistics | None]] = {}
+        self.lines: dict[tuple[Any, int], Line | None] = {}
+        self.alive: list[Any] = []
+
+    def run(self) -> None:
+        """Fill `picture`."""
+        edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
+        latest_first, _ = discover(edges)
+        self.order = latest_first[::-1]
+        for node in self.order:
+            self.add(node)
+        for root, edge in zip(self.roots, edges, strict=True):
+            box = self.constant(root, None) if edge is None else self.at(edge)
+            if isinstance(root, Tensor):
+                self.know(box, root)
+            self.picture.roots.append(box.id)
+        for name, tensor in self.names.variables:
+            self.recognise(name, tensor)
+        self.picture.bytes = sum(size for key, size in self.held.items() if key not in self.of_leaves)
+        places = [(getattr(node, "code", None), getattr(node, "lasti", -1)) for node in self.order]
+        group(self.picture, places, self.names)
+
+    # --- tensors ------------------------------------------------------------------------------------------------
+
+    def box(self, kind: Any, shape: Any, dtype: Any) -> TensorBox:
+        """A new tensor of the picture."""
+        box = TensorBox(f"t{len(self.picture.tensors) + 1}", kind, None, list(shape), _dtype_name(dtype))
+        self.picture.tensors.append(box)
+        return box
+
+    def at(self, edge: Any) -> TensorBox:
+        """The tensor whose gradient goes to `edge`."""
+        if type(edge) is tuple:
+            return self.outputs[id(edge[0]), edge[1]]
+        return self.leaf(edge)
+
+    def leaf(self, tensor: Tensor) -> TensorBox:
+        """The box of a leaf that requires grad, and that of its `AccumulateGrad`."""
+        box = self.leaves.get(id(tensor))
+        if box is None:
+            array = tensor._array
+            box = self.leaves[id(tensor)] = self.box("leaf", array.shape, array.dtype)
+            self.know(box, tensor)
+            if box.storage is not None:
+                self.of_leaves.add(box.storage)
+            node = NodeBox(f"n{len(self.picture.nodes) + 1}", "AccumulateGrad", -1, True)
+            node.hooks = hooks_of_leaf(tensor)
+            node.formula = {"grad": "variable.grad += grad"}
+            self.picture.nodes.append(node)
+            box.node = node.id
+        return box
+
+    def constant(self, tensor: Tensor | None, like: tuple[Any, Any] | None) -> TensorBox:
+        """The box of a tensor off the graph: of one that is known, or of one of which only so much is."""
+        if tensor is None:
+            shape, dtype = like or ((), None)
+            return self.box("constant", shape, dtype)
+        is_number = tensor._extra is not None and tensor._extra.number is not None
+        box = None if is_number else self.leaves.get(id(tensor))
+        if box is None:
+            box = self.box("constant", tensor._array.shape, tensor._array.dtype)
+            if is_number:
+                box.known, box.data, box.is_leaf = True, in_short(tensor._array), True
+                return box
+            self.leaves[id(tensor)] = box
+            self.alive.append(tensor)
+            self.know(box, tensor)
+        return box
+
+    def know(self, box: TensorBox, tensor: Tensor) -> None:
+        """Show what `tensor`, which is what `box` stands for, is now."""
+        if box.id in self.variables:
+            return
+        self.variables[box.id] = tensor
+        box.name = self.names.of(tensor)
+        box.is_leaf = box.kind != "intermediate"
+        box.requires_grad = box.kind != "constant"
+        box.version = _version(tensor._counter)
+        if tensor._grad is not None:
+            box.grad = in_short(tensor._grad._array)
+        self.fill(box, tensor._array)
+
+    def fill(self, box: TensorBox | Saved, array: Any) -> None:
+        """The values, bytes and storage of `array`, for which `box` stands."""
+        if isinstance(box, TensorBox):
+            box.known = True
+        box.storage = self.storage(array)
+        box.bytes = array.nbytes
+        box.data, box.statistics = self.values(array)
+
+    def values(self, array: Any) -> tuple[str | None, Statistics | None]:
+        """The elements and statistics of `array`, computed once for all that look at the same memory in the same way."""
+        interface = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+        found = self.seen_values.get(interface)
+        if found is None:
+            if len(self.seen_values) >= MOST_VALUES:
+                return None, None
+            found = self.seen_values[interface] = in_short(array), statistics(array)
+        return found
+
+    def storage(self, array: Any) -> str:
+        """The storage of `array`, by which all that share it are known."""
+        root = owner(array)
+        return self.storages.setdefault(id(root), f"s{len(self.storages) + 1}")
+
+    def recognise(self, name: str, tensor: Tensor) -> None:
+        """Give the name of a variable to the tensor of the picture that it is, if it is one."""
+        edge = tensor._edge
+        if type(edge) is not tuple or (tensor._base is not None and tensor._view_version != _version(tensor._counter)):
+            return
+        box = self.outputs.get((id(edge[0]), edge[1]))
+        if box is not None and box.name is None:
+            self.know(box, tensor)
+            box.name = name
+
+    # --- nodes --------------------------------------------------------------------------------------------------
+
+    def add(self, node: Node) -> None:
+        """Add the boxes of a node, of its operation and of its outputs; those of its inputs, made before, exist."""
+        picture = self.picture
+        inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node.edges]
+        box = NodeBox(f"n{len(picture.nodes) + 1}", type(node).__name__, node.sequence)
+        picture.nodes.append(box)
+        self.nodes[id(node)] = box
+        operation = OperationBox(f"o{len(picture.operations) + 1}", _operation(node), node=box.id)
+        picture.operations.append(operation)
+        box.next = [
+            (None, 0) if tensor is None else (tensor.node, tensor.output_nr if tensor.kind == "intermediate" else 0)
+            for tensor in inputs
+        ]
+        box.inputs = input_names(node)
+        several = type(node.shape) is list
+        shapes, dtypes = (node.shape, node.dtype) if several else ([node.shape], [node.dtype])
+        undifferentiable = getattr(_operator(node), "nondifferentiable_outputs", ())
+        outputs = _operator(node).outputs if undifferentiable else ()
+        for number, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
+            if shape is None:
+                continue
+            tensor = self.box("intermediate", shape, dtype)
+            tensor.node, tensor.output_nr = box.id, number
+            tensor.requires_grad = not (undifferentiable and outputs[number] in undifferentiable)
+            self.outputs[id(node), number] = tensor
+            operation.outputs.append(tensor.id)
+        constants = self.add_saved(node, box, inputs)
+        operation.inputs = self.operands(node, inputs, constants)
+        if getattr(_operator(node), "view", False) and inputs and inputs[0] is not None:
+            base = inputs[0].view_of or inputs[0].id
+            for made in operation.outputs:
+                picture.tensors[int(made[1:]) - 1].view_of = base
+        box.line = self.line(node)
+        box.hooks = hooks_of_node(node)
+        box.formula = formula_of(node)
+
+    def operands(self, node: Node, inputs: list[TensorBox | None], constants: dict[str, TensorBox]) -> list[str]:
+        """The tensors that the operation took, in the order of its parameters; constants as far as they are on record."""
+        operator = _operator(node)
+        if operator is None or operator.sequence is not None or type(node) is CopySlices:
+            return [tensor.id for tensor in (*inputs, *constants.values()) if tensor is not None]
+        places = {name: inputs[place] for place, name in enumerate(operator.differentiable) if place < len(inputs)}
+        found = []
+        for name in operator.tensors:
+            tensor = places.get(name) or constants.get(name)
+            if tensor is None and operator.kinds[name] == ARRAY:
+                tensor = self.constant(None, None)
+            if tensor is not None:
+                found.append(tensor.id)
+        return found
+
+    def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
+        """What `node` has saved; returns the tensors off the graph among it, by name."""
+        constants: dict[str, TensorBox] = {}
+        if type(node) is CopySlices:
+            node, inputs = node.function, [None, *inputs[1:]]
+        operator = _operator(node)
+        for item in items_of(node):
+            tensor = None
+            if item.output_nr is not None:
+                tensor = self.outputs.get((id(node), item.output_nr))
+            elif operator is not None and item.name in operator.differentiable and operator.sequence is None:
+                tensor = inputs[operator.differentiable.index(item.name)]
+            elif operator is None and isinstance(item.value, Tensor):
+                tensor = self.found(item.value)
+            if (
+                tensor is None
+                and isinstance(item.value, Tensor)
+                and item.output_nr is None
+                and item.value._edge is None
+            ):
+                tensor = constants[item.name] = self.constant(item.value, None)
+            box.saved.append(self.saved(item, tensor))
+        if operator is not None:
+            box.values = {name: _printed(getattr(node, f"saved_{name}", None)) for name in operator.saved_values}
+        return constants
+
+    def found(self, tensor: Tensor) -> TensorBox | None:
+        """The box of a live tensor, if there is one."""
+        edge = tensor._edge
+        if edge is LEAF:
+            return self.leaves.get(id(tensor))
+        return self.outputs.get((id(edge[0]), edge[1])) if type(edge) is tuple else None
+
+    def saved(self, item: Item, tensor: TensorBox | None) -> Saved:
+        """The record of one saved tensor."""
+        value = item.value
+        if value is None:
+            return Saved(item.name, "none")
+        saved = Saved(item.name, "ok", None if tensor is None else tensor.id, version_saved=item.version)
+        if value is RELEASED:
+            saved.state, saved.version_saved = "freed", None
+        elif type(value) is Packed:
+            saved.state = "packed"
+            saved.data = _printed(value.packed)
+            array = value.packed._array if isinstance(value.packed, Tensor) else value.packed
+            if isinstance(array, numpy.ndarray):
+                saved.bytes, saved.storage = array.nbytes, self.storage(array)
+                self.held[saved.storage] = owner(array).nbytes
+        else:
+            self.look(saved, item, tensor)
+            return saved
+        if tensor is not None and (tensor.shape or tensor.dtype):
+            saved.shape, saved.dtype = tensor.shape, tensor.dtype
+        return saved
+
+    def look(self, saved: Saved, item: Item, tensor: TensorBox | None) -> None:
+        """What a saved tensor that is still there looks like."""
+        value = item.value
+        array = value._array if isinstance(value, Tensor) else value
+        saved.version_now = _version(item.counter if item.counter is not None else getattr(value, "_counter", None))
+        saved.state = "ok" if saved.version_now == saved.version_saved else "stale"
+        saved.shape, saved.dtype = list(array.shape), _dtype_name(array.dtype)
+        if isinstance(value, Tensor) and value._extra is not None and value._extra.number is not None:
+            saved.data = in_short(array)  # a number, which many nodes share and none holds
+            return
+        if tensor is not None and saved.state == "ok":
+            if isinstance(value, Tensor) and item.output_nr is None:
+                self.know(tensor, value)
+            elif not tensor.known:
+                self.fill(tensor, array)
+                tensor.version = saved.version_now
+        self.fill(saved, array)
+        self.held[saved.storage] = owner(array).nbytes  # type: ignore[index]
+
+    def line(self, node: Node) -> Line | None:
+        """The user's line that made `node`."""
+        code = getattr(node, "code", None)
+        if code is None:
+            return None
+        key = code, node.lasti
+        if key not in self.lines:
+            number = line_of(code, node.lasti)
+            text = linecache.getline(code.co_filename, number or 0).strip()
+            self.lines[key] = Line(code.co_filename, number or 0, code.co_qualname, text)
+        return self.lines[key]
+
+
+# --- what live objects say ---------------------------------------------------------------------------------------
+
+
+class Item(NamedTuple):
+    """Something that a node has saved: of which name, what is in its place, and of which version it was."""
+
+    name: str
+    value: Any
+    version: int | None
+    counter: list[Any] | None
+    output_nr: int | None
+
+
+def items_of(node: Node) -> Iterator[Item]:
+    """The tensors that `node` has saved, or what stands in their places."""
+    if isinstance(node, FunctionNode):
+        if node._saved is None:
+            yield Item("saved_tensors", RELEASED, None, None, None)
+        for index, each in enumerate(node._saved or ()):
+            name = f"saved_tensors[{index}]"
+            if each is None:
+                yield Item(name, None, None, None, None)
+            else:
+                yield Item(name, each.tensor, each.version, each.counter, each.output_nr)
+        return
+    operator = _operator(node)
+    for name in node.saved_tensor_names:
+        value, version = getattr(node, f"saved_{name}", None), getattr(node, f"version_{name}", 0)
+        counter = getattr(node, f"counter_{name}", None)
+        number = None
+        if name in operator.saved_results:
+            number = operator.outputs.index(name) if operator.outputs else 0
+        if isinstance(value, (list, tuple)):
+            versions = version if isinstance(version, (list, tuple)) else [version] * len(value)
+            for index, (each, its_version) in enumerate(zip(value, versions, strict=True)):
+                yield Item(f"{name}[{index}]", each, its_version, None, None)
+        else:
+            yield Item(name, value, version, counter, number)
+
+
+def input_names(node: Node) -> list[str]:
+    """What the inputs of the operation are called, one name for each edge."""
+    count = len(node.edges)
+    operator = _operator(node.function if type(node) is CopySlices else node)
+    if isinstance(node, FunctionNode):
+        forward = node._forward_cls.forward
+        code = getattr(forward, "__code__", None)
+        given = list(code.co_varnames[: code.co_argcount]) if code is not None else []
+        if len(given) > len(node._tensor_inputs):
+            given = given[1:]  # `ctx`
+        names = [name for name, is_tensor in zip(given, node._tensor_inputs, strict=False) if is_tensor]
+    elif operator is None:
+        names = []
+    elif operator.sequence is not None:
+        names = [f"{operator.sequence}[{index}]" for index in range(count)]
+    else:
+        names = list(operator.differentiable)
+    return (names + [f"input {index}" for index in range(len(names), count)])[:count]
+
+
+def hooks_of_node(node: Node) -> list[Hook]:
+    """The hooks of `node`, in the order in which they will run."""
+    hooks = node.hooks
+    if hooks is None:
+        return []
+    found = []
+    for number, groups in hooks.tensor.items():
+        found += [Hook("tensor", number, described(hook)) for each in groups for hook in each.values()]
+    found += [
+        Hook("retain_grad", number, "retain_grad") for number, kept in hooks.retained.items() if kept() is not None
+    ]
+    found += [Hook("node pre", None, described(hook)) for hook in hooks.pre.values()]
+    return found + [Hook("node post", None, described(hook)) for each in hooks.post for hook in each.values()]
+
+
+def hooks_of_leaf(leaf: Tensor) -> list[Hook]:
+    """The hooks that run when the gradient of `leaf` is complete, in order."""
+    extra = leaf._extra
+    if extra is None:
+        return []
+    node = live_accumulator(leaf)
+    own = None if node is None else node.hooks
+    found = [Hook("tensor", 0, described(hook)) for hook in (extra.hooks or {}).values()]
+    if own is not None:
+        found += [Hook("node pre", None, described(hook)) for hook in own.pre.values()]
+    found += [Hook("post accumulate", None, described(hook)) for hook in (extra.post_hooks or {}).values()]
+    if own is not None:
+        found += [Hook("node post", None, described(hook)) for each in own.post for hook in each.values()]
+    return found
+
+
+def described(hook: Any) -> str:
+    """A hook's name, and where it was written."""
+    function = hook
+    while hasattr(function, "func"):  # partial
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    code = getattr(function, "__code__", None)
+    return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def formula_of(node: Node) -> dict[str, str]:
+    """The derivative as it is written: in the operator's declaration, or in a custom function's `backward`."""
+    if isinstance(node, FunctionNode):
+        cls = node._forward_cls
+        return {"backward": source_of(cls.backward if cls.vjp is Function.vjp else cls.vjp)}
+    operator = _operator(node.function if type(node) is CopySlices else node)
+    return {} if operator is None else _formulas(operator)
+
+
+@lru_cache(maxsize=None)
+def _formulas(operator: Any) -> dict[str, str]:
+    if operator.joint is not None:
+        return {", ".join(operator.differentiable): source_of(operator.joint)}
+    return {name: source_of(formula) for name, formula in operator.formulas.items()}
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """The source of `function`, or its name where there is none to be had."""
+    try:
+        return textwrap.dedent(inspect.getsource(function)).strip()
+    except (OSError, TypeError):
+        return getattr(function, "__qualname__", repr(function))
+
+
+def _operator(node: Node) -> Any:
+    return getattr(type(node), "operator", None)
+
+
+def _operation(node: Node) -> str:
+    if type(node) is CopySlices:
+        return _operation(node.function).rstrip("_") + "_"
+    if isinstance(node, FunctionNode):
+        return node._forward_cls.__name__
+    return _operation_of(type(node))
+
+
+@lru_cache(maxsize=None)
+def _operation_of(kind: type[Node]) -> str:
+    """`LogSoftmaxBackward0` is the node of `log_softmax`."""
+    name = re.sub(r"Backwards?\d*$", "", kind.__name__)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _is_nowhere(edge: Any) -> bool:
+    return type(edge) is tuple and edge[0].is_nowhere
+
+
+def _version(counter: list[Any] | None) -> int:
+    return 0 if counter is None else counter[0]
+
+
+@lru_cache(maxsize=None)
+def _dtype_name(dtype: Any) -> str:
+    return "" if dtype is None else str(from_numpy(dtype)).removeprefix("torch.")
+
+
+def _printed(value: Any) -> str:
+    """Something that was saved and is no tensor, in short."""
+    if isinstance(value, Tensor):
+        return f"tensor {in_short(value._array)}"
+    if isinstance(value, numpy.ndarray):
+        return f"array {in_short(value)}"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
