@@ -23,6 +23,7 @@ from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
 from .grouping import group
 from .model import Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
+from .modules import Place
 from .names import Names, names_from
 from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input_names, items_of, kind_of, operation
 from .values import in_short, statistics
@@ -80,6 +81,8 @@ class Walk:
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
         """The live tensor, by the id of its box, where there is one."""
+        self.owned: dict[str, list[str]] = {}
+        """The names of parameters and buffers, by the id of the box."""
         self.storages: dict[int, str] = {}
         self.held: dict[str, int] = {}
         self.of_leaves: set[str] = set()
@@ -101,8 +104,20 @@ class Walk:
         for name, tensor in self.names.variables:
             self.recognise(name, tensor)
         self.picture.bytes = sum(size for key, size in self.held.items() if key not in self.of_leaves)
-        places = [(getattr(node, "code", None), getattr(node, "lasti", -1)) for node in self.order]
-        group(self.picture, places, self.names)
+        group(self.picture, self.places(), self.names)
+
+    def places(self) -> list[Place]:
+        """Where each node was made, for `group`."""
+        owned = self.owned
+        return [
+            Place(
+                getattr(node, "code", None),
+                getattr(node, "lasti", -1),
+                operation.name,
+                [owned[tensor] for tensor in operation.inputs if tensor in owned] if owned else [],
+            )
+            for node, operation in zip(self.order, self.picture.operations, strict=True)
+        ]
 
     # --- tensors ------------------------------------------------------------------------------------------------
 
@@ -155,7 +170,11 @@ class Walk:
         if box.id in self.variables:
             return
         self.variables[box.id] = tensor
-        box.name = self.names.of(tensor)
+        names = self.names.tensors.get(id(tensor))
+        if names:
+            box.name = names[0]
+            if id(tensor) in self.names.owned:
+                self.owned[box.id] = names
         box.is_leaf = box.kind != "intermediate"
         box.requires_grad = box.kind != "constant"
         box.version = _version(tensor._counter)
