@@ -171,17 +171,19 @@ def _short(name: str) -> str:
 
 
 def _divide(part: Part) -> None:
-    """Cut parts of very many items into blocks."""
+    """Cut parts of very many items into blocks, and these into blocks if need be."""
     for item in part.items:
         if isinstance(item, Part):
             _divide(item)
-    total = len(part.items)
+    total, span = len(part.items), 1
     while len(part.items) > MOST_ITEMS:
-        step = max(isqrt(len(part.items)), 2)
+        step = isqrt(len(part.items))
+        span *= step
         blocks: list[Part | NodeBox] = []
         for start in range(0, len(part.items), step):
-            some = part.items[start : start + step]
-            blocks.append(Part("block", f"{start + 1} to {start + len(some)} of {total}", items=some))
+            first = span * (start // step) + 1
+            label = f"{first} to {min(first + span - 1, total)} of {total}"
+            blocks.append(Part("block", label, items=part.items[start : start + step]))
         part.items = blocks
 
 
