@@ -239,7 +239,7 @@ class Tracer:
         walk = self.walk
         for storage in gone:
             self.holders[storage] -= 1
-            if not self.holders[storage] and walk is not None and storage not in walk.of_leaves:
+            if not self.holders[storage] and walk is not None and storage not in walk.leaf_bytes:
                 step.freed_bytes += walk.held[storage]
 
     # --- for those who do more than note ------------------------------------------------------------------------
