@@ -1,1 +1,9 @@
-"""The graph drawn, stepped through and explained."""
+"""The graph drawn, stepped through and explained.
+
+`graph` draws what a tensor was computed by, `trace_backward` plays its backward, `step` goes through it in a terminal;
+`saved_memory`, `gradients` and `live_graphs` are tables. Nothing of this costs anything until it is called.
+"""
+
+from .drawing import Graph, graph
+
+__all__ = ["Graph", "graph"]

@@ -6,7 +6,11 @@ Records refer to each other by `id`: `t3` a tensor, `o3` an operation, `n3` a ba
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from operator import attrgetter
 from typing import Any, Literal
 
 
@@ -188,19 +192,21 @@ class Snapshot:
         return {"format": "adjoint.inspect/1", **plain(self)}
 
 
-def plain(record: Any) -> Any:
-    """A record, or a list or dict of them, as dicts and lists (`dataclasses.asdict` takes ten times as long)."""
-    kind = type(record)
-    if kind is list or kind is tuple:
-        return [plain(item) for item in record] if record else []
-    if kind is dict:
-        return dict(record)
-    slots = getattr(kind, "__slots__", None)
-    if slots is None:
-        return record
-    return {
-        name: value if type(value) in _PLAIN else plain(value) for name in slots for value in (getattr(record, name),)
-    }
+def plain(record: Any) -> dict[str, Any]:
+    """A record and those within it as dicts (`dataclasses.asdict`, which copies, takes many times as long)."""
+    names, values, nested = _fields(type(record))
+    result = dict(zip(names, values(record), strict=True))
+    for name in nested:
+        value = result[name]
+        if value:
+            result[name] = [plain(item) if item else None for item in value] if type(value) is list else plain(value)
+    return result
 
 
-_PLAIN = frozenset((str, int, float, bool, type(None)))
+@cache
+def _fields(cls: type) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
+    """The names of a record's fields, what reads them all, and the names of those that are records or lists of them."""
+    names = [each.name for each in fields(cls)]
+    records = [name for name, value in globals().items() if is_dataclass(value)]
+    nested = [each.name for each in fields(cls) if any(re.search(rf"\b{name}\b", str(each.type)) for name in records)]
+    return names, attrgetter(*names), nested

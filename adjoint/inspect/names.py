@@ -14,8 +14,9 @@ _OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: a function's own variables, of which `
 class Names:
     """Names by tensor, and modules by path.
 
-    `tensors[id]`: the names of a tensor, the first of which is shown; `forwards[code]`: the paths of the modules whose
-    `forward` has that code; `classes[path]`: the name of a module's class; `objects`: what keeps the ids valid.
+    `tensors[id]`: the names of a tensor, the first of which is shown; `owned`: the ids of those that are a model's;
+    `forwards[code]`: the paths of the modules whose `forward` has that code; `classes[path]`: the name of a module's class;
+    `variables`: the caller's, by name.
     """
 
     def __init__(self) -> None:
@@ -24,11 +25,6 @@ class Names:
         self.forwards: dict[CodeType, list[str]] = {}
         self.classes: dict[str, str] = {}
         self.variables: list[tuple[str, Tensor]] = []
-
-    def of(self, tensor: Tensor) -> str | None:
-        """What `tensor` is called, if anything."""
-        names = self.tensors.get(id(tensor))
-        return names[0] if names else None
 
     def add_parameter(self, name: str, tensor: Any) -> None:
         """Call `tensor` by the path `name`."""
@@ -42,7 +38,7 @@ class Names:
         for name, tensor in module.named_parameters(prefix, remove_duplicate=False):
             self.add_parameter(name, tensor)
         for name, tensor in module.named_buffers(prefix, remove_duplicate=False):
-            self.tensors.setdefault(id(tensor), []).append(name)
+            self.add_parameter(name, tensor)
         for path, part in module.named_modules(prefix=prefix, remove_duplicate=False):
             self.classes[path] = type(part).__name__
             code = getattr(type(part).forward, "__code__", None)

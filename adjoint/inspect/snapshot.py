@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import inspect
+import gc
 import linecache
-import re
-import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import numpy
 
 from ..autograd.edge import GradientEdge, recorded_edge
 from ..autograd.engine import discover
-from ..autograd.function import Function, FunctionNode
 from ..dtypes import from_numpy
 from ..kernels.storage import owner
-from ..operators.declaration import ARRAY
 from ..tape.edges import edge_of
-from ..tape.node import Node, live_accumulator
+from ..tape.node import Node
 from ..tape.origin import line_of
 from ..tape.saved import RELEASED, Packed
 from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
 from .grouping import group
-from .model import Hook, Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
+from .model import Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
+from .modules import Place
 from .names import Names, names_from
+from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input_names, items_of, kind_of, operation
 from .values import in_short, statistics
 
 MOST_VALUES = 6000
@@ -50,15 +49,27 @@ def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | No
     ('w', '[1, 2]')
     """
     walk = Walk(list(tensors), names_from(params, variables))
-    with numpy.errstate(all="ignore"):
+    with numpy.errstate(all="ignore"), uncollected():
         walk.run()
     return walk.picture
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collection: it would look through all records again and again while they are made, and find nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Walk:
     """One walk over a graph, and what it has found so far.
 
-    `nodes` and `edges` give the boxes of live objects by identity, which is safe as the walk itself keeps those alive.
+    `leaves` and `outputs` give the boxes of live objects by identity, which is safe as the graph keeps those alive.
     """
 
     def __init__(self, roots: list[Any], names: Names) -> None:
@@ -66,17 +77,17 @@ class Walk:
         self.names = names
         self.picture = Snapshot()
         self.order: list[Node] = []
-        self.nodes: dict[int, NodeBox] = {}
         self.leaves: dict[int, TensorBox] = {}
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
         """The live tensor, by the id of its box, where there is one."""
+        self.owned: dict[str, list[str]] = {}
+        """The names of parameters and buffers, by the id of the box."""
         self.storages: dict[int, str] = {}
         self.held: dict[str, int] = {}
         self.of_leaves: set[str] = set()
         self.seen_values: dict[tuple[Any, ...], tuple[str | None, Statistics | None]] = {}
         self.lines: dict[tuple[Any, int], Line | None] = {}
-        self.alive: list[Any] = []
 
     def run(self) -> None:
         """Fill `picture`."""
@@ -93,8 +104,20 @@ class Walk:
         for name, tensor in self.names.variables:
             self.recognise(name, tensor)
         self.picture.bytes = sum(size for key, size in self.held.items() if key not in self.of_leaves)
-        places = [(getattr(node, "code", None), getattr(node, "lasti", -1)) for node in self.order]
-        group(self.picture, places, self.names)
+        group(self.picture, self.places(), self.names)
+
+    def places(self) -> list[Place]:
+        """Where each node was made, for `group`."""
+        owned = self.owned
+        return [
+            Place(
+                getattr(node, "code", None),
+                getattr(node, "lasti", -1),
+                operation.name,
+                [owned[tensor] for tensor in operation.inputs if tensor in owned] if owned else [],
+            )
+            for node, operation in zip(self.order, self.picture.operations, strict=True)
+        ]
 
     # --- tensors ------------------------------------------------------------------------------------------------
 
@@ -139,7 +162,6 @@ class Walk:
                 box.known, box.data, box.is_leaf = True, in_short(tensor._array), True
                 return box
             self.leaves[id(tensor)] = box
-            self.alive.append(tensor)
             self.know(box, tensor)
         return box
 
@@ -148,7 +170,11 @@ class Walk:
         if box.id in self.variables:
             return
         self.variables[box.id] = tensor
-        box.name = self.names.of(tensor)
+        names = self.names.tensors.get(id(tensor))
+        if names:
+            box.name = names[0]
+            if id(tensor) in self.names.owned:
+                self.owned[box.id] = names
         box.is_leaf = box.kind != "intermediate"
         box.requires_grad = box.kind != "constant"
         box.version = _version(tensor._counter)
@@ -195,49 +221,42 @@ class Walk:
         """Add the boxes of a node, of its operation and of its outputs; those of its inputs, made before, exist."""
         picture = self.picture
         inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node.edges]
-        box = NodeBox(f"n{len(picture.nodes) + 1}", type(node).__name__, node.sequence)
+        kind = kind_of(type(node))
+        box = NodeBox(f"n{len(picture.nodes) + 1}", kind.name, node.sequence)
         picture.nodes.append(box)
-        self.nodes[id(node)] = box
-        operation = OperationBox(f"o{len(picture.operations) + 1}", _operation(node), node=box.id)
-        picture.operations.append(operation)
-        box.next = [
-            (None, 0) if tensor is None else (tensor.node, tensor.output_nr if tensor.kind == "intermediate" else 0)
-            for tensor in inputs
-        ]
+        performed = OperationBox(f"o{len(picture.operations) + 1}", operation(node), node=box.id)
+        picture.operations.append(performed)
+        box.next = [(None, 0) if tensor is None else (tensor.node, tensor.output_nr) for tensor in inputs]
         box.inputs = input_names(node)
         several = type(node.shape) is list
         shapes, dtypes = (node.shape, node.dtype) if several else ([node.shape], [node.dtype])
-        undifferentiable = getattr(_operator(node), "nondifferentiable_outputs", ())
-        outputs = _operator(node).outputs if undifferentiable else ()
+        base = inputs[0].view_of or inputs[0].id if kind.is_view and inputs and inputs[0] is not None else None
         for number, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
             if shape is None:
                 continue
             tensor = self.box("intermediate", shape, dtype)
-            tensor.node, tensor.output_nr = box.id, number
-            tensor.requires_grad = not (undifferentiable and outputs[number] in undifferentiable)
+            tensor.node, tensor.output_nr, tensor.view_of = box.id, number, base
+            tensor.requires_grad = number not in kind.undifferentiable
             self.outputs[id(node), number] = tensor
-            operation.outputs.append(tensor.id)
+            performed.outputs.append(tensor.id)
         constants = self.add_saved(node, box, inputs)
-        operation.inputs = self.operands(node, inputs, constants)
-        if getattr(_operator(node), "view", False) and inputs and inputs[0] is not None:
-            base = inputs[0].view_of or inputs[0].id
-            for made in operation.outputs:
-                picture.tensors[int(made[1:]) - 1].view_of = base
+        performed.inputs = self.operands(kind, inputs, constants)
         box.line = self.line(node)
-        box.hooks = hooks_of_node(node)
+        if node.hooks is not None:
+            box.hooks = hooks_of_node(node)
         box.formula = formula_of(node)
 
-    def operands(self, node: Node, inputs: list[TensorBox | None], constants: dict[str, TensorBox]) -> list[str]:
+    def operands(self, kind: Kind, inputs: list[TensorBox | None], constants: dict[str, TensorBox]) -> list[str]:
         """The tensors that the operation took, in the order of its parameters; constants as far as they are on record."""
-        operator = _operator(node)
-        if operator is None or operator.sequence is not None or type(node) is CopySlices:
+        if kind.operator is None or kind.sequence is not None:
             return [tensor.id for tensor in (*inputs, *constants.values()) if tensor is not None]
-        places = {name: inputs[place] for place, name in enumerate(operator.differentiable) if place < len(inputs)}
         found = []
-        for name in operator.tensors:
-            tensor = places.get(name) or constants.get(name)
-            if tensor is None and operator.kinds[name] == ARRAY:
-                tensor = self.constant(None, None)
+        for name, place, always in kind.operands:
+            tensor = inputs[place] if place is not None else None
+            if tensor is None:
+                tensor = constants.get(name)
+                if tensor is None and always:
+                    tensor = self.constant(None, None)
             if tensor is not None:
                 found.append(tensor.id)
         return found
@@ -247,25 +266,20 @@ class Walk:
         constants: dict[str, TensorBox] = {}
         if type(node) is CopySlices:
             node, inputs = node.function, [None, *inputs[1:]]
-        operator = _operator(node)
         for item in items_of(node):
-            tensor = None
+            value, tensor = item.value, None
             if item.output_nr is not None:
                 tensor = self.outputs.get((id(node), item.output_nr))
-            elif operator is not None and item.name in operator.differentiable and operator.sequence is None:
-                tensor = inputs[operator.differentiable.index(item.name)]
-            elif operator is None and isinstance(item.value, Tensor):
-                tensor = self.found(item.value)
-            if (
-                tensor is None
-                and isinstance(item.value, Tensor)
-                and item.output_nr is None
-                and item.value._edge is None
-            ):
-                tensor = constants[item.name] = self.constant(item.value, None)
+            elif item.input is not None:
+                tensor = inputs[item.input]
+            elif isinstance(value, Tensor):
+                tensor = self.found(value)
+            if tensor is None and item.output_nr is None and isinstance(value, Tensor) and value._edge is None:
+                tensor = constants[item.name] = self.constant(value, None)
             box.saved.append(self.saved(item, tensor))
-        if operator is not None:
-            box.values = {name: _printed(getattr(node, f"saved_{name}", None)) for name in operator.saved_values}
+        kind = kind_of(type(node))
+        if kind.values:
+            box.values = {name: _printed(getattr(node, slot, None)) for name, slot in kind.values}
         return constants
 
     def found(self, tensor: Tensor) -> TensorBox | None:
@@ -329,150 +343,6 @@ class Walk:
         return self.lines[key]
 
 
-# --- what live objects say ---------------------------------------------------------------------------------------
-
-
-class Item(NamedTuple):
-    """Something that a node has saved: of which name, what is in its place, and of which version it was."""
-
-    name: str
-    value: Any
-    version: int | None
-    counter: list[Any] | None
-    output_nr: int | None
-
-
-def items_of(node: Node) -> Iterator[Item]:
-    """The tensors that `node` has saved, or what stands in their places."""
-    if isinstance(node, FunctionNode):
-        if node._saved is None:
-            yield Item("saved_tensors", RELEASED, None, None, None)
-        for index, each in enumerate(node._saved or ()):
-            name = f"saved_tensors[{index}]"
-            if each is None:
-                yield Item(name, None, None, None, None)
-            else:
-                yield Item(name, each.tensor, each.version, each.counter, each.output_nr)
-        return
-    operator = _operator(node)
-    for name in node.saved_tensor_names:
-        value, version = getattr(node, f"saved_{name}", None), getattr(node, f"version_{name}", 0)
-        counter = getattr(node, f"counter_{name}", None)
-        number = None
-        if name in operator.saved_results:
-            number = operator.outputs.index(name) if operator.outputs else 0
-        if isinstance(value, (list, tuple)):
-            versions = version if isinstance(version, (list, tuple)) else [version] * len(value)
-            for index, (each, its_version) in enumerate(zip(value, versions, strict=True)):
-                yield Item(f"{name}[{index}]", each, its_version, None, None)
-        else:
-            yield Item(name, value, version, counter, number)
-
-
-def input_names(node: Node) -> list[str]:
-    """What the inputs of the operation are called, one name for each edge."""
-    count = len(node.edges)
-    operator = _operator(node.function if type(node) is CopySlices else node)
-    if isinstance(node, FunctionNode):
-        forward = node._forward_cls.forward
-        code = getattr(forward, "__code__", None)
-        given = list(code.co_varnames[: code.co_argcount]) if code is not None else []
-        if len(given) > len(node._tensor_inputs):
-            given = given[1:]  # `ctx`
-        names = [name for name, is_tensor in zip(given, node._tensor_inputs, strict=False) if is_tensor]
-    elif operator is None:
-        names = []
-    elif operator.sequence is not None:
-        names = [f"{operator.sequence}[{index}]" for index in range(count)]
-    else:
-        names = list(operator.differentiable)
-    return (names + [f"input {index}" for index in range(len(names), count)])[:count]
-
-
-def hooks_of_node(node: Node) -> list[Hook]:
-    """The hooks of `node`, in the order in which they will run."""
-    hooks = node.hooks
-    if hooks is None:
-        return []
-    found = []
-    for number, groups in hooks.tensor.items():
-        found += [Hook("tensor", number, described(hook)) for each in groups for hook in each.values()]
-    found += [
-        Hook("retain_grad", number, "retain_grad") for number, kept in hooks.retained.items() if kept() is not None
-    ]
-    found += [Hook("node pre", None, described(hook)) for hook in hooks.pre.values()]
-    return found + [Hook("node post", None, described(hook)) for each in hooks.post for hook in each.values()]
-
-
-def hooks_of_leaf(leaf: Tensor) -> list[Hook]:
-    """The hooks that run when the gradient of `leaf` is complete, in order."""
-    extra = leaf._extra
-    if extra is None:
-        return []
-    node = live_accumulator(leaf)
-    own = None if node is None else node.hooks
-    found = [Hook("tensor", 0, described(hook)) for hook in (extra.hooks or {}).values()]
-    if own is not None:
-        found += [Hook("node pre", None, described(hook)) for hook in own.pre.values()]
-    found += [Hook("post accumulate", None, described(hook)) for hook in (extra.post_hooks or {}).values()]
-    if own is not None:
-        found += [Hook("node post", None, described(hook)) for each in own.post for hook in each.values()]
-    return found
-
-
-def described(hook: Any) -> str:
-    """A hook's name, and where it was written."""
-    function = hook
-    while hasattr(function, "func"):  # partial
-        function = function.func
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    code = getattr(function, "__code__", None)
-    return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
-
-
-def formula_of(node: Node) -> dict[str, str]:
-    """The derivative as it is written: in the operator's declaration, or in a custom function's `backward`."""
-    if isinstance(node, FunctionNode):
-        cls = node._forward_cls
-        return {"backward": source_of(cls.backward if cls.vjp is Function.vjp else cls.vjp)}
-    operator = _operator(node.function if type(node) is CopySlices else node)
-    return {} if operator is None else _formulas(operator)
-
-
-@lru_cache(maxsize=None)
-def _formulas(operator: Any) -> dict[str, str]:
-    if operator.joint is not None:
-        return {", ".join(operator.differentiable): source_of(operator.joint)}
-    return {name: source_of(formula) for name, formula in operator.formulas.items()}
-
-
-def source_of(function: Callable[..., Any]) -> str:
-    """The source of `function`, or its name where there is none to be had."""
-    try:
-        return textwrap.dedent(inspect.getsource(function)).strip()
-    except (OSError, TypeError):
-        return getattr(function, "__qualname__", repr(function))
-
-
-def _operator(node: Node) -> Any:
-    return getattr(type(node), "operator", None)
-
-
-def _operation(node: Node) -> str:
-    if type(node) is CopySlices:
-        return _operation(node.function).rstrip("_") + "_"
-    if isinstance(node, FunctionNode):
-        return node._forward_cls.__name__
-    return _operation_of(type(node))
-
-
-@lru_cache(maxsize=None)
-def _operation_of(kind: type[Node]) -> str:
-    """`LogSoftmaxBackward0` is the node of `log_softmax`."""
-    name = re.sub(r"Backwards?\d*$", "", kind.__name__)
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
 def _is_nowhere(edge: Any) -> bool:
     return type(edge) is tuple and edge[0].is_nowhere
 
@@ -481,7 +351,7 @@ def _version(counter: list[Any] | None) -> int:
     return 0 if counter is None else counter[0]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _dtype_name(dtype: Any) -> str:
     return "" if dtype is None else str(from_numpy(dtype)).removeprefix("torch.")
 

@@ -41,7 +41,7 @@ def _nested(array: Any) -> str:
         if size <= few:
             return f"[{', '.join(map(_nested, array))}]"
         last = "" if array.ndim > 2 else " " + _nested(array[-1])
-        return f"[{', '.join(map(_nested, array[: few - 1 or 1]))}, …{last}]"
+        return f"[{_nested(array[0])}, …{last}]"
     if size <= few:
         return f"[{', '.join(map(number, array.tolist()))}]"
     return f"[{', '.join(map(number, array[:_EDGE].tolist()))}, … {number(array[-1].item())}]"
