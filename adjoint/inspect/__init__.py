@@ -5,5 +5,7 @@
 """
 
 from .drawing import Graph, graph
+from .stepper import step
+from .tracing import Trace, trace_backward
 
-__all__ = ["Graph", "graph"]
+__all__ = ["Graph", "Trace", "graph", "step", "trace_backward"]

@@ -48,10 +48,15 @@ def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | No
     >>> seen.tensors[0].name, seen.tensors[0].data
     ('w', '[1, 2]')
     """
+    return walked(tensors, params, variables).picture
+
+
+def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Walk:
+    """The same, with the ids of the live nodes, whose graph it keeps alive."""
     walk = Walk(list(tensors), names_from(params, variables))
     with numpy.errstate(all="ignore"), uncollected():
         walk.run()
-    return walk.picture
+    return walk
 
 
 @contextmanager
@@ -77,6 +82,8 @@ class Walk:
         self.names = names
         self.picture = Snapshot()
         self.order: list[Node] = []
+        self.ids: dict[int, str] = {}
+        """The ids of the boxes of nodes; of an `AccumulateGrad`, by the leaf."""
         self.leaves: dict[int, TensorBox] = {}
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
@@ -146,7 +153,7 @@ class Walk:
             node.hooks = hooks_of_leaf(tensor)
             node.formula = {"grad": "variable.grad += grad"}
             self.picture.nodes.append(node)
-            box.node = node.id
+            self.ids[id(tensor)] = box.node = node.id
         return box
 
     def constant(self, tensor: Tensor | None, like: tuple[Any, Any] | None) -> TensorBox:
@@ -224,6 +231,7 @@ class Walk:
         kind = kind_of(type(node))
         box = NodeBox(f"n{len(picture.nodes) + 1}", kind.name, node.sequence)
         picture.nodes.append(box)
+        self.ids[id(node)] = box.id
         performed = OperationBox(f"o{len(picture.operations) + 1}", operation(node), node=box.id)
         picture.operations.append(performed)
         box.next = [(None, 0) if tensor is None else (tensor.node, tensor.output_nr) for tensor in inputs]
