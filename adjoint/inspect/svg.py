@@ -1,0 +1,348 @@
+"""The picture of a graph as SVG, from Python alone: for a README, a paper, a slide.
+
+The forward computation flows down through the tensors; beside each tensor stands its backward node, and the gradients'
+edges (`next_functions`) go up from node to node. Light or dark is the reader's: the colours follow `prefers-color-scheme`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from html import escape
+
+from adjoint.inspect import cards, layout
+from adjoint.inspect.cards import PAIR, PILL, PILL_GAP, ROW, SIZE, TITLE, Card, Detail, Unit
+from adjoint.inspect.model import Snapshot
+
+MARGIN, LEGEND_ROW = 28.0, 24.0
+FULL = 10
+"""A graph of at most so many tensors is shown in full."""
+BACKWARD_PORT = 56.0
+"""Where backward edges meet a node's card, from its left edge: the same for all, so that a chain is a straight line."""
+STRAND = 6.0
+
+STYLE = """
+svg{--page:#fff;--ink:#1d2430;--soft:#697588;--line:#8d99aa;--back:#7a58c8;--pill:#2a3344;--pill-ink:#fff;
+--leaf:#e9f7ee;--leaf-line:#34a064;--constant:#fff8df;--constant-line:#d3a21b;--made:#eaf2fd;--made-line:#4b88d8;
+--node:#f4f2f9;--node-line:#9d93be;--stale:#c92a2a;--hook:#b65c00}
+@media (prefers-color-scheme:dark){svg{--page:#10151c;--ink:#e8edf4;--soft:#98a4b5;--line:#7f8b9c;--back:#a78bf0;
+--pill:#dce3ee;--pill-ink:#121820;--leaf:#12281c;--leaf-line:#43b274;--constant:#2c2510;--constant-line:#c79d2c;
+--made:#13233a;--made-line:#5b96e4;--node:#1e1c2b;--node-line:#786da0;--stale:#ff7b72;--hook:#f0a24b}}
+.page{fill:var(--page)}
+text{font:11px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:var(--ink)}
+.t{font-weight:600}.r{font-size:10px}.l{font-size:10px;fill:var(--soft)}.e{text-anchor:end}.m{text-anchor:middle}
+.stale{fill:var(--stale);font-weight:600}.freed{text-decoration:line-through;opacity:.55}.hook{fill:var(--hook)}
+.place{fill:var(--soft);font-style:italic}
+.b{stroke-width:1.2}.root .b{stroke-width:2.4}
+.leaf .b{fill:var(--leaf);stroke:var(--leaf-line)}.constant .b{fill:var(--constant);stroke:var(--constant-line)}
+.intermediate .b{fill:var(--made);stroke:var(--made-line)}.node .b{fill:var(--node);stroke:var(--node-line)}
+.accumulate .b{fill:var(--page);stroke:var(--leaf-line);stroke-dasharray:4 2.5}
+.leaf .h{fill:var(--leaf-line)}.constant .h{fill:var(--constant-line)}.intermediate .h{fill:var(--made-line)}
+.node .h{fill:var(--node-line)}.h{opacity:.18}
+.pill rect{fill:var(--pill)}.pill text{fill:var(--pill-ink);font-weight:600}
+.f,.g,.n{fill:none;stroke:var(--line);stroke-width:1.4}.g{stroke:var(--back)}
+.n{stroke:var(--node-line);stroke-dasharray:1.5 3.5;stroke-linecap:round;stroke-width:1.7}
+.hf{fill:var(--line)}.hg{fill:var(--back)}.i{fill:var(--back);font-size:9px;font-weight:600}
+"""
+
+MARKERS = "".join(
+    f'<marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7.5" markerHeight="7.5" orient="auto" '
+    f'markerUnits="userSpaceOnUse"><path class="h{name}" d="M0 .8 8 4 0 7.2z"/></marker>'
+    for name in ("f", "g")
+)
+
+
+@dataclass(slots=True)
+class Strand:
+    """One line of an edge between two units: a tensor that is used, or a gradient that is sent on."""
+
+    forward: bool
+    tail: str
+    head: str
+    upper: int
+    lower: int
+    index: int = 0
+    offset: float = 0.0
+    start: float = 0.0
+    end: float = 0.0
+
+
+def render(snapshot: Snapshot, detail: Detail | None = None) -> str:
+    """The snapshot as an SVG document.
+
+    `detail="full"` writes `data`, `grad`, `grad_fn`, `is_leaf` and `requires_grad` on every tensor's card, `"compact"` only
+    name, shape and dtype; by default small graphs are shown in full.
+    """
+    units = cards.units(snapshot, detail or ("full" if len(snapshot.tensors) <= FULL else "compact"))
+    strands = _strands(snapshot, units)
+    boxes, edges = [_box(unit) for unit in units], _edges(strands)
+    placed = layout.place(boxes, list(edges.values()))
+    for unit, box in zip(units, boxes, strict=True):
+        box.x, box.y = box.x + MARGIN, box.y + MARGIN
+        del unit
+    picture = _Picture(units, boxes, edges, [(top + MARGIN, bottom + MARGIN) for top, bottom in placed.bands])
+    picture.meet(strands)
+    width = max(placed.width, 320.0) + 2 * MARGIN
+    body = [picture.strand(strand) for strand in strands]
+    body += [picture.unit(unit, box) for unit, box in zip(units, boxes, strict=True)]
+    legend, height = _legend(snapshot, width, placed.height + 2 * MARGIN)
+    return _document(snapshot, width, height, [*body, legend])
+
+
+def _box(unit: Unit) -> layout.Box:
+    below = max([card.height for card in unit.tensors] + [unit.node.height if unit.node else TITLE])
+    left = max([-card.x for card in unit.tensors] + [PAIR / 2])
+    right = unit.node.x + unit.node.width if unit.node else -PAIR / 2
+    return layout.Box(left, right, PILL + PILL_GAP if unit.operation else 0.0, below)
+
+
+def _strands(snapshot: Snapshot, units: list[Unit]) -> list[Strand]:
+    """Every use of a tensor by an operation, and every entry of `next_functions` that is a node."""
+    home: dict[str, int] = {}
+    for number, unit in enumerate(units):
+        home |= dict.fromkeys((card.id for card in unit.tensors), number)
+        if unit.operation:
+            home |= dict.fromkeys((unit.operation.id, *unit.operation.outputs), number)
+        if unit.node:
+            home[unit.node.id] = number
+    found = [
+        Strand(True, tensor, operation.id, home[tensor], home[operation.id])
+        for operation in snapshot.operations
+        for tensor in operation.inputs
+        if tensor in home
+    ]
+    found += [
+        Strand(False, node.id, following, home[following], home[node.id], index)
+        for node in snapshot.nodes
+        for following, index in node.next
+        if following in home
+    ]
+    return [strand for strand in found if strand.upper != strand.lower]
+
+
+def _edges(strands: list[Strand]) -> dict[tuple[int, int], layout.Edge]:
+    """What the layout threads through the ranks: the strands between two units side by side, those forward on the left."""
+    bundles: dict[tuple[int, int], list[Strand]] = {}
+    for strand in strands:
+        bundles.setdefault((strand.upper, strand.lower), []).append(strand)
+    for bundle in bundles.values():
+        for number, strand in enumerate(sorted(bundle, key=lambda strand: not strand.forward)):
+            strand.offset = (number - (len(bundle) - 1) / 2) * STRAND
+    return {pair: layout.Edge(*pair, width=STRAND * (len(bundle) - 1)) for pair, bundle in bundles.items()}
+
+
+class _Picture:
+    """Draws units and strands where the layout has put them."""
+
+    def __init__(
+        self,
+        units: list[Unit],
+        boxes: list[layout.Box],
+        edges: dict[tuple[int, int], layout.Edge],
+        bands: list[tuple[float, float]],
+    ) -> None:
+        self.units, self.boxes, self.edges, self.bands = units, boxes, edges, bands
+
+    def meet(self, strands: list[Strand]) -> None:
+        """Say where each strand leaves and arrives: side by side where several do, in the order in which they come."""
+        fans: dict[tuple[str, bool, bool], list[Strand]] = {}
+        for strand in strands:
+            fans.setdefault((strand.tail, strand.forward, True), []).append(strand)
+            fans.setdefault((strand.head, strand.forward, False), []).append(strand)
+        for (_, forward, leaving), fan in fans.items():
+            at_upper = forward == leaving
+            middle, room = self._port(fan[0], at_upper)
+            fan.sort(key=lambda strand: self._beside(strand, at_upper))
+            step = min(10.0, room / len(fan))
+            for number, strand in enumerate(fan):
+                x = middle + (number - (len(fan) - 1) / 2) * step
+                if leaving:
+                    strand.start = x
+                else:
+                    strand.end = x
+
+    def _port(self, strand: Strand, at_upper: bool) -> tuple[float, float]:
+        """The middle of where strands meet a unit, and how far they may spread."""
+        number = strand.upper if at_upper else strand.lower
+        unit, axis = self.units[number], self.boxes[number].x
+        if not strand.forward:
+            assert unit.node is not None
+            return axis + unit.node.x + BACKWARD_PORT, 64.0
+        if not at_upper:
+            return axis + _middle(unit), max(unit.pill - 20, 4.0)
+        card = next((card for card in unit.tensors if card.id == strand.tail), unit.tensors[0])
+        return axis + card.x + card.width / 2, card.width / 2
+
+    def _beside(self, strand: Strand, at_upper: bool) -> tuple[float, float]:
+        """Where a strand comes from or goes to, seen from one of its ends."""
+        lanes = self.edges[strand.upper, strand.lower].lanes
+        if lanes:
+            return lanes[0 if at_upper else -1] + strand.offset, strand.offset
+        return self._port(strand, not at_upper)[0], strand.offset
+
+    def strand(self, strand: Strand) -> str:
+        """Down (a tensor) or up (a gradient) through the ranks: straight within them, bent between them."""
+        upper, lower = self.boxes[strand.upper], self.boxes[strand.lower]
+        top = upper.y + self._foot(strand)
+        bottom = lower.y if not strand.forward else lower.y - (PILL + PILL_GAP if self.units[strand.lower].operation else 0)
+        first, last = (strand.start, strand.end) if strand.forward else (strand.end, strand.start)
+        lanes = [x + strand.offset for x in self.edges[strand.upper, strand.lower].lanes]
+        stops = [(first, top, self.bands[upper.rank][1])]
+        stops += [(x, *self.bands[upper.rank + number]) for number, x in enumerate(lanes, start=1)]
+        stops.append((last, self.bands[lower.rank][0], bottom))
+        css, mark = ("f", "f") if strand.forward else ("g", "g")
+        data = path(stops if strand.forward else [(x, end, start) for x, start, end in reversed(stops)])
+        line = f'<path class="{css}" d="{data}" marker-end="url(#{mark})" data-from="{strand.tail}" data-to="{strand.head}"/>'
+        if not strand.forward and strand.index:
+            line += f'<text class="i" x="{number_text(first + 4)}" y="{number_text(top + 13)}">{strand.index}</text>'
+        return line
+
+    def _foot(self, strand: Strand) -> float:
+        unit = self.units[strand.upper]
+        if not strand.forward:
+            return unit.node.height if unit.node else 0.0
+        card = next((card for card in unit.tensors if card.id == strand.tail), unit.tensors[0])
+        return card.height
+
+    def unit(self, unit: Unit, box: layout.Box) -> str:
+        """The pill of the operation, the cards, and the dotted line that is `grad_fn`."""
+        parts = []
+        if unit.operation is not None:
+            parts.append(_pill(unit, box))
+        if unit.node is not None and unit.tensors:
+            start, y = box.x + unit.tensors[-1].x + unit.tensors[-1].width, box.y + TITLE / 2
+            parts.append(f'<path class="n" d="M{number_text(start + 4)} {number_text(y)}h{number_text(PAIR - 7)}"/>')
+        parts += [_card(card, box.x + card.x, box.y) for card in [*unit.tensors, *([unit.node] if unit.node else [])]]
+        return "".join(parts)
+
+
+def path(stops: list[tuple[float, float, float]]) -> str:
+    """A line through vertical pieces `(x, from y, to y)`, joined by curves that are vertical where they meet them."""
+    x, y, end = stops[0]
+    parts = [f"M{number_text(x)} {number_text(y)}"]
+    if abs(end - y) > 0.5:
+        parts.append(f"V{number_text(end)}")
+    for next_x, top, bottom in stops[1:]:
+        half = (top - end) / 2
+        if abs(next_x - x) < 0.5:
+            parts.append(f"L{number_text(next_x)} {number_text(top)}")
+        else:
+            points = ((x, end + half), (next_x, top - half), (next_x, top))
+            parts.append("C" + " ".join(f"{number_text(px)} {number_text(py)}" for px, py in points))
+        if abs(bottom - top) > 0.5:
+            parts.append(f"V{number_text(bottom)}")
+        x, end = next_x, bottom
+    return "".join(parts)
+
+
+def number_text(value: float) -> str:
+    """A coordinate, to a tenth."""
+    return f"{value:.1f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
+
+
+def _middle(unit: Unit) -> float:
+    """The middle of a unit's tensors, seen from its axis: where its pill stands."""
+    if not unit.tensors:
+        return -unit.pill / 2 - PAIR / 2
+    return (unit.tensors[0].x + unit.tensors[-1].x + unit.tensors[-1].width) / 2
+
+
+def _pill(unit: Unit, box: layout.Box) -> str:
+    assert unit.operation is not None
+    middle, top = box.x + _middle(unit), box.y - PILL - PILL_GAP
+    lines = "".join(
+        f'<path class="f" d="{path([(middle, top + PILL, top + PILL), (box.x + card.x + card.width / 2, box.y, box.y)])}"/>'
+        for card in unit.tensors
+    )
+    return (
+        f'{lines}<g class="pill"><rect x="{number_text(middle - unit.pill / 2)}" y="{number_text(top)}" '
+        f'width="{number_text(unit.pill)}" height="{number_text(PILL)}" rx="10"/>'
+        f'{_text(unit.operation.name, middle, top + 14, "m")}</g>'
+    )
+
+
+def _card(card: Card, x: float, y: float) -> str:
+    width, height = card.width, card.height
+    radius = 12.0 if card.kind == "accumulate" else 6.0
+    shape = f'x="{number_text(x)}" y="{number_text(y)}" width="{number_text(width)}" height="{number_text(height)}"'
+    parts = [f'<g class="{card.kind}{" root" if card.root else ""}" id="{card.id}"><title>{escape(card.hint)}</title>']
+    parts.append(f'<rect class="b" {shape} rx="{number_text(radius)}"/>')
+    if card.rows and card.kind != "accumulate":
+        h, r = number_text(TITLE - radius), number_text(radius)
+        around = f"v-{h}a{r} {r} 0 0 1 {r}-{r}h{number_text(width - 2 * radius)}a{r} {r} 0 0 1 {r} {r}v{h}z"
+        parts.append(f'<path class="h" d="M{number_text(x)} {number_text(y + TITLE)}{around}"/>')
+    alone = not card.note and not card.rows
+    parts.append(_text(card.title, x + (width / 2 if alone else cards.PAD), y + 16, "t m" if alone else "t"))
+    if card.note:
+        parts.append(_text(card.note, x + width - cards.PAD, y + 16, "l e"))
+    for number, row in enumerate(card.rows):
+        base = y + TITLE + ROW * number + 14
+        if row.label:
+            parts.append(_text(row.label, x + cards.PAD, base, f"l {row.mood}".strip()))
+        if row.value:
+            parts.append(_text(row.value, x + width - cards.PAD, base, f"r e {row.mood}".strip()))
+    return "".join(parts) + "</g>"
+
+
+def _text(words: str, x: float, y: float, css: str) -> str:
+    return f'<text class="{css}" x="{number_text(x)}" y="{number_text(y)}">{escape(words, quote=False)}</text>'
+
+
+def _legend(snapshot: Snapshot, width: float, top: float) -> tuple[str, float]:
+    """What the colours and lines mean, of what occurs in the picture; and where the picture ends."""
+    entries = list(_entries(snapshot))
+    parts, x, y = [], MARGIN, top
+    for words, draw in entries:
+        wide = 30 + cards.width_of(words, SIZE - 1)
+        if x + wide > width - MARGIN and x > MARGIN:
+            x, y = MARGIN, y + LEGEND_ROW
+        parts += [draw(x, y), _text(words, x + 27, y + 4, "l")]
+        x += wide + 18
+    return "".join(parts), y + LEGEND_ROW
+
+
+def _entries(snapshot: Snapshot) -> Iterable[tuple[str, Callable[[float, float], str]]]:
+    def swatch(css: str) -> Callable[[float, float], str]:
+        return lambda x, y: (
+            f'<g class="{css}"><rect class="b" x="{number_text(x)}" y="{number_text(y - 6)}" width="20" height="12" '
+            f'rx="{6 if css == "accumulate" else 3}"/></g>'
+        )
+
+    def line(css: str, marker: str = "") -> Callable[[float, float], str]:
+        end = f' marker-end="url(#{marker})"' if marker else ""
+        return lambda x, y: f'<path class="{css}" d="M{number_text(x)} {number_text(y)}h20"{end}/>'
+
+    kinds = {tensor.kind for tensor in snapshot.tensors}
+    if "leaf" in kinds:
+        yield "leaf that requires grad", swatch("leaf")
+    if "constant" in kinds:
+        yield "leaf off the graph", swatch("constant")
+    if "intermediate" in kinds:
+        yield "intermediate tensor", swatch("intermediate")
+    if any(not node.accumulate for node in snapshot.nodes):
+        yield "backward node", swatch("node")
+    if any(node.accumulate for node in snapshot.nodes):
+        yield "adds to .grad", swatch("accumulate")
+    yield "forward", line("f", "f")
+    if snapshot.nodes:
+        yield "grad_fn", line("n")
+        yield "next_functions", line("g", "g")
+    states = {saved.state for node in snapshot.nodes for saved in node.saved}
+    for state, words in (("stale", "changed since saved"), ("freed", "freed by backward")):
+        if state in states:
+            yield words, lambda x, y, css=state: _text("abc", x, y + 4, f"r {css}")
+
+
+def _document(snapshot: Snapshot, width: float, height: float, body: list[str]) -> str:
+    title = escape(snapshot.title or "A graph of automatic differentiation")
+    size = f'viewBox="0 0 {number_text(width)} {number_text(height)}" width="{number_text(width)}" height="{number_text(height)}"'
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}"><title>{title}</title>',
+            f"<style>{STYLE.strip()}</style>",
+            f"<defs>{MARKERS}</defs>",
+            '<rect class="page" width="100%" height="100%" rx="10"/>',
+            *body,
+            "</svg>\n",
+        ]
+    )
