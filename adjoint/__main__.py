@@ -52,10 +52,16 @@ def info() -> int:
 
 def graph(wanted: argparse.Namespace) -> int:
     """Run a script and save or open the graph of its last backward."""
+    from .inspect.drawing import form_of
     from .inspect.script import exit_code, run_script, traceback_of
 
     if not Path(wanted.script).is_file():
         print(f"adjoint: {wanted.script}: no such file", file=sys.stderr)
+        return 2
+    try:
+        form_of(wanted.output or "graph.html")
+    except ValueError as error:
+        print(f"adjoint: {error}", file=sys.stderr)
         return 2
     kept = run_script(wanted.script, wanted.arguments, wanted.trace)
     code = exit_code(kept.error)

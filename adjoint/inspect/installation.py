@@ -7,6 +7,7 @@ import platform
 import re
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy
 
@@ -49,8 +50,8 @@ def version_of(package: str) -> str | None:
 
 def blas() -> str:
     """Name and version of the BLAS that NumPy was built with."""
-    config = numpy.show_config(mode="dicts")
-    found = (config or {}).get("Build Dependencies", {}).get("blas", {})
+    config: Any = numpy.show_config(mode="dicts")
+    found = config.get("Build Dependencies", {}).get("blas", {})
     return " ".join(str(found[key]) for key in ("name", "version") if found.get(key)) or "unknown"
 
 

@@ -53,7 +53,7 @@ def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False) ->
 @contextmanager
 def _drawn_before(kept: Kept, trace: bool) -> Iterator[None]:
     """Draw each graph before the engine walks it, in the outermost backward of each."""
-    engine = sys.modules[f"{autograd.__name__}.backward"]
+    engine: Any = sys.modules[f"{autograd.__name__}.backward"]
     start = engine.start
     running = False
 

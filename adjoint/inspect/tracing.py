@@ -103,6 +103,10 @@ class Trace(Graph):
         """The steps in the order in which they ran."""
         return self.snapshot.steps
 
+    def text(self, full: bool = True) -> str:
+        """The graph as a tree, and the steps."""
+        return f"{super().text(full)}\n\n{self.table()}"
+
     def table(self) -> str:
         """The steps as lines."""
         nodes = {node.id: node for node in self.snapshot.nodes}
