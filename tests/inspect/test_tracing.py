@@ -133,7 +133,7 @@ def test_several_outputs_and_undefined_gradients():
 def test_memory_is_freed_when_the_last_node_lets_go():
     w = torch.ones(10, requires_grad=True)
     x = torch.ones(10)
-    trace = trace_backward(((w * x).sum() + (w * x).sum() + w.exp().sum()))
+    trace = trace_backward((w * x).sum() + (w * x).sum() + w.exp().sum())
     assert sum(step.freed_bytes for step in trace.steps) == trace.snapshot.bytes == 80
     kept = trace_backward(w.exp().sum(), retain_graph=True)
     assert all(step.freed == [] for step in kept.steps)
@@ -174,7 +174,11 @@ def test_hooks_run_and_are_told():
     y.register_hook(lambda grad: grad * 10)
     y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] + 1, inputs[1]))
     y.retain_grad()
-    w.register_post_accumulate_grad_hook(lambda leaf: None if leaf.grad.zero_() is None else None)
+
+    def clear(leaf):
+        leaf.grad.zero_()
+
+    w.register_post_accumulate_grad_hook(clear)
     trace = trace_backward(y.sum())
     _, multiplied, accumulated = trace.steps
     assert multiplied.incoming[0].data == "[10, 10]"
