@@ -100,9 +100,9 @@ class View {
     around.scale = scale;
     this.seen = everything ? null : around;
     const inside = (rect) => everything || (rect[2] >= around[0] && rect[0] <= around[2] && rect[3] >= around[1] && rect[1] <= around[3]);
-    this.sync(document.getElementById("frames"), this.scene.items.filter((item) => item.type === "frame"), inside, drawFrame);
+    this.sync(document.getElementById("frames"), this.scene.borders, inside, drawFrame);
     this.sync(document.getElementById("lines"), this.scene.lines, inside, drawLine);
-    this.sync(document.getElementById("items"), this.scene.items.filter((item) => item.type !== "frame"), inside, (item) => drawItem(item, this.scene));
+    this.sync(document.getElementById("items"), this.scene.cardItems, inside, drawItem);
   }
 
   sync(layer, things, inside, make) {
