@@ -4,8 +4,11 @@
 `saved_memory`, `gradients` and `live_graphs` are tables. Nothing of this costs anything until it is called.
 """
 
+from .alive import live_graphs
 from .drawing import Graph, graph
+from .gradients import gradients
+from .memory import saved_memory
 from .stepper import step
 from .tracing import Trace, trace_backward
 
-__all__ = ["Graph", "Trace", "graph", "step", "trace_backward"]
+__all__ = ["Graph", "Trace", "gradients", "graph", "live_graphs", "saved_memory", "step", "trace_backward"]

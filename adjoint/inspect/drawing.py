@@ -132,19 +132,25 @@ class Graph:
             RuntimeError: for `.png`, if none of Chromium, `rsvg-convert`, Inkscape and the package `cairosvg` is installed.
         """
         target = Path(path)
-        forms = {
-            ".svg": self.svg, ".html": self.html, ".htm": self.html, ".json": self.json, ".dot": self.dot, ".gv": self.dot,
-            ".mmd": self.mermaid, ".txt": self.text,
-        }  # fmt: skip
-        suffix = target.suffix.lower()
-        if suffix == ".png":
+        form = form_of(target)
+        if form == "png":
             from .png import write
 
             write(self.svg(), target)
-        elif suffix in forms:
-            target.write_text(forms[suffix](), encoding="utf-8")
         else:
-            raise ValueError(
-                f"save(): expected a name that ends in {', '.join(forms)} or .png, but got {target.name!r}"
-            )
+            target.write_text(getattr(self, form)().rstrip("\n") + "\n", encoding="utf-8")
         return target
+
+
+FORMS = {
+    ".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".dot": "dot", ".gv": "dot", ".json": "json",
+    ".mmd": "mermaid", ".txt": "text",
+}  # fmt: skip
+
+
+def form_of(path: str | PathLike[str]) -> str:
+    """The form that the ending of a file's name asks for."""
+    form = FORMS.get(Path(path).suffix.lower())
+    if form is None:
+        raise ValueError(f"save(): expected a name that ends in {', '.join(FORMS)}, but got {Path(path).name!r}")
+    return form

@@ -202,7 +202,9 @@ def _emit(whole: Part, picture: Snapshot) -> None:
         inner: list[tuple[Part, Group | None]] = []
         for item in part.items:
             if isinstance(item, Part):
-                made = Group(f"g{next(numbers)}", item.label, item.kind, own and own.id, [], item.times)
+                made = Group(
+                    f"g{next(numbers)}", item.label, item.kind, own.id if own is not None else None, [], item.times
+                )
                 depths[made.id] = depths[own.id] + 1 if own else 0
                 groups[made.id] = made
                 picture.groups.append(made)

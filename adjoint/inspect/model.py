@@ -194,7 +194,8 @@ class Snapshot:
 
 def plain(record: Any) -> dict[str, Any]:
     """A record and those within it as dicts (`dataclasses.asdict`, which copies, takes many times as long)."""
-    names, values, nested = _fields(type(record))
+    kind: Any = type(record)
+    names, values, nested = _fields(kind)
     result = dict(zip(names, values(record), strict=True))
     for name in nested:
         value = result[name]
@@ -204,7 +205,7 @@ def plain(record: Any) -> dict[str, Any]:
 
 
 @cache
-def _fields(cls: type) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
+def _fields(cls: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
     """The names of a record's fields, what reads them all, and the names of those that are records or lists of them."""
     names = [each.name for each in fields(cls)]
     records = [name for name, value in globals().items() if is_dataclass(value)]

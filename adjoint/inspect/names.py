@@ -97,8 +97,13 @@ def add_variables(names: Names, variables: Mapping[str, Any]) -> None:
 
 def variables_of(frame: FrameType) -> dict[str, Any]:
     """The variables that code in `frame` sees: its own before those of its module."""
+    return {**frame.f_globals, **own_variables(frame)}
+
+
+def own_variables(frame: FrameType) -> dict[str, Any]:
+    """The variables of the code that runs in `frame`."""
     local = frame.f_locals
-    seen = {**frame.f_globals, **local}
+    own = dict(local)
     if frame.f_code.co_flags & _OPTIMIZED and type(local) is dict:
         local.clear()  # before Python 3.13 a copy, which the frame would keep, and the tensors in it
-    return seen
+    return own

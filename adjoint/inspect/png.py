@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 SCALE = 2
@@ -46,15 +47,15 @@ def write(drawing: str, target: Path) -> None:
 
 def renderers(drawing: str) -> Iterator[tuple[str, Callable[[Path, Path], object]]]:
     """What can draw, the most faithful first."""
-    for name in CHROMIUMS:
-        if program := shutil.which(name):
-            yield name, lambda source, target, program=program: _by_chromium(program, drawing, source, target)
-            break
-    if program := shutil.which("rsvg-convert"):
-        yield "rsvg-convert", lambda source, target: _run(program, "--zoom", str(SCALE), "-o", str(target), str(source))
-    if program := shutil.which("inkscape"):
-        dpi = f"--export-dpi={96 * SCALE}"
-        yield "inkscape", lambda source, target: _run(program, str(source), dpi, f"--export-filename={target}")
+    chromium = next((program for name in CHROMIUMS if (program := shutil.which(name))), None)
+    if chromium is not None:
+        yield "chromium", partial(_by_chromium, chromium, drawing)
+    rsvg = shutil.which("rsvg-convert")
+    if rsvg is not None:
+        yield "rsvg-convert", partial(_by_rsvg, rsvg)
+    inkscape = shutil.which("inkscape")
+    if inkscape is not None:
+        yield "inkscape", partial(_by_inkscape, inkscape)
     if importlib.util.find_spec("cairosvg") is not None:
         yield "cairosvg", _by_cairosvg
 
@@ -72,6 +73,14 @@ def _by_chromium(program: str, drawing: str, source: Path, target: Path) -> None
         f"--user-data-dir={source.parent / 'profile'}", f"--force-device-scale-factor={SCALE}", f"--window-size={width},{height}",
         f"--screenshot={target}", page.as_uri(),
     )  # fmt: skip
+
+
+def _by_rsvg(program: str, source: Path, target: Path) -> None:
+    _run(program, "--zoom", str(SCALE), "-o", str(target), str(source))
+
+
+def _by_inkscape(program: str, source: Path, target: Path) -> None:
+    _run(program, str(source), f"--export-dpi={96 * SCALE}", f"--export-filename={target}")
 
 
 def _by_cairosvg(source: Path, target: Path) -> None:

@@ -70,10 +70,15 @@ class Kind:
             self.formula = {name: source_of(formula) for name, formula in operator.formulas.items()}
 
 
-@cache
+_KINDS: dict[Any, Kind] = {}
+
+
 def kind_of(cls: type[Node]) -> Kind:
     """What nodes of `cls` have in common."""
-    return Kind(cls)
+    found = _KINDS.get(cls)
+    if found is None:
+        found = _KINDS[cls] = Kind(cls)
+    return found
 
 
 def operation_of(name: str) -> str:

@@ -92,7 +92,7 @@ class Walk:
         """The names of parameters and buffers, by the id of the box."""
         self.storages: dict[int, str] = {}
         self.held: dict[str, int] = {}
-        self.of_leaves: set[str] = set()
+        self.leaf_bytes: dict[str, int] = {}
         self.seen_values: dict[tuple[Any, ...], tuple[str | None, Statistics | None]] = {}
         self.lines: dict[tuple[Any, int], Line | None] = {}
 
@@ -110,7 +110,7 @@ class Walk:
             self.picture.roots.append(box.id)
         for name, tensor in self.names.variables:
             self.recognise(name, tensor)
-        self.picture.bytes = sum(size for key, size in self.held.items() if key not in self.of_leaves)
+        self.picture.bytes = sum(size for key, size in self.held.items() if key not in self.leaf_bytes)
         group(self.picture, self.places(), self.names)
 
     def places(self) -> list[Place]:
@@ -148,7 +148,7 @@ class Walk:
             box = self.leaves[id(tensor)] = self.box("leaf", array.shape, array.dtype)
             self.know(box, tensor)
             if box.storage is not None:
-                self.of_leaves.add(box.storage)
+                self.leaf_bytes[box.storage] = owner(array).nbytes
             node = NodeBox(f"n{len(self.picture.nodes) + 1}", "AccumulateGrad", -1, True)
             node.hooks = hooks_of_leaf(tensor)
             node.formula = {"grad": "variable.grad += grad"}

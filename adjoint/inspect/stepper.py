@@ -99,7 +99,7 @@ class Stepper(Tracer):
                 break
             if word in ("c", "q"):
                 self.stopping = False
-                self.asking = self.asking and word == "c"
+                self.asking = word == "c"
                 break
             if word == "b":
                 self._set_breakpoint(rest.strip())

@@ -79,7 +79,7 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
     """Every node once, each followed by where its gradients go."""
     tensors = {tensor.id: tensor for tensor in snapshot.tensors}
     nodes = {node.id: node for node in snapshot.nodes}
-    outputs = {(tensor.node, tensor.output_nr): tensor for tensor in snapshot.tensors if tensor.node is not None}
+    outputs = {(tensor.node, tensor.output_nr): tensor for tensor in snapshot.tensors}
     operands = {operation.node: operation.inputs for operation in snapshot.operations}
     seen: set[str] = set()
     stack: list[tuple[str | None, int, str, str]] = []
@@ -99,15 +99,15 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
         seen.add(key)
         yield _node(first, node, tensor, outputs)
         if node.line is not None and node.line.number:
-            place = f"{PurePath(node.line.file).name}:{node.line.number}"
-            yield [Piece(f"{rest}│ ", "dim"), Piece(f"{place}  {node.line.text}".rstrip(), "dim")]
+            where = f"{PurePath(node.line.file).name}:{node.line.number}"
+            yield [Piece(f"{rest}│ ", "dim"), Piece(f"{where}  {node.line.text}".rstrip(), "dim")]
         for saved in node.saved:
             if saved.state != "none":
                 yield [Piece(f"{rest}│ ", "dim"), *_saved(saved, tensors)]
         for position, hook in enumerate(node.hooks, start=1):
             number_of = "" if hook.output_nr is None else f" of output {hook.output_nr}"
             yield [Piece(f"{rest}│ ", "dim"), Piece(f"hook {position}: {hook.when}{number_of}, {hook.text}", "magenta")]
-        ahead = [(key, number) for key, number in node.next if key is not None]
+        ahead = [(target, index) for target, index in node.next if target is not None]
         onward = next((edge for edge in reversed(ahead) if not nodes[edge[0]].accumulate and edge[0] not in seen), None)
         for operand in operands.get(node.id, ()):
             if tensors[operand].kind == "constant":
@@ -115,9 +115,9 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
         if onward is not None:
             stack.append((*onward, rest, rest))
             ahead.remove(onward)
-        for place, edge in enumerate(reversed(ahead)):
+        for place, (target, index) in enumerate(reversed(ahead)):
             last = onward is None and place == 0
-            stack.append((*edge, f"{rest}{'╰─ ' if last else '├─ '}", f"{rest}{'   ' if last else '│  '}"))
+            stack.append((target, index, f"{rest}{'╰─ ' if last else '├─ '}", f"{rest}{'   ' if last else '│  '}"))
 
 
 def _node(first: str, node: NodeBox, tensor: TensorBox | None, outputs: dict[tuple[str | None, int], TensorBox]) -> Row:
@@ -188,7 +188,7 @@ def _outline(snapshot: Snapshot) -> Iterator[Row]:
 
     def items(group: Group | None) -> list[Group | NodeBox]:
         own = alone if group is None else group.nodes
-        held: list[Group | NodeBox] = [*inside.get(group and group.id, ())]
+        held: list[Group | NodeBox] = [*inside.get(None if group is None else group.id, ())]
         held += [nodes[key] for key in own if not nodes[key].accumulate]
         held.sort(key=lambda item: firsts[item.id] if isinstance(item, Group) else item.sequence)
         if group is not None and (group.kind == "repeat" or (group.parent in once and _DIVISION.match(group.label))):

@@ -103,6 +103,10 @@ class Trace(Graph):
         """The steps in the order in which they ran."""
         return self.snapshot.steps
 
+    def text(self, full: bool = True) -> str:
+        """The graph as a tree, and the steps."""
+        return f"{super().text(full)}\n\n{self.table()}"
+
     def table(self) -> str:
         """The steps as lines."""
         nodes = {node.id: node for node in self.snapshot.nodes}
@@ -239,7 +243,7 @@ class Tracer:
         walk = self.walk
         for storage in gone:
             self.holders[storage] -= 1
-            if not self.holders[storage] and walk is not None and storage not in walk.of_leaves:
+            if not self.holders[storage] and walk is not None and storage not in walk.leaf_bytes:
                 step.freed_bytes += walk.held[storage]
 
     # --- for those who do more than note ------------------------------------------------------------------------
