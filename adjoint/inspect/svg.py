@@ -97,9 +97,8 @@ def render(snapshot: Snapshot, detail: Detail | None = None) -> str:
     strands = _strands(snapshot, units)
     boxes, edges = [_box(unit) for unit in units], _edges(strands)
     placed = layout.place(boxes, list(edges.values()))
-    for unit, box in zip(units, boxes, strict=True):
+    for box in boxes:
         box.x, box.y = box.x + MARGIN, box.y + MARGIN
-        del unit
     picture = _Picture(units, boxes, edges, [(top + MARGIN, bottom + MARGIN) for top, bottom in placed.bands])
     picture.meet(strands)
     width = max(placed.width, 320.0) + 2 * MARGIN
@@ -113,6 +112,8 @@ def _box(unit: Unit) -> layout.Box:
     below = max([card.height for card in unit.tensors] + [unit.node.height if unit.node else TITLE])
     left = max([-card.x for card in unit.tensors] + [PAIR / 2])
     right = unit.node.x + unit.node.width if unit.node else -PAIR / 2
+    if unit.operation is not None:
+        left, right = max(left, unit.pill / 2 - _middle(unit)), max(right, unit.pill / 2 + _middle(unit))
     return layout.Box(left, right, PILL + PILL_GAP if unit.operation else 0.0, below)
 
 

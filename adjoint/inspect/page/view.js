@@ -62,12 +62,17 @@ class View {
     return [this.x + x * this.scale, this.y + y * this.scale];
   }
 
-  /** Bring a rectangle of the sheet into view, in the middle unless it is in view already. */
+  /** Bring a rectangle of the sheet into view: to the middle, and near enough to read, if `always`; else by the shortest way. */
   reveal([left, top, right, bottom], always = false, least = 0.7) {
     const [width, height] = this.size, foot = this.foot ?? 0;
     const scale = always ? Math.max(this.scale, least) : this.scale;
     const [x1, y1] = this.toScreen(left, top), [x2, y2] = this.toScreen(right, bottom);
-    if (!always && x1 > 20 && y1 > 20 && x2 < width - 20 && y2 < height - foot - 20) return;
+    if (!always) {
+      const shift = (low, high, room) => (high - low > room - 80 ? room / 2 - (low + high) / 2 : Math.max(40 - low, 0) + Math.min(room - 40 - high, 0));
+      const [dx, dy] = [shift(x1, x2, width), shift(y1, y2, height - foot)];
+      if (dx || dy) this.glide(scale, this.x + dx, this.y + dy);
+      return;
+    }
     this.glide(scale, width / 2 - ((left + right) / 2) * scale, (height - foot) / 2 - ((top + bottom) / 2) * scale);
   }
 
