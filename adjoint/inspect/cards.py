@@ -19,7 +19,7 @@ Detail = Literal["full", "compact"]
 SIZE = 11.0
 ADVANCE = 0.62
 """The width of a character, in ems: a little more than that of the widest of the usual monospaced faces."""
-TITLE, ROW, PAD, PILL, PILL_GAP, PAIR = 24.0, 16.0, 10.0, 20.0, 10.0, 26.0
+TITLE, ROW, PAD, PILL, PILL_GAP, PAIR = 24.0, 16.0, 10.0, 20.0, 10.0, 24.0
 NAME_LIMIT, VALUE_LIMIT, SHOWN_OUTPUTS = 22, 26, 4
 
 

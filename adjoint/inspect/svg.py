@@ -96,7 +96,7 @@ def render(snapshot: Snapshot, detail: Detail | None = None) -> str:
     units = cards.units(snapshot, detail or ("full" if len(snapshot.tensors) <= FULL else "compact"))
     strands = _strands(snapshot, units)
     boxes, edges = [_box(unit) for unit in units], _edges(strands)
-    placed = layout.place(boxes, list(edges.values()))
+    placed = layout.place(boxes, list(edges.values()), column_gap=26.0)
     for box in boxes:
         box.x, box.y = box.x + MARGIN, box.y + MARGIN
     picture = _Picture(units, boxes, edges, [(top + MARGIN, bottom + MARGIN) for top, bottom in placed.bands])

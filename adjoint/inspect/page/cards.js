@@ -1,7 +1,7 @@
 // What is written on the cards, and how large they are: as adjoint/inspect/cards.py, which says more.
 
 const SIZE = 11, ADVANCE = 0.62;
-const TITLE = 24, ROW = 16, PAD = 10, PILL = 20, PILL_GAP = 10, PAIR = 26;
+const TITLE = 24, ROW = 16, PAD = 10, PILL = 20, PILL_GAP = 10, PAIR = 24;
 const NAME_LIMIT = 22, VALUE_LIMIT = 26, SHOWN_OUTPUTS = 4;
 
 const widthOf = (text, size) => {

@@ -358,15 +358,8 @@ const buttons = { fold: foldAll, unfold: unfoldAll, details: toggleDetails, fit:
 for (const [id, action] of Object.entries(buttons)) find(id).addEventListener("click", action);
 find("slider").addEventListener("input", () => { player.pause(); player.go(Number(find("slider").value)); });
 
-addEventListener("beforeprint", () => {
-  view.cull(true);
-  view.world.removeAttribute("transform");
-  view.svg.setAttribute("viewBox", `-12 -24 ${state.scene.width + 24} ${state.scene.height + 36}`);
-});
-addEventListener("afterprint", () => {
-  view.svg.removeAttribute("viewBox");
-  view.update();
-});
+addEventListener("beforeprint", () => view.print(true));
+addEventListener("afterprint", () => view.print(false));
 
 // ---------------------------------------------------------------- begin
 

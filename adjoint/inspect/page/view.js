@@ -58,6 +58,19 @@ class View {
     this.update();
   }
 
+  /** All of the sheet, for paper; and back. */
+  print(whole) {
+    this.whole = whole;
+    if (whole) {
+      this.cull(true);
+      this.world.removeAttribute("transform");
+      this.svg.setAttribute("viewBox", `-12 -24 ${this.scene.width + 24} ${this.scene.height + 36}`);
+      return;
+    }
+    this.svg.removeAttribute("viewBox");
+    this.update();
+  }
+
   toScreen(x, y) {
     return [this.x + x * this.scale, this.y + y * this.scale];
   }
@@ -89,6 +102,7 @@ class View {
   }
 
   update() {
+    if (this.whole) return; // on paper there is no window
     this.world.setAttribute("transform", `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`);
     this.svg.classList.toggle("far", this.scale < 0.32);
     this.cull();
