@@ -19,7 +19,7 @@ Detail = Literal["full", "compact"]
 SIZE = 11.0
 ADVANCE = 0.62
 """The width of a character, in ems: a little more than that of the widest of the usual monospaced faces."""
-TITLE, ROW, PAD, PILL, PILL_GAP, PAIR = 24.0, 16.0, 10.0, 20.0, 10.0, 26.0
+TITLE, ROW, PAD, PILL, PILL_GAP, PAIR = 24.0, 16.0, 10.0, 20.0, 10.0, 24.0
 NAME_LIMIT, VALUE_LIMIT, SHOWN_OUTPUTS = 22, 26, 4
 
 
@@ -144,13 +144,18 @@ class _Writer:
     def __init__(self, snapshot: Snapshot, detail: Detail) -> None:
         self.full = detail == "full"
         self.roots = set(snapshot.roots)
+        self.used = self.roots.union(*(operation.inputs for operation in snapshot.operations))
         self.names = {tensor.id: tensor.name for tensor in snapshot.tensors}
         self.node_names = {node.id: node.name for node in snapshot.nodes}
         dtypes = Counter(tensor.dtype for tensor in snapshot.tensors if tensor.dtype)
         self.dtype = dtypes.most_common(1)[0][0] if dtypes else ""
 
     def outputs(self, tensors: list[TensorBox]) -> list[Card]:
-        """Cards for the outputs of one operation; where they are too many, one for all."""
+        """Cards for the outputs of one operation; where they are too many, one for all.
+
+        What an operation makes only for its own derivative, and nobody uses, is not shown beside what it is for.
+        """
+        tensors = [tensor for tensor in tensors if tensor.id in self.used or tensor.name] or tensors
         if len(tensors) <= SHOWN_OUTPUTS:
             return [self.tensor(tensor) for tensor in tensors]
         card = Card(tensors[0].id, "intermediate", f"{len(tensors)} outputs")
@@ -162,18 +167,18 @@ class _Writer:
 
     def tensor(self, tensor: TensorBox) -> Card:
         """The card of a tensor: what every introduction to automatic differentiation shows of it."""
-        size, dtype = size_of(tensor.shape), _dtype(tensor.dtype)
+        size, dtype = size_of(tensor.shape) if tensor.shape else "", _dtype(tensor.dtype)
         card = Card(tensor.id, tensor.kind, shorten(tensor.name or "", NAME_LIMIT, keep_end=True))
         card.root = tensor.id in self.roots
         card.hint = f"{tensor.name or 'tensor'}: {size} {dtype}"
         if self.full:
             card.title = card.title or "tensor"
-            card.note = f"{size} {dtype}" if tensor.shape or tensor.dtype != self.dtype else ""
+            card.note = f"{size} {dtype}".strip() if tensor.shape or tensor.dtype != self.dtype else ""
             card.rows = self._facts(tensor)
         elif card.title:
-            card.rows = [Row(size, dtype)]
+            card.rows = [Row(size or "scalar", dtype)]
         else:
-            card.title, card.note = size, dtype
+            card.title, card.note = size or shorten(tensor.data or "scalar", VALUE_LIMIT), dtype
         card.fit()
         return card
 

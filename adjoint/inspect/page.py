@@ -12,13 +12,27 @@ from math import isfinite
 from string import Template
 from typing import Any
 
-from adjoint.inspect.model import Flow, NodeBox, Saved, Snapshot, Statistics, TensorBox
+from adjoint.inspect.model import (
+    Flow,
+    Group,
+    Hook,
+    Line,
+    NodeBox,
+    OperationBox,
+    Saved,
+    Snapshot,
+    Statistics,
+    Step,
+    TensorBox,
+)
 from adjoint.inspect.palette import variables
 
 SCRIPTS = ("layout.js", "model.js", "cards.js", "scene.js", "view.js", "draw.js", "panel.js", "player.js", "main.js")
 SHARED = {NodeBox: frozenset({"line", "formula", "values", "inputs"}), Flow: frozenset({"statistics"})}
 SHARED |= {box: frozenset({"statistics"}) for box in (TensorBox, Saved)}
 """Fields whose values repeat from record to record: each value stands once in `shared`, and records say its number."""
+
+RECORDS = (Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Statistics, Step, TensorBox)
 
 
 def render(snapshot: Snapshot) -> str:
@@ -59,7 +73,7 @@ class _Packer:
         self.places: dict[str, int] = {}
         self.known: dict[int, int] = {}
         """The places of objects seen before, by identity: the snapshot keeps them alive meanwhile."""
-        self.plans: dict[type, list[tuple[str, Any, Callable[[Any], Any]]]] = {}
+        self.plans: dict[type, list[tuple[str, Any, Callable[[Any], Any] | None]]] = {}
 
     def pack(self, value: Any) -> Any:
         """`value` as JSON knows it."""
@@ -76,30 +90,37 @@ class _Packer:
 
     def record(self, value: Any) -> dict[str, Any]:
         """A dataclass, field by field."""
-        plan = self.plans.get(type(value)) or self.plan(type(value))
         found = {}
-        for name, default, packed in plan:
+        for name, default, packed in self.plans.get(type(value)) or self.plan(type(value)):
             each = getattr(value, name)
-            if each != default:
-                found[name] = packed(each)
+            if each is not default and each != default:
+                found[name] = each if packed is None else packed(each)
         return found
 
-    def plan(self, kind: Any) -> list[tuple[str, Any, Callable[[Any], Any]]]:
-        """For each field of a dataclass: its name, its default, and how it is packed."""
-        shared = SHARED.get(kind, ())
-        self.plans[kind] = [(f.name, _default(f), self.share if f.name in shared else self.pack) for f in fields(kind)]
-        return self.plans[kind]
+    def plan(self, kind: Any) -> list[tuple[str, Any, Callable[[Any], Any] | None]]:
+        """For each field of a dataclass: its name, its default, and how it is packed, if it is not as JSON knows it."""
+        plan: list[tuple[str, Any, Callable[[Any], Any] | None]] = []
+        for field in fields(kind):
+            packed = self.share if field.name in SHARED.get(kind, ()) else self.pack if _nests(field) else None
+            plan.append((field.name, _default(field), packed))
+        self.plans[kind] = plan
+        return plan
 
     def share(self, value: Any) -> int:
         """The number of `value` among what is shared."""
         place = self.known.get(id(value))
         if place is None:
             packed = self.record(value) if is_dataclass(value) else self.pack(value)
-            place = self.places.setdefault(json.dumps(packed), len(self.shared))
+            place = self.places.setdefault(repr(packed), len(self.shared))
             if place == len(self.shared):
                 self.shared.append(packed)
             self.known[id(value)] = place
         return place
+
+
+def _nests(field: Any) -> bool:
+    """Whether a field holds records, or numbers that may not be finite."""
+    return any(name in str(field.type) for name in ("float", *(kind.__name__ for kind in RECORDS)))
 
 
 def _default(field: Any) -> Any:

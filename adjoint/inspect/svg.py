@@ -6,6 +6,7 @@ edges (`next_functions`) go up from node to node. Light or dark is the reader's:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
@@ -13,6 +14,7 @@ from html import escape
 from adjoint.inspect import cards, layout
 from adjoint.inspect.cards import PAIR, PILL, PILL_GAP, ROW, SIZE, TITLE, Card, Detail, Unit
 from adjoint.inspect.model import Snapshot
+from adjoint.inspect.palette import COLOURS
 
 MARGIN, LEGEND_ROW = 28.0, 24.0
 FULL = 10
@@ -21,32 +23,50 @@ BACKWARD_PORT = 56.0
 """Where backward edges meet a node's card, from its left edge: the same for all, so that a chain is a straight line."""
 STRAND = 6.0
 
-STYLE = """
-svg{--page:#fff;--ink:#1d2430;--soft:#697588;--line:#8d99aa;--back:#7a58c8;--pill:#2a3344;--pill-ink:#fff;
---leaf:#e9f7ee;--leaf-line:#34a064;--constant:#fff8df;--constant-line:#d3a21b;--made:#eaf2fd;--made-line:#4b88d8;
---node:#f4f2f9;--node-line:#9d93be;--stale:#c92a2a;--hook:#b65c00}
-@media (prefers-color-scheme:dark){svg{--page:#10151c;--ink:#e8edf4;--soft:#98a4b5;--line:#7f8b9c;--back:#a78bf0;
---pill:#dce3ee;--pill-ink:#121820;--leaf:#12281c;--leaf-line:#43b274;--constant:#2c2510;--constant-line:#c79d2c;
---made:#13233a;--made-line:#5b96e4;--node:#1e1c2b;--node-line:#786da0;--stale:#ff7b72;--hook:#f0a24b}}
-.page{fill:var(--page)}
-text{font:11px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:var(--ink)}
-.t{font-weight:600}.r{font-size:10px}.l{font-size:10px;fill:var(--soft)}.e{text-anchor:end}.m{text-anchor:middle}
-.stale{fill:var(--stale);font-weight:600}.freed{text-decoration:line-through;opacity:.55}.hook{fill:var(--hook)}
-.place{fill:var(--soft);font-style:italic}
-.b{stroke-width:1.2}.root .b{stroke-width:2.4}
-.leaf .b{fill:var(--leaf);stroke:var(--leaf-line)}.constant .b{fill:var(--constant);stroke:var(--constant-line)}
-.intermediate .b{fill:var(--made);stroke:var(--made-line)}.node .b{fill:var(--node);stroke:var(--node-line)}
-.accumulate .b{fill:var(--page);stroke:var(--leaf-line);stroke-dasharray:4 2.5}
-.leaf .h{fill:var(--leaf-line)}.constant .h{fill:var(--constant-line)}.intermediate .h{fill:var(--made-line)}
-.node .h{fill:var(--node-line)}.h{opacity:.18}
-.pill rect{fill:var(--pill)}.pill text{fill:var(--pill-ink);font-weight:600}
-.f,.g,.n{fill:none;stroke:var(--line);stroke-width:1.4}.g{stroke:var(--back)}
-.n{stroke:var(--node-line);stroke-dasharray:1.5 3.5;stroke-linecap:round;stroke-width:1.7}
-.hf{fill:var(--line)}.hg{fill:var(--back)}.i{fill:var(--back);font-size:9px;font-weight:600}
+FONT = 'ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace'
+SHAPES = """
+text{font-size:11px}
+.t{font-weight:600}
+.r,.l{font-size:10px}
+.e{text-anchor:end}
+.m{text-anchor:middle}
+.stale,.pill text,.i{font-weight:600}
+.i{font-size:9px}
+.freed{text-decoration:line-through;opacity:.55}
+.place{font-style:italic}
+.b{stroke-width:1.2}
+.root .b{stroke-width:2.4}
+.accumulate .b{stroke-dasharray:4 2.5}
+.h{opacity:.18}
+.f,.g,.n{fill:none;stroke-width:1.4}
+.n{stroke-dasharray:1.5 3.5;stroke-linecap:round;stroke-width:1.7}
+"""
+COLOURED = """
+.page{fill:$page}
+text{fill:$ink}
+.l,.place{fill:$soft}
+.hook{fill:$hook}
+.stale{fill:$stale}
+.leaf .b{fill:$leaf;stroke:$leaf-line}
+.constant .b{fill:$constant;stroke:$constant-line}
+.intermediate .b{fill:$made;stroke:$made-line}
+.node .b{fill:$node;stroke:$node-line}
+.accumulate .b{fill:$page;stroke:$leaf-line}
+.leaf .h{fill:$leaf-line}
+.constant .h{fill:$constant-line}
+.intermediate .h{fill:$made-line}
+.node .h{fill:$node-line}
+.pill rect{fill:$pill}
+.pill text{fill:$pill-ink}
+.f{stroke:$line}
+.g{stroke:$back}
+.n{stroke:$node-line}
+.hf{fill:$line}
+.hg,.i{fill:$back}
 """
 
 MARKERS = "".join(
-    f'<marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7.5" markerHeight="7.5" orient="auto" '
+    f'<marker id="adjoint-{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7.5" markerHeight="7.5" orient="auto" '
     f'markerUnits="userSpaceOnUse"><path class="h{name}" d="M0 .8 8 4 0 7.2z"/></marker>'
     for name in ("f", "g")
 )
@@ -76,10 +96,9 @@ def render(snapshot: Snapshot, detail: Detail | None = None) -> str:
     units = cards.units(snapshot, detail or ("full" if len(snapshot.tensors) <= FULL else "compact"))
     strands = _strands(snapshot, units)
     boxes, edges = [_box(unit) for unit in units], _edges(strands)
-    placed = layout.place(boxes, list(edges.values()))
-    for unit, box in zip(units, boxes, strict=True):
+    placed = layout.place(boxes, list(edges.values()), column_gap=26.0)
+    for box in boxes:
         box.x, box.y = box.x + MARGIN, box.y + MARGIN
-        del unit
     picture = _Picture(units, boxes, edges, [(top + MARGIN, bottom + MARGIN) for top, bottom in placed.bands])
     picture.meet(strands)
     width = max(placed.width, 320.0) + 2 * MARGIN
@@ -93,6 +112,8 @@ def _box(unit: Unit) -> layout.Box:
     below = max([card.height for card in unit.tensors] + [unit.node.height if unit.node else TITLE])
     left = max([-card.x for card in unit.tensors] + [PAIR / 2])
     right = unit.node.x + unit.node.width if unit.node else -PAIR / 2
+    if unit.operation is not None:
+        left, right = max(left, unit.pill / 2 - _middle(unit)), max(right, unit.pill / 2 + _middle(unit))
     return layout.Box(left, right, PILL + PILL_GAP if unit.operation else 0.0, below)
 
 
@@ -190,9 +211,9 @@ class _Picture:
         stops = [(first, top, self.bands[upper.rank][1])]
         stops += [(x, *self.bands[upper.rank + number]) for number, x in enumerate(lanes, start=1)]
         stops.append((last, self.bands[lower.rank][0], bottom))
-        css, mark = ("f", "f") if strand.forward else ("g", "g")
+        css = "f" if strand.forward else "g"
         data = path(stops if strand.forward else [(x, end, start) for x, start, end in reversed(stops)])
-        line = f'<path class="{css}" d="{data}" marker-end="url(#{mark})" data-from="{strand.tail}" data-to="{strand.head}"/>'
+        line = f'<path class="{css}" d="{data}" marker-end="url(#adjoint-{css})" data-from="{strand.tail}" data-to="{strand.head}"/>'
         if not strand.forward and strand.index:
             line += f'<text class="i" x="{number_text(first + 4)}" y="{number_text(top + 13)}">{strand.index}</text>'
         return line
@@ -265,7 +286,7 @@ def _card(card: Card, x: float, y: float) -> str:
     width, height = card.width, card.height
     radius = 12.0 if card.kind == "accumulate" else 6.0
     shape = f'x="{number_text(x)}" y="{number_text(y)}" width="{number_text(width)}" height="{number_text(height)}"'
-    parts = [f'<g class="{card.kind}{" root" if card.root else ""}" id="{card.id}"><title>{escape(card.hint)}</title>']
+    parts = [f'<g class="{card.kind}{" root" if card.root else ""}" data-id="{card.id}"><title>{escape(card.hint)}</title>']
     parts.append(f'<rect class="b" {shape} rx="{number_text(radius)}"/>')
     if card.rows and card.kind != "accumulate":
         h, r = number_text(TITLE - radius), number_text(radius)
@@ -309,7 +330,7 @@ def _entries(snapshot: Snapshot) -> Iterable[tuple[str, Callable[[float, float],
         )
 
     def line(css: str, marker: str = "") -> Callable[[float, float], str]:
-        end = f' marker-end="url(#{marker})"' if marker else ""
+        end = f' marker-end="url(#adjoint-{marker})"' if marker else ""
         return lambda x, y: f'<path class="{css}" d="M{number_text(x)} {number_text(y)}h20"{end}/>'
 
     kinds = {tensor.kind for tensor in snapshot.tensors}
@@ -333,13 +354,28 @@ def _entries(snapshot: Snapshot) -> Iterable[tuple[str, Callable[[float, float],
             yield words, lambda x, y, css=state: _text("abc", x, y + 4, f"r {css}")
 
 
+def _style() -> str:
+    """The rules, of this picture alone: it may stand in a document with rules of its own."""
+    light, dark = (_coloured(scheme) for scheme in (0, 1))
+    return f"{_of_picture(SHAPES)}{_of_picture(light)}@media(prefers-color-scheme:dark){{{_of_picture(dark)}}}"
+
+
+def _coloured(scheme: int) -> str:
+    return re.sub(r"\$([a-z-]+)", lambda name: COLOURS[name[1]][scheme], COLOURED)
+
+
+def _of_picture(rules: str) -> str:
+    return re.sub(r"(^|,)(?=[.a-z][^{}]*{)", r"\1.adjoint ", rules.strip(), flags=re.MULTILINE).replace("\n", "")
+
+
 def _document(snapshot: Snapshot, width: float, height: float, body: list[str]) -> str:
     title = escape(snapshot.title or "A graph of automatic differentiation")
     size = f'viewBox="0 0 {number_text(width)} {number_text(height)}" width="{number_text(width)}" height="{number_text(height)}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" class="adjoint" {size} role="img" aria-label="{title}"'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}"><title>{title}</title>',
-            f"<style>{STYLE.strip()}</style>",
+            f"{head} font-family='{FONT}'><title>{title}</title>",
+            f"<style>{_style()}</style>",
             f"<defs>{MARKERS}</defs>",
             '<rect class="page" width="100%" height="100%" rx="10"/>',
             *body,

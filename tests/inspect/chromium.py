@@ -164,8 +164,8 @@ class Browser:
     def key(self, key: str, text: str | None = None, shift: bool = False) -> None:
         """Press a key where the focus is."""
         codes = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37, "ArrowRight": 39}
-        codes["Backspace"] = 8
-        common = {"key": key, "windowsVirtualKeyCode": codes.get(key, ord(key.upper()[0])), "modifiers": 8 if shift else 0}
+        code = codes.get(key) or (ord(key.upper()) if key.isalnum() else 0)
+        common = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
         if key == "Enter":
             text = "\r"
         elif len(key) == 1:

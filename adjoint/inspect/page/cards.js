@@ -1,7 +1,7 @@
 // What is written on the cards, and how large they are: as adjoint/inspect/cards.py, which says more.
 
 const SIZE = 11, ADVANCE = 0.62;
-const TITLE = 24, ROW = 16, PAD = 10, PILL = 20, PILL_GAP = 10, PAIR = 26;
+const TITLE = 24, ROW = 16, PAD = 10, PILL = 20, PILL_GAP = 10, PAIR = 24;
 const NAME_LIMIT = 22, VALUE_LIMIT = 26, SHOWN_OUTPUTS = 4;
 
 const widthOf = (text, size) => {
@@ -59,7 +59,10 @@ class Cards {
     return card;
   }
 
+  /** What an operation makes only for its own derivative, and nobody uses, is not shown beside what it is for. */
   tensors(list) {
+    const used = list.filter((tensor) => this.graph.used.has(tensor.id) || tensor.name);
+    if (used.length) list = used;
     if (list.length <= SHOWN_OUTPUTS) return list.map((tensor) => this.tensor(tensor));
     const sizes = [...new Set(list.map((tensor) => `${sizeOf(tensor.shape)} ${dtypeOf(tensor.dtype)}`))];
     const rows = sizes.slice(0, 3).map((size) => ({ label: "", value: size }));
@@ -69,17 +72,17 @@ class Cards {
   }
 
   tensor(tensor) {
-    const size = sizeOf(tensor.shape), dtype = dtypeOf(tensor.dtype);
+    const size = tensor.shape.length ? sizeOf(tensor.shape) : "", dtype = dtypeOf(tensor.dtype);
     const card = { id: tensor.id, kind: tensor.kind, title: shorten(tensor.name ?? "", NAME_LIMIT, true), rows: [] };
     card.root = this.graph.roots.has(tensor.id);
     card.hint = `${tensor.name ?? "tensor"}: ${size} ${dtype}`;
     if (this.full) {
       card.title ||= "tensor";
-      card.note = tensor.shape.length || tensor.dtype !== this.dtype ? `${size} ${dtype}` : "";
+      card.note = tensor.shape.length || tensor.dtype !== this.dtype ? joined(size, dtype) : "";
       card.rows = this.facts(tensor);
     } else {
-      if (card.title) card.rows = [{ label: size, value: dtype }];
-      else Object.assign(card, { title: size, note: dtype });
+      if (card.title) card.rows = [{ label: size || "scalar", value: dtype }];
+      else Object.assign(card, { title: size || shorten(tensor.data ?? "scalar", VALUE_LIMIT), note: dtype });
       if (this.traced && tensor.kind === "leaf") card.rows.push(this.gradRow(tensor));
     }
     return this.fit(card);

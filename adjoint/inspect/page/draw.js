@@ -10,7 +10,7 @@ function drawCard(card, x, y, role = "") {
   const group = svgElement("g", { class: `card ${card.kind}${card.root ? " root" : ""}`, "data-id": card.id, tabindex: 0, role: "button", "aria-label": card.hint });
   group.append(svgElement("title", {}, card.hint));
   if (card.kind === "group") {
-    for (const off of [8, 4]) group.append(svgElement("rect", { class: "b s", x: x + off, y: y + off, width, height, rx: radius }));
+    for (const off of [STACK, STACK / 2]) group.append(svgElement("rect", { class: "b s", x: x + off, y: y + off, width, height, rx: radius }));
     group.setAttribute("aria-expanded", "false");
   }
   group.append(svgElement("rect", { class: "b", x, y, width, height, rx: radius }));
@@ -34,7 +34,8 @@ function drawCard(card, x, y, role = "") {
   return group;
 }
 
-function drawItem(item, scene) {
+function drawItem(item) {
+  if (item.type === "head") return drawHead(item);
   if (item.type === "group") return drawCard(item.card, item.x + item.card.x, item.y);
   const { operation } = item.thing;
   const group = svgElement("g", { class: "unit" });
@@ -57,14 +58,19 @@ function drawItem(item, scene) {
 }
 
 function drawFrame(item) {
-  const [x, y] = item.rect, { width, height, thing } = item;
+  const [x, y] = item.rect, { width, height } = item;
+  return svgElement("g", { class: "frame" }, svgElement("rect", { x, y, width, height, rx: 12 }));
+}
+
+/** The name of a frame, on its border: a button that folds it. */
+function drawHead({ rect, width, thing }) {
+  const x = rect[0], y = rect[1] + 12;
   const label = thing.label + (thing.times > 1 ? ` ×${thing.times}` : "");
   const wide = Math.min(widthOf(label, SIZE) + 40, width - 16);
-  const head = svgElement("g", { class: "card head", "data-id": thing.id, tabindex: 0, role: "button", "aria-expanded": "true", "aria-label": `${thing.kind} ${label}` },
+  return svgElement("g", { class: "card head", "data-id": thing.id, tabindex: 0, role: "button", "aria-expanded": "true", "aria-label": `${thing.kind} ${label}` },
     svgElement("rect", { class: "b", x: x + 8, y: y - 11, width: wide, height: 22, rx: 11 }),
     textAt(label, x + 19, y + 4, "t"),
     svgElement("path", { class: "sign", d: `M${x + wide - 12} ${y}h9` }));
-  return svgElement("g", { class: "frame" }, svgElement("rect", { x, y, width, height, rx: 12 }), head);
 }
 
 function drawLine(line) {

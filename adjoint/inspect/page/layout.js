@@ -2,7 +2,7 @@
 //
 // place(boxes, edges) gives each box {left, right, above, below} its x, y and rank, and each edge {source, target, width}
 // its lanes: an x in each of the ranks that it crosses. A box with pin "first" or "last" has the first or last rank alone
-// with others of its kind: these are the doors of a frame.
+// with others of its kind: these are the doors of a frame. A box that is `low` stands at the foot of a tall rank.
 
 const SWEEPS = 12;
 const LANES = 20000;
@@ -395,6 +395,9 @@ function bandsOf(boxes, edges, gap) {
     bands.push([y, y + above[rank] + below[rank]]);
     y = bands[rank][1] + gap + Math.min(far[rank] * 0.06, gap);
   }
-  for (const box of boxes) box.y = bands[box.rank][0] + above[box.rank];
+  for (const box of boxes) {
+    box.y = bands[box.rank][0] + above[box.rank];
+    if (box.low && below[box.rank] > 3 * box.below) box.y = bands[box.rank][1] - box.below;
+  }
   return bands;
 }

@@ -93,7 +93,7 @@ function select(id, show = false) {
     if (show) unfoldTo(thing);
     fillPanel();
     find("panel").scrollTop = 0;
-    if (show) view.reveal(itemOf(thing).rect, true);
+    view.reveal(itemOf(thing).rect, show);
   }
   dressAll();
 }
@@ -106,7 +106,7 @@ function fillPanel() {
 // ---------------------------------------------------------------- how elements look at this moment
 
 function dressAll() {
-  for (const thing of [...state.scene.items, ...state.scene.lines]) if (thing.element) dress(thing);
+  for (const thing of state.scene.drawn) if (thing.element) dress(thing);
   drawFlows();
 }
 
@@ -126,7 +126,7 @@ function dressCard(card, item, wanted, match) {
   if (!player.steps.length) return;
   const running = player.step && graph.unitOf.get(player.step.node);
   const isActive = item.type === "group" ? !!running && isInside(running, item.thing) : id === player.step?.node;
-  card.classList.toggle("active", isActive && item.type !== "frame");
+  card.classList.toggle("active", isActive);
   const record = graph.byId.get(id);
   card.classList.toggle("waiting", item.type === "unit" && !!record?.next && player.stateOf(id) === "waiting");
 }
@@ -182,7 +182,8 @@ view.dress = dress;
 function playerChanged() {
   const { step, at, steps } = player;
   find("slider").value = at;
-  find("play").textContent = player.playing ? "❚❚" : "▶";
+  find("slider").style.setProperty("--part", `${(100 * at) / steps.length}%`);
+  find("play").classList.toggle("playing", !!player.playing);
   find("play").setAttribute("aria-label", player.playing ? "Pause" : "Play");
   find("step").replaceChildren(`${at} / ${steps.length}`, step ? "  " : "", step ? html("b", {}, graph.byId.get(step.node).name) : "  before backward", step ? stepWords(step) : "");
   find("step").title = find("step").textContent;
@@ -206,19 +207,26 @@ function cardRect(node) {
 
 // ---------------------------------------------------------------- search
 
-const haystacks = [];
-for (const tensor of graph.data.tensors) if (tensor.name) haystacks.push([tensor.id, `${tensor.name} ${sizeOf(tensor.shape)} ${tensor.dtype}`.toLowerCase()]);
-for (const node of graph.data.nodes) {
-  const unit = graph.unitOf.get(node.id), line = node.line ? `${fileOf(node.line)} ${node.line.text} ${node.line.function}` : "";
-  const owner = node.accumulate ? unit.tensors[0]?.name ?? "" : unit.operation?.name ?? "";
-  haystacks.push([node.id, `${node.name} ${owner} ${node.module ?? ""} ${line}`.toLowerCase()]);
+let haystacks = null;
+
+/** What can be found: made when first asked for, as it takes a moment for a large graph. */
+function searchable() {
+  if (haystacks) return haystacks;
+  haystacks = [];
+  for (const tensor of graph.data.tensors) if (tensor.name) haystacks.push([tensor.id, `${tensor.name} ${sizeOf(tensor.shape)} ${tensor.dtype}`.toLowerCase()]);
+  for (const node of graph.data.nodes) {
+    const unit = graph.unitOf.get(node.id), line = node.line ? `${fileOf(node.line)} ${node.line.text} ${node.line.function}` : "";
+    const owner = node.accumulate ? unit.tensors[0]?.name ?? "" : unit.operation?.name ?? "";
+    haystacks.push([node.id, `${node.name} ${owner} ${node.module ?? ""} ${line}`.toLowerCase()]);
+  }
+  for (const group of new Set(graph.groups.values())) if (group.kind !== "run") haystacks.push([group.id, group.label.toLowerCase()]);
+  return haystacks;
 }
-for (const group of graph.groups.values()) if (group.kind !== "run") haystacks.push([group.id, group.label.toLowerCase()]);
 
 function search() {
   const words = find("query").value.trim().toLowerCase().split(/\s+/).filter(Boolean);
   const exact = (text) => (text.split(" ", 1)[0] === words[0] ? 0 : text.startsWith(words[0]) ? 1 : 2);
-  state.matches = !words.length ? [] : haystacks.filter(([, text]) => words.every((word) => text.includes(word)))
+  state.matches = !words.length ? [] : searchable().filter(([, text]) => words.every((word) => text.includes(word)))
     .sort((a, b) => exact(a[1]) - exact(b[1])).map(([id]) => id);
   state.match = -1;
   find("found").textContent = words.length ? (state.matches.length ? state.matches.length.toLocaleString("en") : "none") : "";
@@ -350,15 +358,8 @@ const buttons = { fold: foldAll, unfold: unfoldAll, details: toggleDetails, fit:
 for (const [id, action] of Object.entries(buttons)) find(id).addEventListener("click", action);
 find("slider").addEventListener("input", () => { player.pause(); player.go(Number(find("slider").value)); });
 
-addEventListener("beforeprint", () => {
-  view.cull(true);
-  view.world.removeAttribute("transform");
-  view.svg.setAttribute("viewBox", `-12 -24 ${state.scene.width + 24} ${state.scene.height + 36}`);
-});
-addEventListener("afterprint", () => {
-  view.svg.removeAttribute("viewBox");
-  view.update();
-});
+addEventListener("beforeprint", () => view.print(true));
+addEventListener("afterprint", () => view.print(false));
 
 // ---------------------------------------------------------------- begin
 
@@ -396,7 +397,7 @@ function begin() {
     view.foot = 130;
   }
   rebuild();
-  view.fit(0.28);
+  view.fit(0.6);
   if (player.steps.length) playerChanged();
   document.documentElement.dataset.ready = String(Math.round(performance.now() - began));
 }

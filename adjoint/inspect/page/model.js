@@ -38,6 +38,7 @@ class Graph {
     this.byId = new Map();
     for (const list of [data.tensors, data.operations, data.nodes]) for (const record of list) this.byId.set(record.id, record);
     this.roots = new Set(data.roots);
+    this.used = new Set([...data.roots, ...data.operations.flatMap((operation) => operation.inputs)]);
     this.units = [];
     this.unitOf = new Map();
     this.makeUnits();
@@ -120,8 +121,22 @@ class Graph {
       group.sorted = true;
       group.children.sort((a, b) => first(a) - first(b));
     }
-    this.partLongLevels([...new Set([this.root, ...byFirst.keys()])]);
+    this.dissolve();
+    this.partLongLevels([...new Set([this.root, ...byFirst.keys()])].filter((group) => group.children.length));
     this.measure();
+  }
+
+  /** A group with nothing but another group in it is one frame too many. */
+  dissolve() {
+    for (const [id, group] of this.groups) {
+      const [only] = group.children;
+      if (group.children.length !== 1 || !only.children) continue;
+      only.parent = group.parent;
+      group.parent.children[group.parent.children.indexOf(group)] = only;
+      group.children = [];
+      this.groups.set(id, only);
+    }
+    for (const [id, group] of this.groups) if (!this.groups.get(group.id).children.length) this.groups.delete(id);
   }
 
   /** The innermost group that holds all of `groups`. */
@@ -181,8 +196,8 @@ class Graph {
       group.depth = 0;
       for (let up = group.parent; up; up = up.parent) group.depth += 1;
       if (group.kind !== "run") continue;
-      const [[name] = [""]] = [...group.names].sort((a, b) => b[1] - a[1]);
-      group.label = group.names.size > 1 ? `${name} …` : name || "leaves";
+      const runs = group.parent.children;
+      group.label = `part ${runs.indexOf(group) + 1} of ${runs.length}`;
     }
   }
 

@@ -48,7 +48,7 @@ class Panel {
   }
 
   title(record) {
-    return record.label ?? record.name ?? (record.shape ? sizeOf(record.shape) : "tensor");
+    return record.label ?? record.name ?? (record.shape.length ? sizeOf(record.shape) : record.data ?? "scalar");
   }
 
   table(rows) {
@@ -71,7 +71,7 @@ class Panel {
     const node = this.graph.byId.get(tensor.node), unit = this.graph.unitOf.get(tensor.id);
     const saved = (this.savedBy.get(tensor.id) ?? []).map(([by, record]) => html("li", {}, this.link(by.id), ` as ${record.name.replace(/^_saved_/, "")}`));
     return [
-      ...this.head(tensor.name ?? (sizeOf(tensor.shape) || "tensor"), tensor.kind, words[tensor.kind] + (this.graph.roots.has(tensor.id) ? ", root of the graph" : "")),
+      ...this.head(this.title(tensor), tensor.kind, words[tensor.kind] + (this.graph.roots.has(tensor.id) ? ", root of the graph" : "")),
       ...this.part("Tensor", this.table([
         ["shape", sizeOf(tensor.shape)],
         ["dtype", dtypeOf(tensor.dtype)],

@@ -1,7 +1,7 @@
 // From the graph and what is unfolded to things with places: every open frame is laid out by itself, from the inside out,
 // and is one box in the frame around it. Edges that cross a frame's border pass through doors in it.
 
-const FRAME_HEAD = 30, FRAME_PAD = 20, STRAND = 6, BACKWARD_PORT = 56;
+const FRAME_HEAD = 30, FRAME_PAD = 20, STRAND = 6, BACKWARD_PORT = 56, STACK = 8;
 
 function buildScene(graph, open, full) {
   return new Scene(graph, open, full);
@@ -122,7 +122,7 @@ class Scene {
     if (item.type === "group") {
       item.card.width = Math.max(item.card.width, this.wide + PAIR + 2 * BACKWARD_PORT - 20);
       item.card.x = -PAIR / 2 - this.wide;
-      item.box = { left: -item.card.x, right: item.card.x + item.card.width, above: 0, below: item.card.height };
+      item.box = { left: -item.card.x, right: item.card.x + item.card.width + STACK, above: 0, below: item.card.height + STACK };
       return;
     }
     const { operation } = item.thing;
@@ -139,6 +139,7 @@ class Scene {
       right: item.node ? item.node.x + item.node.width : -PAIR / 2,
       above: operation ? PILL + PILL_GAP : 0,
       below: Math.max(TITLE, item.node?.height ?? 0, ...item.tensors.map((card) => card.height)),
+      low: !operation,
     };
     if (operation) {
       item.box.left = Math.max(item.box.left, item.pill / 2 - item.middle);
@@ -148,8 +149,12 @@ class Scene {
 
   layOut(frame) {
     const items = [...frame.items.values()], number = new Map(items.map((item, at) => [item, at]));
-    for (const item of items) {
-      if (item.type === "door") item.box = { left: 5, right: 5, above: 0, below: 0, pin: item.pin };
+    for (const pin of ["first", "last"]) {
+      const doors = items.filter((item) => item.pin === pin), wide = doors.length <= 2; // as wide as what is behind it: straight lines
+      for (const door of doors) {
+        door.ports = wide ? [-PAIR / 2 - this.wide / 2, PAIR / 2 + BACKWARD_PORT] : [-STRAND / 2, STRAND / 2];
+        door.box = { left: 4 - door.ports[0], right: 4 + door.ports[1], above: 0, below: 0, pin };
+      }
     }
     const edges = [...frame.edges.values()];
     for (const edge of edges) {
@@ -196,7 +201,11 @@ class Scene {
       this.lines.push(...frame.lines);
     }
     this.byThing = new Map(this.items.map((item) => [item.thing, item]));
-    this.items.sort((a, b) => (a.type === "frame") - (b.type === "frame") || a.rect[1] - b.rect[1] || a.rect[0] - b.rect[0]);
+    this.borders = this.items.filter((item) => item.type === "frame");
+    const heads = this.borders.map(({ thing, width, rect: [x, y, right] }) => ({ type: "head", thing, width, rect: [x, y - 12, right, y + 12] }));
+    this.cardItems = [...this.items.filter((item) => item.type !== "frame"), ...heads];
+    this.cardItems.sort((a, b) => a.rect[1] - b.rect[1] || a.rect[0] - b.rect[0]); // the order of the Tab key
+    this.drawn = [...this.borders, ...this.lines, ...this.cardItems];
   }
 
   /** Where several lines meet one side of a thing, they stand side by side in the order in which they come. */
@@ -235,11 +244,11 @@ class Scene {
 
   /** The middle of where a line meets a thing, and how far its fellows may spread there. */
   port(line, atTop) {
-    const item = atTop ? line.top : line.bottom, side = line.forward ? -STRAND / 2 : STRAND / 2;
-    if (item.type === "door") return [item.x + side, 0];
+    const item = atTop ? line.top : line.bottom, side = line.forward ? 0 : 1;
+    if (item.type === "door") return [item.x + item.ports[side], 0];
     if (item.type === "frame") {
       const door = item === line.edge.one ? line.upperDoor : line.lowerDoor;
-      return [door.x + side, 0];
+      return [door.x + door.ports[side], 0];
     }
     if (item.type === "group") return line.forward ? [item.x - PAIR / 2 - this.wide / 2, this.wide / 2] : [item.x + PAIR / 2 + BACKWARD_PORT, 64];
     if (!line.forward) return [item.x + (item.node ?? item.tensors[0]).x + BACKWARD_PORT, 64];

@@ -58,16 +58,34 @@ class View {
     this.update();
   }
 
+  /** All of the sheet, for paper; and back. */
+  print(whole) {
+    this.whole = whole;
+    if (whole) {
+      this.cull(true);
+      this.world.removeAttribute("transform");
+      this.svg.setAttribute("viewBox", `-12 -24 ${this.scene.width + 24} ${this.scene.height + 36}`);
+      return;
+    }
+    this.svg.removeAttribute("viewBox");
+    this.update();
+  }
+
   toScreen(x, y) {
     return [this.x + x * this.scale, this.y + y * this.scale];
   }
 
-  /** Bring a rectangle of the sheet into view, in the middle unless it is in view already. */
+  /** Bring a rectangle of the sheet into view: to the middle, and near enough to read, if `always`; else by the shortest way. */
   reveal([left, top, right, bottom], always = false, least = 0.7) {
     const [width, height] = this.size, foot = this.foot ?? 0;
     const scale = always ? Math.max(this.scale, least) : this.scale;
     const [x1, y1] = this.toScreen(left, top), [x2, y2] = this.toScreen(right, bottom);
-    if (!always && x1 > 20 && y1 > 20 && x2 < width - 20 && y2 < height - foot - 20) return;
+    if (!always) {
+      const shift = (low, high, room) => (high - low > room - 80 ? room / 2 - (low + high) / 2 : Math.max(40 - low, 0) + Math.min(room - 40 - high, 0));
+      const [dx, dy] = [shift(x1, x2, width), shift(y1, y2, height - foot)];
+      if (dx || dy) this.glide(scale, this.x + dx, this.y + dy);
+      return;
+    }
     this.glide(scale, width / 2 - ((left + right) / 2) * scale, (height - foot) / 2 - ((top + bottom) / 2) * scale);
   }
 
@@ -84,6 +102,7 @@ class View {
   }
 
   update() {
+    if (this.whole) return; // on paper there is no window
     this.world.setAttribute("transform", `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`);
     this.svg.classList.toggle("far", this.scale < 0.32);
     this.cull();
@@ -100,9 +119,9 @@ class View {
     around.scale = scale;
     this.seen = everything ? null : around;
     const inside = (rect) => everything || (rect[2] >= around[0] && rect[0] <= around[2] && rect[3] >= around[1] && rect[1] <= around[3]);
-    this.sync(document.getElementById("frames"), this.scene.items.filter((item) => item.type === "frame"), inside, drawFrame);
+    this.sync(document.getElementById("frames"), this.scene.borders, inside, drawFrame);
     this.sync(document.getElementById("lines"), this.scene.lines, inside, drawLine);
-    this.sync(document.getElementById("items"), this.scene.items.filter((item) => item.type !== "frame"), inside, (item) => drawItem(item, this.scene));
+    this.sync(document.getElementById("items"), this.scene.cardItems, inside, drawItem);
   }
 
   sync(layer, things, inside, make) {
