@@ -94,7 +94,7 @@ class Walk:
         self.held: dict[str, int] = {}
         self.leaf_bytes: dict[str, int] = {}
         self.seen_values: dict[tuple[Any, ...], tuple[str | None, Statistics | None]] = {}
-        self.lines: dict[tuple[Any, int], Line | None] = {}
+        self.lines: dict[tuple[int, int], Line] = {}
 
     def run(self) -> None:
         """Fill `picture`."""
@@ -199,11 +199,11 @@ class Walk:
 
     def values(self, array: Any) -> tuple[str | None, Statistics | None]:
         """The elements and statistics of `array`, computed once for all that look at the same memory in the same way."""
+        if len(self.seen_values) >= MOST_VALUES:
+            return None, None
         interface = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
         found = self.seen_values.get(interface)
         if found is None:
-            if len(self.seen_values) >= MOST_VALUES:
-                return None, None
             found = self.seen_values[interface] = in_short(array), statistics(array)
         return found
 
@@ -335,15 +335,19 @@ class Walk:
             elif not tensor.known:
                 self.fill(tensor, array)
                 tensor.version = saved.version_now
-        self.fill(saved, array)
-        self.held[saved.storage] = owner(array).nbytes  # type: ignore[index]
+            saved.storage, saved.bytes = tensor.storage, tensor.bytes
+            saved.data, saved.statistics = tensor.data, tensor.statistics
+        else:
+            self.fill(saved, array)
+        if saved.storage not in self.held:
+            self.held[saved.storage] = owner(array).nbytes  # type: ignore[index]
 
     def line(self, node: Node) -> Line | None:
         """The user's line that made `node`."""
         code = getattr(node, "code", None)
         if code is None:
             return None
-        key = code, node.lasti
+        key = id(code), node.lasti  # comparing code objects would take long
         if key not in self.lines:
             number = line_of(code, node.lasti)
             text = linecache.getline(code.co_filename, number or 0).strip()
