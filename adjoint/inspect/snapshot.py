@@ -100,11 +100,11 @@ class Walk:
         """Fill `picture`."""
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
         latest_first, _ = discover(edges)
-        self.order = latest_first[::-1]
+        self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
         for node in self.order:
             self.add(node)
         for root, edge in zip(self.roots, edges, strict=True):
-            box = self.constant(root, None) if edge is None else self.at(edge)
+            box = self.constant(root, None) if edge is None or _is_nowhere(edge) else self.at(edge)
             if isinstance(root, Tensor):
                 self.know(box, root)
             self.picture.roots.append(box.id)
@@ -184,7 +184,7 @@ class Walk:
                 self.owned[box.id] = names
         box.is_leaf = box.kind != "intermediate"
         box.requires_grad = box.kind != "constant"
-        box.version = _version(tensor._counter)
+        box.version = None if tensor.is_inference() else _version(tensor._counter)
         if tensor._grad is not None:
             box.grad = in_short(tensor._grad._array)
         self.fill(box, tensor._array)
@@ -215,8 +215,10 @@ class Walk:
     def recognise(self, name: str, tensor: Tensor) -> None:
         """Give the name of a variable to the tensor of the picture that it is, if it is one."""
         edge = tensor._edge
-        if type(edge) is not tuple or (tensor._base is not None and tensor._view_version != _version(tensor._counter)):
+        if type(edge) is not tuple or tensor.is_inference():
             return
+        if tensor._base is not None and tensor._view_version != _version(tensor._counter):
+            return  # a view of what has been changed since
         box = self.outputs.get((id(edge[0]), edge[1]))
         if box is not None and box.name is None:
             self.know(box, tensor)
