@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import PurePath
-from types import FrameType, FunctionType, ModuleType
+from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ..kernels.storage import owner
@@ -221,6 +221,8 @@ def _joined(outer: str, suffix: str) -> str:
 
 def _suffix(holder: Any, key: int, namespace: bool) -> str | None:
     """How one gets from `holder` to what it holds; None if that is no way to hold something."""
+    if type(holder) is tuple and any(type(each) is CellType for each in holder):
+        return ""  # the closure of a function
     if isinstance(holder, (list, tuple)):
         return next((f"[{index}]" for index, each in enumerate(holder) if id(each) == key), None)
     if isinstance(holder, dict):
@@ -230,7 +232,7 @@ def _suffix(holder: Any, key: int, namespace: bool) -> str | None:
         return ".grad" if id(holder._grad) == key else "._base" if id(holder._base) == key else None
     if isinstance(holder, FunctionType):
         return "()"  # a closure, or a default
-    if type(holder).__name__ == "cell":
+    if type(holder) is CellType:
         return ""
     attributes = getattr(holder, "__dict__", None)
     if isinstance(attributes, dict):

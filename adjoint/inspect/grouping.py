@@ -15,7 +15,7 @@ from typing import Any, Literal
 from .model import Group, NodeBox, Snapshot
 from .modules import Place, modules_of
 from .names import Names
-from .repeats import Repeat, repeats
+from .repeats import LONGEST, Repeat, repeats
 
 MOST_ITEMS = 240
 """A group of more items is divided into blocks."""
@@ -130,12 +130,14 @@ def _fold(part: Part, signatures: _Signatures) -> None:
     for item in part.items:
         if isinstance(item, Part):
             _fold(item, signatures)
-    while True:
+    longest = 1  # short ones first, so that a loop within a loop is found as such
+    while longest <= min(2 * len(part.items), LONGEST):
         marks = [signatures.of(item) for item in part.items]
         sizes = [item.size if isinstance(item, Part) else 1 for item in part.items]
-        found = repeats(marks, sizes)
-        if not found or (len(found) == 1 and found[0].start == 0 and _is_all(found[0], part)):
-            break
+        found = repeats(marks, sizes, longest)
+        if not found or (len(found) == 1 and _is_all(found[0], part)):
+            longest *= 2
+            continue
         items: list[Part | NodeBox] = []
         end = 0
         for each in found:

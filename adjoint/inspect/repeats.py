@@ -22,8 +22,13 @@ class Repeat(NamedTuple):
     times: int
 
 
-def repeats(signatures: Sequence[Hashable], sizes: Sequence[int]) -> list[Repeat]:
-    """The repetitions in a list, by what its items look like, from left to right; `sizes`: the nodes in each item.
+def repeats(signatures: Sequence[Hashable], sizes: Sequence[int], longest: int = LONGEST) -> list[Repeat]:
+    """The repetitions in a list, by what its items look like, from left to right.
+
+    Args:
+        signatures: what the items look like.
+        sizes: the number of nodes in each.
+        longest: the longest period to look for.
 
     >>> repeats("abababc", [1] * 7)
     [Repeat(start=0, period=2, times=3)]
@@ -37,7 +42,7 @@ def repeats(signatures: Sequence[Hashable], sizes: Sequence[int]) -> list[Repeat
         for _ in range(CANDIDATES):
             other = following[other]
             period = other - start
-            if other >= count or period > LONGEST:
+            if other >= count or period > longest:
                 break
             matching = other
             while matching < count and signatures[matching] == signatures[matching - period]:

@@ -7,6 +7,7 @@ column; only branches move to the right. A large graph is shown as its groups.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import NamedTuple
@@ -76,48 +77,62 @@ def _heading(snapshot: Snapshot) -> Row:
 
 
 def _tree(snapshot: Snapshot) -> Iterator[Row]:
-    """Every node once, each followed by where its gradients go."""
+    """Every node once, below all that use it; each is followed by where its gradients go."""
     tensors = {tensor.id: tensor for tensor in snapshot.tensors}
     nodes = {node.id: node for node in snapshot.nodes}
     outputs = {(tensor.node, tensor.output_nr): tensor for tensor in snapshot.tensors}
     operands = {operation.node: operation.inputs for operation in snapshot.operations}
+    users = Counter(target for node in snapshot.nodes for target, _ in node.next)
     seen: set[str] = set()
-    stack: list[tuple[str | None, int, str, str]] = []
-    for root in reversed(snapshot.roots):
-        box = tensors[root]
-        stack.append((box.node, box.output_nr, "", ""))
+    stack: list[tuple[NodeBox, int, str, str]] = []
+    starts = [tensors[root] for root in snapshot.roots]
+    for box in reversed(starts):
         if box.node is None:
             yield _constant("", box)
+        elif not users[box.node]:
+            stack.append((nodes[box.node], box.output_nr, "", ""))
+            users[box.node] = -1  # of a root that is asked for twice
     while stack:
-        key, number, first, rest = stack.pop()
-        if key is None:
+        node, number, first, rest = stack.pop()
+        tensor = outputs.get((node.id, number))
+        if node.id in seen:  # of those that are used more than once, only leaves
+            yield [Piece(first, "dim"), *_tensor(tensor), Piece("  AccumulateGrad, as above", "dim")]
             continue
-        node, tensor = nodes[key], outputs.get((key, number))
-        if key in seen:
-            yield _again(first, node, tensor)
-            continue
-        seen.add(key)
+        seen.add(node.id)
         yield _node(first, node, tensor, outputs)
-        if node.line is not None and node.line.number:
-            where = f"{PurePath(node.line.file).name}:{node.line.number}"
-            yield [Piece(f"{rest}│ ", "dim"), Piece(f"{where}  {node.line.text}".rstrip(), "dim")]
-        for saved in node.saved:
-            if saved.state != "none":
-                yield [Piece(f"{rest}│ ", "dim"), *_saved(saved, tensors)]
-        for position, hook in enumerate(node.hooks, start=1):
-            number_of = "" if hook.output_nr is None else f" of output {hook.output_nr}"
-            yield [Piece(f"{rest}│ ", "dim"), Piece(f"hook {position}: {hook.when}{number_of}, {hook.text}", "magenta")]
-        ahead = [(target, index) for target, index in node.next if target is not None]
-        onward = next((edge for edge in reversed(ahead) if not nodes[edge[0]].accumulate and edge[0] not in seen), None)
+        for line in _about(node, tensors):
+            yield [Piece(f"{rest}│ ", "dim"), *line]
+        branches: list[tuple[NodeBox, int]] = []
+        for target, index in node.next:
+            if target is not None:
+                users[target] -= 1
+                if nodes[target].accumulate or not users[target]:
+                    branches.append((nodes[target], index))
+                else:
+                    output = f" output {index}" if index else ""
+                    yield [Piece(f"{rest}├─ {nodes[target].name} {target}{output}, below", "dim")]
         for operand in operands.get(node.id, ()):
             if tensors[operand].kind == "constant":
                 yield _constant(f"{rest}├─ ", tensors[operand])
-        if onward is not None:
-            stack.append((*onward, rest, rest))
-            ahead.remove(onward)
-        for place, (target, index) in enumerate(reversed(ahead)):
-            last = onward is None and place == 0
-            stack.append((target, index, f"{rest}{'╰─ ' if last else '├─ '}", f"{rest}{'   ' if last else '│  '}"))
+        straight = [branch for branch in branches if not branch[0].accumulate][-1:]
+        for branch in straight:
+            stack.append((*branch, rest, rest))
+            branches.remove(branch)
+        for place, branch in enumerate(reversed(branches)):
+            last = not straight and place == 0
+            stack.append((*branch, f"{rest}{'╰─ ' if last else '├─ '}", f"{rest}{'   ' if last else '│  '}"))
+
+
+def _about(node: NodeBox, tensors: dict[str, TensorBox]) -> Iterator[Row]:
+    """The line that made a node, what it has saved, its hooks."""
+    if node.line is not None and node.line.number:
+        yield [Piece(f"{PurePath(node.line.file).name}:{node.line.number}  {node.line.text}".rstrip(), "dim")]
+    for saved in node.saved:
+        if saved.state != "none":
+            yield _saved(saved, tensors)
+    for position, hook in enumerate(node.hooks, start=1):
+        output = "" if hook.output_nr is None else f" of output {hook.output_nr}"
+        yield [Piece(f"hook {position}: {hook.when}{output}, {hook.text}", "magenta")]
 
 
 def _node(first: str, node: NodeBox, tensor: TensorBox | None, outputs: dict[tuple[str | None, int], TensorBox]) -> Row:
@@ -150,13 +165,6 @@ def _grad(tensor: TensorBox | None) -> Row:
 
 def _constant(first: str, tensor: TensorBox) -> Row:
     return [Piece(first, "dim"), *_tensor(tensor), Piece("  off the graph", "dim")]
-
-
-def _again(first: str, node: NodeBox, tensor: TensorBox | None) -> Row:
-    number = f" output {tensor.output_nr}" if tensor is not None and tensor.output_nr else ""
-    if node.accumulate:
-        return [Piece(first, "dim"), *_tensor(tensor), Piece("  AccumulateGrad, as above", "dim")]
-    return [Piece(first, "dim"), Piece(f"{node.name} {node.id}{number}, as above", "dim")]
 
 
 def _saved(saved: Saved, tensors: dict[str, TensorBox]) -> Row:
