@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
-from adjoint.inspect.model import NodeBox, OperationBox, Saved, Snapshot, TensorBox
+from .model import NodeBox, OperationBox, Saved, Snapshot, TensorBox
 
 Detail = Literal["full", "compact"]
 
@@ -119,9 +119,11 @@ def units(snapshot: Snapshot, detail: Detail) -> list[Unit]:
         outputs = [tensors[name] for name in operation.outputs if name in tensors]
         node = operation.node or next((tensor.node for tensor in outputs if tensor.node), None)
         found.append(Unit(operation, writer.outputs(outputs), writer.node(nodes.pop(node or "", None))))
-    for tensor in snapshot.tensors:
-        if tensor.id not in made:
-            found.append(Unit(None, [writer.tensor(tensor)], writer.node(nodes.pop(tensor.node or "", None))))
+    found += [
+        Unit(None, [writer.tensor(tensor)], writer.node(nodes.pop(tensor.node or "", None)))
+        for tensor in snapshot.tensors
+        if tensor.id not in made
+    ]
     found += [Unit(None, [], writer.node(node)) for node in nodes.values()]
     _arrange(found)
     return found
@@ -192,7 +194,9 @@ class _Writer:
             Row("requires_grad", str(tensor.requires_grad)),
         ]
         if tensor.view_of:
-            rows.append(Row("view of", shorten(self.names.get(tensor.view_of) or "a tensor", NAME_LIMIT, keep_end=True)))
+            rows.append(
+                Row("view of", shorten(self.names.get(tensor.view_of) or "a tensor", NAME_LIMIT, keep_end=True))
+            )
         return rows
 
     def node(self, node: NodeBox | None) -> Card | None:

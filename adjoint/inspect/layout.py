@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 SWEEPS = 12
 LANES = 20_000
@@ -243,7 +244,7 @@ def _median(positions: list[int]) -> float | None:
 def _crossings(graph: _Threaded) -> int:
     """How often edges between neighbouring ranks cross: the inversions of their lower ends, counted with a Fenwick tree."""
     total = 0
-    for upper, lower in zip(graph.order, graph.order[1:], strict=False):
+    for upper, lower in pairwise(graph.order):
         tree, seen = [0] * (len(lower) + 1), 0
         for place in upper:
             ends = sorted(graph.position[other] for other in graph.below[place])
@@ -335,7 +336,7 @@ def _compact(graph: _Threaded, root: list[int], rows: list[list[int]], gap: floa
     before: list[dict[int, float]] = [{} for _ in range(count)]
     after: list[dict[int, float]] = [{} for _ in range(count)]
     for row in rows:
-        for first, second in zip(row, row[1:], strict=False):
+        for first, second in pairwise(row):
             room = gap + (
                 graph.right[first] + graph.left[second] if leftward else graph.left[first] + graph.right[second]
             )
@@ -370,7 +371,7 @@ def _bands(boxes: Sequence[Box], edges: Sequence[Edge], gap: float) -> list[tupl
         upper = min(start.rank, end.rank)
         if start.rank > end.rank:
             stops.reverse()
-        for number, (here, there) in enumerate(zip(stops, stops[1:], strict=False)):
+        for number, (here, there) in enumerate(pairwise(stops)):
             far[upper + number] = max(far[upper + number], abs(here - there))
     bands, y = [], 0.0
     for rank in range(count):

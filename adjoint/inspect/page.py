@@ -12,7 +12,7 @@ from math import isfinite
 from string import Template
 from typing import Any
 
-from adjoint.inspect.model import (
+from .model import (
     Flow,
     Group,
     Hook,
@@ -25,7 +25,7 @@ from adjoint.inspect.model import (
     Step,
     TensorBox,
 )
-from adjoint.inspect.palette import variables
+from .palette import variables
 
 SCRIPTS = ("layout.js", "model.js", "cards.js", "scene.js", "view.js", "draw.js", "panel.js", "player.js", "main.js")
 SHARED = {NodeBox: frozenset({"line", "formula", "values", "inputs"}), Flow: frozenset({"statistics"})}

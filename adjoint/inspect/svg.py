@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 
-from adjoint.inspect import cards, layout
-from adjoint.inspect.cards import PAIR, PILL, PILL_GAP, ROW, SIZE, TITLE, Card, Detail, Unit
-from adjoint.inspect.model import Snapshot
-from adjoint.inspect.palette import COLOURS
+from . import cards, layout
+from .cards import PAIR, PILL, PILL_GAP, ROW, SIZE, TITLE, Card, Detail, Unit
+from .model import Snapshot
+from .palette import COLOURS
 
 MARGIN, LEGEND_ROW = 28.0, 24.0
 FULL = 10
@@ -205,7 +205,9 @@ class _Picture:
         """Down (a tensor) or up (a gradient) through the ranks: straight within them, bent between them."""
         upper, lower = self.boxes[strand.upper], self.boxes[strand.lower]
         top = upper.y + self._foot(strand)
-        bottom = lower.y if not strand.forward else lower.y - (PILL + PILL_GAP if self.units[strand.lower].operation else 0)
+        bottom = (
+            lower.y if not strand.forward else lower.y - (PILL + PILL_GAP if self.units[strand.lower].operation else 0)
+        )
         first, last = (strand.start, strand.end) if strand.forward else (strand.end, strand.start)
         lanes = [x + strand.offset for x in self.edges[strand.upper, strand.lower].lanes]
         stops = [(first, top, self.bands[upper.rank][1])]
@@ -213,7 +215,8 @@ class _Picture:
         stops.append((last, self.bands[lower.rank][0], bottom))
         css = "f" if strand.forward else "g"
         data = path(stops if strand.forward else [(x, end, start) for x, start, end in reversed(stops)])
-        line = f'<path class="{css}" d="{data}" marker-end="url(#adjoint-{css})" data-from="{strand.tail}" data-to="{strand.head}"/>'
+        ends = f'data-from="{strand.tail}" data-to="{strand.head}"'
+        line = f'<path class="{css}" d="{data}" marker-end="url(#adjoint-{css})" {ends}/>'
         if not strand.forward and strand.index:
             line += f'<text class="i" x="{number_text(first + 4)}" y="{number_text(top + 13)}">{strand.index}</text>'
         return line
@@ -278,7 +281,7 @@ def _pill(unit: Unit, box: layout.Box) -> str:
     return (
         f'{lines}<g class="pill"><rect x="{number_text(middle - unit.pill / 2)}" y="{number_text(top)}" '
         f'width="{number_text(unit.pill)}" height="{number_text(PILL)}" rx="10"/>'
-        f'{_text(unit.operation.name, middle, top + 14, "m")}</g>'
+        f"{_text(unit.operation.name, middle, top + 14, 'm')}</g>"
     )
 
 
@@ -286,7 +289,9 @@ def _card(card: Card, x: float, y: float) -> str:
     width, height = card.width, card.height
     radius = 12.0 if card.kind == "accumulate" else 6.0
     shape = f'x="{number_text(x)}" y="{number_text(y)}" width="{number_text(width)}" height="{number_text(height)}"'
-    parts = [f'<g class="{card.kind}{" root" if card.root else ""}" data-id="{card.id}"><title>{escape(card.hint)}</title>']
+    parts = [
+        f'<g class="{card.kind}{" root" if card.root else ""}" data-id="{card.id}"><title>{escape(card.hint)}</title>'
+    ]
     parts.append(f'<rect class="b" {shape} rx="{number_text(radius)}"/>')
     if card.rows and card.kind != "accumulate":
         h, r = number_text(TITLE - radius), number_text(radius)
@@ -349,9 +354,10 @@ def _entries(snapshot: Snapshot) -> Iterable[tuple[str, Callable[[float, float],
         yield "grad_fn", line("n")
         yield "next_functions", line("g", "g")
     states = {saved.state for node in snapshot.nodes for saved in node.saved}
-    for state, words in (("stale", "changed since saved"), ("freed", "freed by backward")):
-        if state in states:
-            yield words, lambda x, y, css=state: _text("abc", x, y + 4, f"r {css}")
+    if "stale" in states:
+        yield "changed since saved", lambda x, y: _text("v1", x + 4, y + 4, "r stale")
+    if "freed" in states:
+        yield "freed by backward", lambda x, y: _text("[3]", x, y + 4, "r freed")
 
 
 def _style() -> str:

@@ -52,7 +52,13 @@ class Browser:
             os.dup2(high[1], 4)
 
         self.process = subprocess.Popen(
-            [str(executable()), *FLAGS, f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "about:blank"],
+            [
+                str(executable()),
+                *FLAGS,
+                f"--user-data-dir={self.profile}",
+                f"--window-size={width},{height}",
+                "about:blank",
+            ],
             preexec_fn=at_three_and_four,
             pass_fds=(3, 4),
             stdout=subprocess.DEVNULL,
@@ -138,6 +144,10 @@ class Browser:
         if "exceptionDetails" in result:
             raise RuntimeError(result["exceptionDetails"]["exception"].get("description", expression))
         return result["result"].get("value")
+
+    def apply(self, function: str, *arguments: Any) -> Any:
+        """What a function of JavaScript returns for some arguments."""
+        return self.evaluate(f"({function})({', '.join(map(json.dumps, arguments))})")
 
     def until(self, condition: str, seconds: float = 8.0) -> None:
         """Wait until a condition of JavaScript holds."""

@@ -14,7 +14,10 @@ def graphs(draw, cyclic=False):
     count = draw(st.integers(1, 14))
     boxes = [
         Box(
-            draw(st.integers(5, 90)), draw(st.integers(5, 90)), draw(st.sampled_from([0, 30])), draw(st.integers(20, 90))
+            draw(st.integers(5, 90)),
+            draw(st.integers(5, 90)),
+            draw(st.sampled_from([0, 30])),
+            draw(st.integers(20, 90)),
         )
         for _ in range(count)
     ]
@@ -41,7 +44,7 @@ def test_nothing_overlaps_and_edges_go_down(graph):
     for box in boxes:
         assert box.x - box.left >= -1e-6
         assert box.x + box.right <= layout.width + 1e-6
-        assert -1e-6 <= box.y - box.above
+        assert box.y - box.above >= -1e-6
         assert box.y + box.below <= layout.height + 1e-6
     for edge in edges:
         assert boxes[edge.source].rank < boxes[edge.target].rank

@@ -11,7 +11,6 @@ import adjoint as torch
 from adjoint.inspect import page
 from adjoint.inspect.model import NodeBox, Snapshot, Statistics, Step, TensorBox
 from adjoint.inspect.snapshot import snapshot
-
 from tests.inspect.models import gpt_loss
 
 
@@ -51,7 +50,9 @@ def test_names_cannot_end_the_data():
 def test_numbers_that_json_does_not_know():
     nan = Statistics(1, 1, 0, 0, float("nan"), float("inf"), None, None)
     data = embedded(page.render(Snapshot(tensors=[TensorBox("t1", "leaf", statistics=nan)], steps=[Step("n1")])))
-    assert data["shared"] == [{"count": 1, "nan": 1, "inf": 0, "zero": 0, "min": None, "max": None, "mean": None, "std": None}]
+    assert data["shared"] == [
+        {"count": 1, "nan": 1, "inf": 0, "zero": 0, "min": None, "max": None, "mean": None, "std": None}
+    ]
 
 
 def test_it_asks_nobody_for_anything():
@@ -65,7 +66,10 @@ def test_it_asks_nobody_for_anything():
 def test_its_parts_are_in_the_package():
     names = {part.name for part in (files("adjoint.inspect") / "page").iterdir()}
     assert {"template.html", "page.css", *page.SCRIPTS} <= names
-    assert sum(len(part.read_bytes()) for part in (files("adjoint.inspect") / "page").iterdir() if part.is_file()) < 150_000
+    assert (
+        sum(len(part.read_bytes()) for part in (files("adjoint.inspect") / "page").iterdir() if part.is_file())
+        < 150_000
+    )
 
 
 def test_colours_that_are_used_exist():

@@ -196,7 +196,7 @@ function stepWords(step) {
   const leaf = graph.unitOf.get(step.node).tensors[0];
   const parts = [];
   if (step.accumulated != null) parts.push(`${leaf?.name ?? "leaf"}.grad`);
-  if (step.freed.length) parts.push(`frees ${step.freed_bytes ? amount(step.freed_bytes) : step.freed.length}`);
+  if (step.freed.length) parts.push(`frees ${step.freed_bytes ? amount(step.freed_bytes) : plural(step.freed.length, "tensor")}`);
   if (step.hooks.length) parts.push(plural(step.hooks.length, "hook"));
   return parts.length ? `  ${parts.join(", ")}` : "";
 }
@@ -397,7 +397,7 @@ function begin() {
     view.foot = 130;
   }
   rebuild();
-  view.fit(0.6);
+  view.fit(0.5);
   if (player.steps.length) playerChanged();
   document.documentElement.dataset.ready = String(Math.round(performance.now() - began));
 }

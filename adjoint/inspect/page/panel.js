@@ -102,7 +102,7 @@ class Panel {
     const unit = this.graph.unitOf.get(node.id);
     return [
       ...this.head(node.name, node.accumulate ? "accumulate" : "node", node.accumulate ? "adds to the .grad of its leaf" : `backward node, number ${node.sequence} in the order of recording`),
-      ...this.part("Of", unit?.tensors.length && html("p", {}, unit.tensors.slice(0, 8).flatMap((tensor, at) => [at ? ", " : "", this.link(tensor.id)]))),
+      ...this.part(node.accumulate ? "Leaf" : "grad_fn of", unit?.tensors.length && html("p", {}, unit.tensors.slice(0, 8).flatMap((tensor, at) => [at ? ", " : "", this.link(tensor.id)]))),
       ...this.part("Source", node.line && [html("p", { class: "source" }, `${node.line.file}:${node.line.number} in ${node.line.function}`), html("pre", {}, node.line.text)]),
       ...this.part("Derivative", formulas),
       ...this.part("Saved tensors", node.saved.map((saved) => this.saved(saved, step?.freed?.has(saved.name)))),

@@ -156,13 +156,18 @@ class Scene {
         door.box = { left: 4 - door.ports[0], right: 4 + door.ports[1], above: 0, below: 0, pin };
       }
     }
-    const edges = [...frame.edges.values()];
+    const edges = [...frame.edges.values()], through = new Map();
+    for (const { one, two } of edges) for (const end of [one, two]) through.set(end, (through.get(end) ?? 0) + 1);
     for (const edge of edges) {
       edge.source = number.get(edge.one);
       edge.target = number.get(edge.two);
       const lines = [...edge.lines.values()].sort((a, b) => b.forward - a.forward);
       lines.forEach((line, at) => { line.offset = (at - (lines.length - 1) / 2) * STRAND; });
       edge.width = STRAND * (lines.length - 1);
+      const door = edge.one.pin ? edge.one : edge.two;
+      if (!door.pin || door.ports[1] - door.ports[0] <= STRAND || through.get(door) > 1) continue;
+      for (const line of lines) line.offset = door.ports[line.forward ? 0 : 1]; // what a door alone leads to lies straight behind it
+      edge.width = 2 * Math.max(-door.ports[0], door.ports[1]);
     }
     frame.layout = place(items.map((item) => item.box), edges);
     const item = this.frames.get(frame.group.parent)?.items.get(frame.group);
