@@ -102,7 +102,7 @@ class _Signatures:
     def __init__(self, nodes: Sequence[NodeBox], places: Sequence[Place]) -> None:
         self.numbers: dict[Hashable, int] = {}
         self.of_nodes = {
-            id(node): self.number((node.name, place.code, place.lasti))
+            id(node): self.number((node.name, id(place.code), place.lasti))
             for node, place in zip(nodes, places, strict=True)
         }
 

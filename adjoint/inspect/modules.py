@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .names import Names
 
@@ -72,7 +72,8 @@ def _fill_calls(places: Sequence[Place], owners: list[str | None], found: list[s
     """What one call of a library's module made, such as `self.layers(x)`: all nodes of one instruction, one after the other."""
     start = 0
     for end in range(1, len(places) + 1):
-        if end < len(places) and places[end][:2] == places[start][:2]:
+        here = places[start]
+        if end < len(places) and places[end].code is here.code and places[end].lasti == here.lasti:
             continue
         owned = [owner for owner in owners[start:end] if owner is not None]
         if owned and len(owned) < end - start:
@@ -90,13 +91,13 @@ def _fill_calls(places: Sequence[Place], owners: list[str | None], found: list[s
 
 def _fill_forwards(places: Sequence[Place], owners: list[str | None], found: list[str | None], names: Names) -> None:
     """What the code of a class of modules made: in a call in which it has used a parameter, by that of which instance it was."""
-    by_code: dict[CodeType, list[int]] = {}
+    by_code: dict[int, list[int]] = {}
     for index, place in enumerate(places):
         if place.code is not None:
-            by_code.setdefault(place.code, []).append(index)
+            by_code.setdefault(id(place.code), []).append(index)
     neighbours = _neighbours(owners)
-    for code, indices in by_code.items():
-        instances = _instances(code, names)
+    for indices in by_code.values():
+        instances = _instances(places[indices[0]].code, names)
         current: str | None = None
         waiting: list[int] = []
         last = (-1, -1)
@@ -120,10 +121,10 @@ def _fill_forwards(places: Sequence[Place], owners: list[str | None], found: lis
                 found[index] = _beside(neighbours[index], instances)
 
 
-def _instances(code: CodeType, names: Names) -> frozenset[str]:
+def _instances(code: Any, names: Names) -> frozenset[str]:
     """The modules of the class that `code` is a method of."""
-    if code in names.forwards:
-        return frozenset(names.forwards[code])
+    if id(code) in names.forwards:
+        return frozenset(names.forwards[id(code)])
     name = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
     return frozenset(path for path, cls in names.classes.items() if cls == name) if name else frozenset()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from ..tensor import Tensor
@@ -15,14 +15,14 @@ class Names:
     """Names by tensor, and modules by path.
 
     `tensors[id]`: the names of a tensor, the first of which is shown; `owned`: the ids of those that are a model's;
-    `forwards[code]`: the paths of the modules whose `forward` has that code; `classes[path]`: the name of a module's class;
+    `forwards[id]`: the paths of the modules whose `forward` has that code object; `classes[path]`: the name of a module's class;
     `variables`: the caller's, by name.
     """
 
     def __init__(self) -> None:
         self.tensors: dict[int, list[str]] = {}
         self.owned: set[int] = set()
-        self.forwards: dict[CodeType, list[str]] = {}
+        self.forwards: dict[int, list[str]] = {}
         self.classes: dict[str, str] = {}
         self.variables: list[tuple[str, Tensor]] = []
 
@@ -43,7 +43,7 @@ class Names:
             self.classes[path] = type(part).__name__
             code = getattr(type(part).forward, "__code__", None)
             if code is not None:
-                self.forwards.setdefault(code, []).append(path)
+                self.forwards.setdefault(id(code), []).append(path)
 
 
 def is_module(value: Any) -> bool:

@@ -94,17 +94,17 @@ class Walk:
         self.held: dict[str, int] = {}
         self.leaf_bytes: dict[str, int] = {}
         self.seen_values: dict[tuple[Any, ...], tuple[str | None, Statistics | None]] = {}
-        self.lines: dict[tuple[Any, int], Line | None] = {}
+        self.lines: dict[tuple[int, int], Line] = {}
 
     def run(self) -> None:
         """Fill `picture`."""
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
         latest_first, _ = discover(edges)
-        self.order = latest_first[::-1]
+        self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
         for node in self.order:
             self.add(node)
         for root, edge in zip(self.roots, edges, strict=True):
-            box = self.constant(root, None) if edge is None else self.at(edge)
+            box = self.constant(root, None) if edge is None or _is_nowhere(edge) else self.at(edge)
             if isinstance(root, Tensor):
                 self.know(box, root)
             self.picture.roots.append(box.id)
@@ -184,7 +184,7 @@ class Walk:
                 self.owned[box.id] = names
         box.is_leaf = box.kind != "intermediate"
         box.requires_grad = box.kind != "constant"
-        box.version = _version(tensor._counter)
+        box.version = None if tensor.is_inference() else _version(tensor._counter)
         if tensor._grad is not None:
             box.grad = in_short(tensor._grad._array)
         self.fill(box, tensor._array)
@@ -199,11 +199,11 @@ class Walk:
 
     def values(self, array: Any) -> tuple[str | None, Statistics | None]:
         """The elements and statistics of `array`, computed once for all that look at the same memory in the same way."""
+        if len(self.seen_values) >= MOST_VALUES:
+            return None, None
         interface = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
         found = self.seen_values.get(interface)
         if found is None:
-            if len(self.seen_values) >= MOST_VALUES:
-                return None, None
             found = self.seen_values[interface] = in_short(array), statistics(array)
         return found
 
@@ -215,8 +215,10 @@ class Walk:
     def recognise(self, name: str, tensor: Tensor) -> None:
         """Give the name of a variable to the tensor of the picture that it is, if it is one."""
         edge = tensor._edge
-        if type(edge) is not tuple or (tensor._base is not None and tensor._view_version != _version(tensor._counter)):
+        if type(edge) is not tuple or tensor.is_inference():
             return
+        if tensor._base is not None and tensor._view_version != _version(tensor._counter):
+            return  # a view of what has been changed since
         box = self.outputs.get((id(edge[0]), edge[1]))
         if box is not None and box.name is None:
             self.know(box, tensor)
@@ -335,15 +337,19 @@ class Walk:
             elif not tensor.known:
                 self.fill(tensor, array)
                 tensor.version = saved.version_now
-        self.fill(saved, array)
-        self.held[saved.storage] = owner(array).nbytes  # type: ignore[index]
+            saved.storage, saved.bytes = tensor.storage, tensor.bytes
+            saved.data, saved.statistics = tensor.data, tensor.statistics
+        else:
+            self.fill(saved, array)
+        if saved.storage not in self.held:
+            self.held[saved.storage] = owner(array).nbytes  # type: ignore[index]
 
     def line(self, node: Node) -> Line | None:
         """The user's line that made `node`."""
         code = getattr(node, "code", None)
         if code is None:
             return None
-        key = code, node.lasti
+        key = id(code), node.lasti  # comparing code objects would take long
         if key not in self.lines:
             number = line_of(code, node.lasti)
             text = linecache.getline(code.co_filename, number or 0).strip()

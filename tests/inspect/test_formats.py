@@ -1,5 +1,6 @@
 """The plain formats, and saving by suffix."""
 
+import io
 import re
 import shutil
 
@@ -128,7 +129,7 @@ def test_in_a_notebook(drawn):
 
 def test_colours_where_rich_is_installed(drawn):
     console = pytest.importorskip("rich.console")
-    out = console.Console(record=True, width=200, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    out = console.Console(record=True, width=200, file=io.StringIO())
     out.print(drawn)
     assert drawn.text() in "\n".join(line.rstrip() for line in out.export_text(clear=False).splitlines())
     assert "\x1b[" in out.export_text(styles=True)

@@ -14,7 +14,7 @@ from adjoint.inspect.model import Snapshot
 from adjoint.inspect.snapshot import snapshot
 from adjoint.inspect.values import SAMPLE, in_short, statistics
 from adjoint.tape.hooks import HookDict
-from adjoint.tape.node import AccumulateGrad
+from tests.inspect.edges import assert_same_edges
 
 
 def by_name(picture: Snapshot, name: str):
@@ -25,40 +25,6 @@ def by_name(picture: Snapshot, name: str):
 def tensor_called(picture: Snapshot, name: str):
     (found,) = [tensor for tensor in picture.tensors if tensor.name == name]
     return found
-
-
-def assert_same_edges(picture: Snapshot, roots) -> None:
-    """Walk `next_functions` and the snapshot side by side."""
-    nodes = {node.id: node for node in picture.nodes}
-    tensors = {tensor.id: tensor for tensor in picture.tensors}
-    matched, stack = {}, []
-    for root, key in zip(roots, picture.roots, strict=True):
-        box = tensors[key]
-        function = root.grad_fn if root.grad_fn is not None else torch.autograd.graph.get_gradient_edge(root).node
-        assert box.output_nr == root.output_nr
-        stack.append((function, box.node))
-    while stack:
-        function, key = stack.pop()
-        if function in matched:
-            assert matched[function] == key
-            continue
-        matched[function] = key
-        box = nodes[key]
-        assert box.name == type(function).__name__
-        assert box.accumulate == isinstance(function, AccumulateGrad)
-        assert len(box.next) == len(function.next_functions) == len(box.inputs)
-        for (other, number), (target, index) in zip(function.next_functions, box.next, strict=True):
-            assert (other is None) == (target is None)
-            assert number == index
-            if other is not None:
-                stack.append((other, target))
-    assert len(matched) == len(nodes) == len(set(matched.values()))
-    for operation in picture.operations:
-        made = [tensors[key] for key in operation.outputs]
-        assert {tensor.node for tensor in made} == {operation.node}
-        flowing = [tensors[key] for key in operation.inputs if tensors[key].kind != "constant"]
-        ends = [(target, index) for target, index in nodes[operation.node].next if target is not None]
-        assert sorted((tensor.node, tensor.output_nr) for tensor in flowing) == sorted(ends)
 
 
 @st.composite
@@ -366,6 +332,68 @@ def test_records_can_be_written_and_read():
     assert data["nodes"][1]["next"] == [["n1", 0], [None, 0]]
     assert data["tensors"][0]["statistics"]["nan"] == 1
     assert json.loads(json.dumps(drawn.snapshot.as_dict())) == data
+
+
+# ---------------------------------------------------------------- what is out of the ordinary
+
+
+def test_inference_tensors_have_no_version():
+    with torch.inference_mode():
+        x = torch.ones(2)
+        view = x[:1]
+    picture = graph(x, view).snapshot
+    assert [(tensor.name, tensor.version) for tensor in picture.tensors] == [("x", None), ("view", None)]
+
+
+def test_views_made_while_nothing_was_recorded_lead_nowhere():
+    w = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        view = w[:1]
+    y = view * 2
+    picture = snapshot([y, view])
+    assert [node.next for node in picture.nodes] == [[(None, 0), (None, 0)]]
+    assert [tensor.kind for tensor in picture.tensors if tensor.id in picture.roots] == ["intermediate", "constant"]
+
+
+def test_within_transforms_of_functions_elements_are_not_read():
+    w = torch.ones(3, requires_grad=True)
+    found = []
+
+    def function(x):
+        y = (x * w).sin()
+        found.append(graph(y).snapshot)
+        return y.sum()
+
+    torch.func.vmap(torch.func.grad(function))(torch.ones(4, 3))
+    names = {tensor.name: tensor for tensor in found[0].tensors}
+    assert names["x"].data is None
+    assert names["x"].shape == [3]
+    assert names["w"].data == "[1, 1, 1]"
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(torch.ones(3, requires_grad=True), torch.ones(3))
+        assert by_name(snapshot([dual.exp()]), "ExpBackward0").saved[0].state == "ok"
+
+
+def test_checkpoints_have_packed_what_they_will_compute_again():
+    w = torch.ones(3, requires_grad=True)
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        return x.exp().sin()
+
+    out = torch.utils.checkpoint.checkpoint(function, w, use_reentrant=False)
+    picture = snapshot([out])
+    assert [saved.state for node in picture.nodes for saved in node.saved] == ["packed", "packed"]
+    assert len(calls) == 1
+
+
+def test_empty_and_complex_tensors():
+    z = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    empty = torch.ones(0, 3, requires_grad=True)
+    picture = graph((z * z).abs().sum() + empty.exp().sum()).snapshot
+    assert tensor_called(picture, "z").data == "[1+0j, 1+0j]"
+    assert (tensor_called(picture, "empty").data, tensor_called(picture, "empty").statistics) == ("[]", None)
 
 
 # ---------------------------------------------------------------- values
