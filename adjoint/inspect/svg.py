@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 
 from . import cards, layout
@@ -213,7 +214,7 @@ class _Picture:
             fans.setdefault((strand.head, strand.forward, False), []).append(strand)
         for (_, _, leaving), fan in fans.items():
             middle, room = self._port(fan[0], fan[0].down == leaving)
-            fan.sort(key=lambda strand, leaving=leaving: self._beside(strand, strand.down == leaving))
+            fan.sort(key=partial(self._beside, leaving))
             step = min(10.0, room / len(fan))
             for number, strand in enumerate(fan):
                 x = middle + (number - (len(fan) - 1) / 2) * step
@@ -235,8 +236,9 @@ class _Picture:
         card = next((card for card in unit.tensors if card.id == strand.tail), unit.tensors[0])
         return axis + card.x + card.width / 2, card.width / 2
 
-    def _beside(self, strand: Strand, at_upper: bool) -> tuple[float, float]:
-        """Where a strand comes from or goes to, seen from one of its ends."""
+    def _beside(self, leaving: bool, strand: Strand) -> tuple[float, float]:
+        """Where a strand goes to, or comes from, seen from its other end."""
+        at_upper = strand.down == leaving
         if strand.lanes:
             return strand.lanes[0 if at_upper else -1], strand.offset
         return self._port(strand, not at_upper)[0], strand.offset
