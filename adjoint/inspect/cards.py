@@ -20,6 +20,8 @@ SIZE = 11.0
 ADVANCE = 0.62
 """The width of a character, in ems: a little more than that of the widest of the usual monospaced faces."""
 TITLE, ROW, PAD, PILL, PILL_GAP, PAIR = 24.0, 16.0, 10.0, 20.0, 10.0, 24.0
+BACKWARD_PORT = 56.0
+"""Where backward edges meet a node's card, from its left edge: the same for all, so that a chain is a straight line."""
 NAME_LIMIT, VALUE_LIMIT, SHOWN_OUTPUTS = 22, 26, 4
 
 
@@ -37,7 +39,7 @@ class Card:
     """A card; `x` is its left edge seen from the unit's axis. Its top is the unit's line."""
 
     id: str
-    kind: Literal["leaf", "constant", "intermediate", "node", "accumulate"]
+    kind: Literal["leaf", "constant", "intermediate", "node", "accumulate", "group"]
     title: str
     note: str = ""
     rows: list[Row] = field(default_factory=list)
@@ -62,11 +64,15 @@ class Card:
 
 @dataclass(slots=True)
 class Unit:
-    """An operation, its tensors and its node; each may be missing."""
+    """An operation, its tensors and its node, each of which may be missing; or a folded group of such units."""
 
     operation: OperationBox | None
     tensors: list[Card]
     node: Card | None
+    held: int = 0
+    """The bytes that its node has saved, each storage once."""
+    members: list[Unit] = field(default_factory=list)
+    group: Card | None = None
 
     @property
     def pill(self) -> float:
@@ -109,7 +115,7 @@ def amount(count: int) -> str:
 
 
 def units(snapshot: Snapshot, detail: Detail) -> list[Unit]:
-    """The units of a snapshot, with cards of the right width in their places."""
+    """The units of a snapshot, not yet arranged."""
     writer = _Writer(snapshot, detail)
     made = {tensor for operation in snapshot.operations for tensor in operation.outputs}
     tensors = {tensor.id: tensor for tensor in snapshot.tensors}
@@ -118,26 +124,33 @@ def units(snapshot: Snapshot, detail: Detail) -> list[Unit]:
     for operation in snapshot.operations:
         outputs = [tensors[name] for name in operation.outputs if name in tensors]
         node = operation.node or next((tensor.node for tensor in outputs if tensor.node), None)
-        found.append(Unit(operation, writer.outputs(outputs), writer.node(nodes.pop(node or "", None))))
+        box = nodes.pop(node or "", None)
+        found.append(Unit(operation, writer.outputs(outputs), writer.node(box), _held(box)))
     found += [
         Unit(None, [writer.tensor(tensor)], writer.node(nodes.pop(tensor.node or "", None)))
         for tensor in snapshot.tensors
         if tensor.id not in made
     ]
     found += [Unit(None, [], writer.node(node)) for node in nodes.values()]
-    _arrange(found)
     return found
 
 
-def _arrange(units: list[Unit]) -> None:
+def _held(node: NodeBox | None) -> int:
+    return sum({saved.storage or str(saved.name): saved.bytes for saved in (node.saved if node else ())}.values())
+
+
+def arrange(units: list[Unit]) -> None:
     """All tensor cards as wide as the widest, so that axes and lines fall into columns; tensors left, nodes right."""
-    wide = max((card.width for unit in units for card in unit.tensors), default=0.0)
+    wide = max((card.width for unit in units for card in unit.tensors), default=100.0)
     for unit in units:
         for number, card in enumerate(reversed(unit.tensors)):
             card.width = wide
             card.x = -PAIR / 2 - wide - number * (wide + 10)
         if unit.node is not None:
             unit.node.x = PAIR / 2
+        if unit.group is not None:
+            unit.group.x = -PAIR / 2 - wide
+            unit.group.width = max(unit.group.width, wide + PAIR + 2 * BACKWARD_PORT - 20)
 
 
 class _Writer:

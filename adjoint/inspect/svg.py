@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 
 from . import cards, layout
-from .cards import PAIR, PILL, PILL_GAP, ROW, SIZE, TITLE, Card, Detail, Unit
+from .cards import BACKWARD_PORT, PAIR, PILL, PILL_GAP, ROW, SIZE, TITLE, Card, Detail, Unit
+from .folding import fold
 from .model import Snapshot
 from .palette import COLOURS
 
 MARGIN, LEGEND_ROW = 28.0, 24.0
 FULL = 10
 """A graph of at most so many tensors is shown in full."""
-BACKWARD_PORT = 56.0
-"""Where backward edges meet a node's card, from its left edge: the same for all, so that a chain is a straight line."""
+MOST = 80
+"""Of a larger graph, groups are folded."""
+STACK = 8.0
 STRAND = 6.0
 
 FONT = 'ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace'
@@ -56,6 +59,8 @@ text{fill:$ink}
 .constant .h{fill:$constant-line}
 .intermediate .h{fill:$made-line}
 .node .h{fill:$node-line}
+.group .b{fill:$page;stroke:$group-line}
+.group .h{fill:$group-line}
 .pill rect{fill:$pill}
 .pill text{fill:$pill-ink}
 .f{stroke:$line}
@@ -74,7 +79,10 @@ MARKERS = "".join(
 
 @dataclass(slots=True)
 class Strand:
-    """One line of an edge between two units: a tensor that is used, or a gradient that is sent on."""
+    """One line of an edge between two units: a tensor that is used, or a gradient that is sent on.
+
+    `upper` and `lower` are the units by their places on the sheet; `down` says which way the line runs.
+    """
 
     forward: bool
     tail: str
@@ -82,33 +90,43 @@ class Strand:
     upper: int
     lower: int
     index: int = 0
+    down: bool = True
     offset: float = 0.0
+    lanes: list[float] = field(default_factory=list)
     start: float = 0.0
     end: float = 0.0
 
 
-def render(snapshot: Snapshot, detail: Detail | None = None) -> str:
+def render(snapshot: Snapshot, detail: Detail | None = None, most: int = MOST) -> str:
     """The snapshot as an SVG document.
 
     `detail="full"` writes `data`, `grad`, `grad_fn`, `is_leaf` and `requires_grad` on every tensor's card, `"compact"` only
-    name, shape and dtype; by default small graphs are shown in full.
+    name, shape and dtype; by default small graphs are shown in full. Where more than `most` things would be drawn, groups
+    (modules, repeated blocks) are drawn as one card each.
     """
     units = cards.units(snapshot, detail or ("full" if len(snapshot.tensors) <= FULL else "compact"))
+    units = fold(snapshot, units, most)
+    cards.arrange(units)
     strands = _strands(snapshot, units)
     boxes, edges = [_box(unit) for unit in units], _edges(strands)
     placed = layout.place(boxes, list(edges.values()), column_gap=26.0)
+    for strand in strands:
+        _follow(strand, boxes, edges[strand.upper, strand.lower])
     for box in boxes:
         box.x, box.y = box.x + MARGIN, box.y + MARGIN
-    picture = _Picture(units, boxes, edges, [(top + MARGIN, bottom + MARGIN) for top, bottom in placed.bands])
+    picture = _Picture(units, boxes, [(top + MARGIN, bottom + MARGIN) for top, bottom in placed.bands])
     picture.meet(strands)
     width = max(placed.width, 320.0) + 2 * MARGIN
     body = [picture.strand(strand) for strand in strands]
     body += [picture.unit(unit, box) for unit, box in zip(units, boxes, strict=True)]
-    legend, height = _legend(snapshot, width, placed.height + 2 * MARGIN)
+    legend, height = _legend(snapshot, units, width, placed.height + 2 * MARGIN)
     return _document(snapshot, width, height, [*body, legend])
 
 
 def _box(unit: Unit) -> layout.Box:
+    if unit.group is not None:
+        group = unit.group
+        return layout.Box(-group.x, group.x + group.width + STACK, 0.0, group.height + STACK)
     below = max([card.height for card in unit.tensors] + [unit.node.height if unit.node else TITLE])
     left = max([-card.x for card in unit.tensors] + [PAIR / 2])
     right = unit.node.x + unit.node.width if unit.node else -PAIR / 2
@@ -118,14 +136,15 @@ def _box(unit: Unit) -> layout.Box:
 
 
 def _strands(snapshot: Snapshot, units: list[Unit]) -> list[Strand]:
-    """Every use of a tensor by an operation, and every entry of `next_functions` that is a node."""
+    """Every use of a tensor by an operation, and every entry of `next_functions` that is a node; of groups, one each way."""
     home: dict[str, int] = {}
     for number, unit in enumerate(units):
-        home |= dict.fromkeys((card.id for card in unit.tensors), number)
-        if unit.operation:
-            home |= dict.fromkeys((unit.operation.id, *unit.operation.outputs), number)
-        if unit.node:
-            home[unit.node.id] = number
+        for member in unit.members or [unit]:
+            home |= dict.fromkeys((card.id for card in member.tensors), number)
+            if member.operation:
+                home |= dict.fromkeys((member.operation.id, *member.operation.outputs), number)
+            if member.node:
+                home[member.node.id] = number
     found = [
         Strand(True, tensor, operation.id, home[tensor], home[operation.id])
         for operation in snapshot.operations
@@ -133,12 +152,28 @@ def _strands(snapshot: Snapshot, units: list[Unit]) -> list[Strand]:
         if tensor in home
     ]
     found += [
-        Strand(False, node.id, following, home[following], home[node.id], index)
+        Strand(False, node.id, following, home[following], home[node.id], index, down=False)
         for node in snapshot.nodes
         for following, index in node.next
         if following in home
     ]
-    return [strand for strand in found if strand.upper != strand.lower]
+    return _bundled([strand for strand in found if strand.upper != strand.lower], units)
+
+
+def _bundled(strands: list[Strand], units: list[Unit]) -> list[Strand]:
+    """The strands, those that begin or end in the same folded group as one."""
+    kept: dict[object, Strand] = {}
+    for strand in strands:
+        for number, at_tail in ((strand.upper, strand.forward), (strand.lower, not strand.forward)):
+            group = units[number].group
+            if group is not None and at_tail:
+                strand.tail, strand.index = group.id, 0
+            elif group is not None:
+                strand.head, strand.index = group.id, 0
+        folded = units[strand.upper].group or units[strand.lower].group
+        key = (strand.forward, strand.tail, strand.head) if folded else id(strand)
+        kept.setdefault(key, strand)
+    return list(kept.values())
 
 
 def _edges(strands: list[Strand]) -> dict[tuple[int, int], layout.Edge]:
@@ -152,6 +187,14 @@ def _edges(strands: list[Strand]) -> dict[tuple[int, int], layout.Edge]:
     return {pair: layout.Edge(*pair, width=STRAND * (len(bundle) - 1)) for pair, bundle in bundles.items()}
 
 
+def _follow(strand: Strand, boxes: list[layout.Box], edge: layout.Edge) -> None:
+    """Take the lanes of an edge; where the layout had to turn it round, for a cycle, the strand runs the other way."""
+    strand.lanes = [x + MARGIN + strand.offset for x in edge.lanes]
+    if boxes[strand.upper].rank > boxes[strand.lower].rank:
+        strand.upper, strand.lower, strand.down = strand.lower, strand.upper, not strand.down
+        strand.lanes.reverse()
+
+
 class _Picture:
     """Draws units and strands where the layout has put them."""
 
@@ -159,10 +202,9 @@ class _Picture:
         self,
         units: list[Unit],
         boxes: list[layout.Box],
-        edges: dict[tuple[int, int], layout.Edge],
         bands: list[tuple[float, float]],
     ) -> None:
-        self.units, self.boxes, self.edges, self.bands = units, boxes, edges, bands
+        self.units, self.boxes, self.bands = units, boxes, bands
 
     def meet(self, strands: list[Strand]) -> None:
         """Say where each strand leaves and arrives: side by side where several do, in the order in which they come."""
@@ -170,10 +212,9 @@ class _Picture:
         for strand in strands:
             fans.setdefault((strand.tail, strand.forward, True), []).append(strand)
             fans.setdefault((strand.head, strand.forward, False), []).append(strand)
-        for (_, forward, leaving), fan in fans.items():
-            at_upper = forward == leaving
-            middle, room = self._port(fan[0], at_upper)
-            fan.sort(key=lambda strand: self._beside(strand, at_upper))
+        for (_, _, leaving), fan in fans.items():
+            middle, room = self._port(fan[0], fan[0].down == leaving)
+            fan.sort(key=partial(self._beside, leaving))
             step = min(10.0, room / len(fan))
             for number, strand in enumerate(fan):
                 x = middle + (number - (len(fan) - 1) / 2) * step
@@ -187,18 +228,19 @@ class _Picture:
         number = strand.upper if at_upper else strand.lower
         unit, axis = self.units[number], self.boxes[number].x
         if not strand.forward:
-            assert unit.node is not None
-            return axis + unit.node.x + BACKWARD_PORT, 64.0
-        if not at_upper:
+            return axis + PAIR / 2 + BACKWARD_PORT, 64.0
+        if unit.group is not None:
+            return axis + (unit.group.x - PAIR / 2) / 2, -unit.group.x / 2
+        if not at_upper or not unit.tensors:
             return axis + _middle(unit), max(unit.pill - 20, 4.0)
         card = next((card for card in unit.tensors if card.id == strand.tail), unit.tensors[0])
         return axis + card.x + card.width / 2, card.width / 2
 
-    def _beside(self, strand: Strand, at_upper: bool) -> tuple[float, float]:
-        """Where a strand comes from or goes to, seen from one of its ends."""
-        lanes = self.edges[strand.upper, strand.lower].lanes
-        if lanes:
-            return lanes[0 if at_upper else -1] + strand.offset, strand.offset
+    def _beside(self, leaving: bool, strand: Strand) -> tuple[float, float]:
+        """Where a strand goes to, or comes from, seen from its other end."""
+        at_upper = strand.down == leaving
+        if strand.lanes:
+            return strand.lanes[0 if at_upper else -1], strand.offset
         return self._port(strand, not at_upper)[0], strand.offset
 
     def strand(self, strand: Strand) -> str:
@@ -208,13 +250,12 @@ class _Picture:
         bottom = (
             lower.y if not strand.forward else lower.y - (PILL + PILL_GAP if self.units[strand.lower].operation else 0)
         )
-        first, last = (strand.start, strand.end) if strand.forward else (strand.end, strand.start)
-        lanes = [x + strand.offset for x in self.edges[strand.upper, strand.lower].lanes]
+        first, last = (strand.start, strand.end) if strand.down else (strand.end, strand.start)
         stops = [(first, top, self.bands[upper.rank][1])]
-        stops += [(x, *self.bands[upper.rank + number]) for number, x in enumerate(lanes, start=1)]
+        stops += [(x, *self.bands[upper.rank + number]) for number, x in enumerate(strand.lanes, start=1)]
         stops.append((last, self.bands[lower.rank][0], bottom))
         css = "f" if strand.forward else "g"
-        data = path(stops if strand.forward else [(x, end, start) for x, start, end in reversed(stops)])
+        data = path(stops if strand.down else [(x, end, start) for x, start, end in reversed(stops)])
         ends = f'data-from="{strand.tail}" data-to="{strand.head}"'
         line = f'<path class="{css}" d="{data}" marker-end="url(#adjoint-{css})" {ends}/>'
         if not strand.forward and strand.index:
@@ -223,13 +264,16 @@ class _Picture:
 
     def _foot(self, strand: Strand) -> float:
         unit = self.units[strand.upper]
-        if not strand.forward:
+        if unit.group is not None:
+            return unit.group.height + STACK
+        if not strand.forward or not unit.tensors:
             return unit.node.height if unit.node else 0.0
-        card = next((card for card in unit.tensors if card.id == strand.tail), unit.tensors[0])
-        return card.height
+        return next((card for card in unit.tensors if card.id == strand.tail), unit.tensors[0]).height
 
     def unit(self, unit: Unit, box: layout.Box) -> str:
         """The pill of the operation, the cards, and the dotted line that is `grad_fn`."""
+        if unit.group is not None:
+            return _card(unit.group, box.x + unit.group.x, box.y)
         parts = []
         if unit.operation is not None:
             parts.append(_pill(unit, box))
@@ -287,12 +331,13 @@ def _pill(unit: Unit, box: layout.Box) -> str:
 
 def _card(card: Card, x: float, y: float) -> str:
     width, height = card.width, card.height
-    radius = 12.0 if card.kind == "accumulate" else 6.0
-    shape = f'x="{number_text(x)}" y="{number_text(y)}" width="{number_text(width)}" height="{number_text(height)}"'
+    radius = {"accumulate": 12.0, "group": 9.0}.get(card.kind, 6.0)
+    size = f'width="{number_text(width)}" height="{number_text(height)}" rx="{number_text(radius)}"'
     parts = [
         f'<g class="{card.kind}{" root" if card.root else ""}" data-id="{card.id}"><title>{escape(card.hint)}</title>'
     ]
-    parts.append(f'<rect class="b" {shape} rx="{number_text(radius)}"/>')
+    offsets = (STACK, STACK / 2, 0.0) if card.kind == "group" else (0.0,)
+    parts += [f'<rect class="b" x="{number_text(x + off)}" y="{number_text(y + off)}" {size}/>' for off in offsets]
     if card.rows and card.kind != "accumulate":
         h, r = number_text(TITLE - radius), number_text(radius)
         around = f"v-{h}a{r} {r} 0 0 1 {r}-{r}h{number_text(width - 2 * radius)}a{r} {r} 0 0 1 {r} {r}v{h}z"
@@ -314,9 +359,9 @@ def _text(words: str, x: float, y: float, css: str) -> str:
     return f'<text class="{css}" x="{number_text(x)}" y="{number_text(y)}">{escape(words, quote=False)}</text>'
 
 
-def _legend(snapshot: Snapshot, width: float, top: float) -> tuple[str, float]:
+def _legend(snapshot: Snapshot, units: list[Unit], width: float, top: float) -> tuple[str, float]:
     """What the colours and lines mean, of what occurs in the picture; and where the picture ends."""
-    entries = list(_entries(snapshot))
+    entries = list(_entries(snapshot, units))
     parts, x, y = [], MARGIN, top
     for words, draw in entries:
         wide = 30 + cards.width_of(words, SIZE - 1)
@@ -327,7 +372,7 @@ def _legend(snapshot: Snapshot, width: float, top: float) -> tuple[str, float]:
     return "".join(parts), y + LEGEND_ROW
 
 
-def _entries(snapshot: Snapshot) -> Iterable[tuple[str, Callable[[float, float], str]]]:
+def _entries(snapshot: Snapshot, units: list[Unit]) -> Iterable[tuple[str, Callable[[float, float], str]]]:
     def swatch(css: str) -> Callable[[float, float], str]:
         return lambda x, y: (
             f'<g class="{css}"><rect class="b" x="{number_text(x)}" y="{number_text(y - 6)}" width="20" height="12" '
@@ -349,6 +394,8 @@ def _entries(snapshot: Snapshot) -> Iterable[tuple[str, Callable[[float, float],
         yield "backward node", swatch("node")
     if any(node.accumulate for node in snapshot.nodes):
         yield "adds to .grad", swatch("accumulate")
+    if any(unit.group for unit in units):
+        yield "folded group", swatch("group")
     yield "forward", line("f", "f")
     if snapshot.nodes:
         yield "grad_fn", line("n")

@@ -12,7 +12,9 @@ import adjoint as torch
 from adjoint import nn
 from adjoint.inspect import svg
 from adjoint.inspect.cards import amount, shorten, width_of
+from adjoint.inspect.model import Group
 from adjoint.inspect.snapshot import snapshot
+from tests.inspect.models import gpt_loss
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -191,3 +193,66 @@ def test_words_are_measured_and_shortened():
     assert shorten("transformer.h.0.attn.weight", 12, keep_end=True) == "…attn.weight"
     assert shorten("a  b\nc", 10) == "a b c"
     assert [amount(n) for n in (999, 1000, 123456, 5 * 10**9)] == ["999 B", "1 KB", "123 KB", "5 GB"]
+
+
+@pytest.fixture(scope="module")
+def transformer():
+    loss, model = gpt_loss(12)
+    return snapshot([loss], model, {"loss": loss})
+
+
+def test_a_large_graph_is_drawn_with_groups_folded(transformer):
+    picture = svg.render(transformer)
+    document, backward, forward = drawn(picture)
+    assert len(picture) < 60_000
+    groups = {
+        card.get("data-id"): card.find(f"{SVG}text").text
+        for card in document.iter(f"{SVG}g")
+        if card.get("class") == "group" and card.get("data-id")
+    }
+    assert [name for name in groups.values() if name.startswith("blocks.")] == [
+        f"blocks.{n} (Block)" for n in range(12)
+    ]
+    names = {name: id for id, name in groups.items()}
+    for number in range(11):
+        pair = names[f"blocks.{number} (Block)"], names[f"blocks.{number + 1} (Block)"]
+        assert forward[pair] == 1
+        assert backward[pair[::-1]] == 1
+
+
+def test_edges_between_what_is_folded_are_those_of_the_graph(transformer):
+    """Every edge of the graph leads from where its node is drawn to where the next is, or is inside a folded group."""
+    document, backward, _ = drawn(svg.render(transformer))
+    shown = {card.get("data-id") for card in document.iter(f"{SVG}g") if card.get("data-id")}
+    parent = {group.id: group.parent for group in transformer.groups}
+    inner = {node: group.id for group in transformer.groups for node in group.nodes}
+
+    def seen_as(node):
+        if node in shown:
+            return node
+        group, found = inner[node], None
+        while group is not None:
+            found, group = (group if group in shown else found), parent[group]
+        return found
+
+    edges = {(seen_as(node.id), seen_as(to)) for node in transformer.nodes for to, _ in node.next if to is not None}
+    assert set(backward) == {(a, b) for a, b in edges if a != b}
+
+
+def test_a_group_that_is_left_and_entered_again():
+    x = torch.rand(2, requires_grad=True)
+    picture = snapshot([x.sin().cos().exp()], {"x": x})
+    leaf, sin, cos, exp = (node.id for node in picture.nodes)
+    picture.groups = [Group("g1", "around", "module", nodes=[leaf, sin, exp])]
+    _, backward, forward = drawn(svg.render(picture, most=1))
+    assert backward == Counter({("g1", cos): 1, (cos, "g1"): 1})
+    assert sum(forward.values()) == 2
+
+
+def test_a_very_deep_graph_is_a_small_picture():
+    y = torch.ones(3, requires_grad=True)
+    for _ in range(5_000):
+        y = y.sin()
+    picture = svg.render(snapshot([y]))
+    assert len(picture) < 80_000
+    assert len(drawn(picture)[1]) < 80

@@ -397,7 +397,7 @@ function begin() {
     view.foot = 130;
   }
   rebuild();
-  view.fit(0.5);
+  view.fit(0.68);
   if (player.steps.length) playerChanged();
   document.documentElement.dataset.ready = String(Math.round(performance.now() - began));
 }
