@@ -76,7 +76,8 @@ def graph(wanted: argparse.Namespace) -> int:
     except (OSError, RuntimeError, ValueError) as error:
         print(f"adjoint: {error}", file=sys.stderr)
         return code or 1
-    print(f"the graph of backward {kept.count} of {kept.count}: {path}", file=sys.stderr)
+    which = "the only backward" if kept.count == 1 else f"the last of {kept.count} backwards"
+    print(f"the graph of {which}: {path}", file=sys.stderr)
     if wanted.output is None:
         import webbrowser
 

@@ -48,7 +48,8 @@ class Names:
 
 def is_module(value: Any) -> bool:
     """Whether `value` is a model, whatever class of models it is of."""
-    return hasattr(value, "named_parameters") and hasattr(value, "named_modules") and not isinstance(value, type)
+    kind = type(value)  # not the value itself, which may have, or import, whatever it is asked for
+    return hasattr(kind, "named_parameters") and hasattr(kind, "named_modules")
 
 
 def names_from(params: Any, variables: Mapping[str, Any] | None = None) -> Names:

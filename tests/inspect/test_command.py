@@ -39,7 +39,7 @@ def test_graph_of_the_last_backward(script, tmp_path, capsys):
     assert main(["graph", "-o", str(target), str(script), "one", "--two"]) == 0
     output = capsys.readouterr()
     assert output.out == "['one', '--two'] __main__\n"
-    assert f"the graph of backward 3 of 3: {target}" in output.err
+    assert f"the graph of the last of 3 backwards: {target}" in output.err
     text = target.read_text()
     assert "graph of loss: 3 operations" in text
     assert "train.py:10  loss = (w.exp() * step).sum()" in text
@@ -110,7 +110,7 @@ def test_backwards_within_hooks_do_not_count(script, tmp_path, capsys):
         "y.sum().backward()\n"
     )
     assert main(["graph", "-o", str(tmp_path / "graph.txt"), str(script)]) == 0
-    assert "backward 1 of 1" in capsys.readouterr().err
+    assert "the graph of the only backward" in capsys.readouterr().err
     assert "ExpBackward0" in (tmp_path / "graph.txt").read_text()
 
 

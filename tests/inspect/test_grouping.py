@@ -1,6 +1,7 @@
 """What belongs together: modules, functions, repeated blocks; and that folding makes no cycles."""
 
 from collections import Counter
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -153,6 +154,8 @@ def test_the_only_model_among_the_variables_stands_for_params():
     from adjoint.inspect import graph
 
     model = Tower()
+    pretender = mock.MagicMock()
+    assert hasattr(pretender, "named_parameters")
     loss = loss_of(model)
     picture = graph(loss).snapshot
     assert "blocks.2.mix.gate" in {node.module for node in picture.nodes}
