@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import PurePath
 from types import CellType, FrameType, FunctionType, ModuleType
@@ -244,14 +245,17 @@ def _suffix(holder: Any, key: int, namespace: bool) -> str | None:
     return f"<{type(holder).__name__}>"
 
 
-def _functions(frame: FrameType | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The functions that are running, in this thread and others, and their own variables."""
-    frames = [frame, *(each for each in sys._current_frames().values() if each is not sys._getframe())]
-    seen: set[int] = set()
-    for start in frames:
-        each = start
+def _functions(frame: FrameType) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The functions that are running, in this thread (from `frame` outwards) and in others, and their own variables."""
+    for start in (frame, *_frames_of_other_threads()):
+        each: FrameType | None = start
         while each is not None:
-            if id(each) not in seen and each.f_code.co_flags & 1 and not is_internal(each.f_globals.get("__package__")):
-                seen.add(id(each))
+            if each.f_code.co_flags & 1 and not is_internal(each.f_globals.get("__package__")):
                 yield each.f_code.co_name, own_variables(each)
             each = each.f_back
+
+
+def _frames_of_other_threads() -> list[FrameType]:
+    """Where the other threads are. A reference to a frame of our own would be a cycle, which keeps its variables."""
+    here = threading.get_ident()
+    return [frame for thread, frame in sys._current_frames().items() if thread != here]
