@@ -32,11 +32,15 @@ class Box:
 
 @dataclass(slots=True)
 class Edge:
-    """An edge between two boxes, by their numbers. `width` is what it takes of a rank it crosses."""
+    """An edge between two boxes, by their numbers. `width` is what it takes of a rank it crosses.
+
+    Edges of the same source and the same `trunk` are branches of one: they share their lanes as far as both go.
+    """
 
     source: int
     target: int
     width: float = 12.0
+    trunk: str | None = None
     lanes: list[float] = field(default_factory=list)
     """Its x in each of the ranks between, from the source to the target."""
 
@@ -143,6 +147,7 @@ class _Threaded:
         lanes = 0
         by_length = sorted(range(len(edges)), key=lambda e: self.rank[pairs[e][1]] - self.rank[pairs[e][0]])
         threaded = set()
+        trunks: dict[tuple[int, str], list[int]] = {}
         for number in by_length:
             lanes += max(self.rank[pairs[number][1]] - self.rank[pairs[number][0]] - 1, 0)
             if lanes <= LANES:
@@ -150,19 +155,24 @@ class _Threaded:
         for number, (edge, (source, target)) in enumerate(zip(edges, pairs, strict=True)):
             if source == target or number not in threaded:
                 continue
-            previous = source
-            for rank in range(self.rank[source] + 1, self.rank[target]):
-                place = self._lane(edge.width / 2, rank)
-                self.chains[number].append(place)
-                self._join(previous, place)
-                previous = place
+            trunk: list[int] = []
+            if edge.trunk is not None and source == edge.source:
+                trunk = trunks.setdefault((source, edge.trunk), trunk)
+            previous, first = source, self.rank[source] + 1
+            for rank in range(first, self.rank[target]):
+                if rank - first == len(trunk):
+                    trunk.append(self._lane(rank))
+                    self._join(previous, trunk[-1])
+                previous = trunk[rank - first]
+                self.left[previous] = self.right[previous] = max(self.left[previous], edge.width / 2)
+                self.chains[number].append(previous)
             self._join(previous, target)
         self.order: list[list[int]] = [[] for _ in range(max(self.rank) + 1)]
         self.position = [0] * len(self.rank)
 
-    def _lane(self, half: float, rank: int) -> int:
-        self.left.append(half)
-        self.right.append(half)
+    def _lane(self, rank: int) -> int:
+        self.left.append(0.0)
+        self.right.append(0.0)
         self.rank.append(rank)
         self.above.append([])
         self.below.append([])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
+from itertools import pairwise
 
 from . import cards, layout
 from .cards import BACKWARD_PORT, PAIR, PILL, PILL_GAP, ROW, SIZE, TITLE, Card, Detail, Unit
@@ -184,7 +185,13 @@ def _edges(strands: list[Strand]) -> dict[tuple[int, int], layout.Edge]:
     for bundle in bundles.values():
         for number, strand in enumerate(sorted(bundle, key=lambda strand: not strand.forward)):
             strand.offset = (number - (len(bundle) - 1) / 2) * STRAND
-    return {pair: layout.Edge(*pair, width=STRAND * (len(bundle) - 1)) for pair, bundle in bundles.items()}
+    return {pair: layout.Edge(*pair, STRAND * (len(bundle) - 1), _trunk(bundle)) for pair, bundle in bundles.items()}
+
+
+def _trunk(bundle: list[Strand]) -> str | None:
+    """What edges have in common that may run as one: a tensor that is used in several places."""
+    tails = {strand.tail for strand in bundle if strand.forward}
+    return tails.pop() if len(tails) == 1 else None
 
 
 def _follow(strand: Strand, boxes: list[layout.Box], edge: layout.Edge) -> None:
@@ -215,9 +222,10 @@ class _Picture:
         for (_, _, leaving), fan in fans.items():
             middle, room = self._port(fan[0], fan[0].down == leaving)
             fan.sort(key=partial(self._beside, leaving))
-            step = min(10.0, room / len(fan))
-            for number, strand in enumerate(fan):
-                x = middle + (number - (len(fan) - 1) / 2) * step
+            slots = _slots([(self._beside(leaving, strand)[0], bool(strand.lanes)) for strand in fan])
+            step = min(10.0, room / (slots[-1] + 1))
+            for slot, strand in zip(slots, fan, strict=True):
+                x = middle + (slot - slots[-1] / 2) * step
                 if leaving:
                     strand.start = x
                 else:
@@ -282,6 +290,14 @@ class _Picture:
             parts.append(f'<path class="n" d="M{number_text(start + 4)} {number_text(y)}h{number_text(PAIR - 7)}"/>')
         parts += [_card(card, box.x + card.x, box.y) for card in [*unit.tensors, *([unit.node] if unit.node else [])]]
         return "".join(parts)
+
+
+def _slots(comes_from: list[tuple[float, bool]]) -> list[int]:
+    """Side by side, but branches of one trunk, which come from the same lane, together."""
+    slots = [0]
+    for before, here in pairwise(comes_from):
+        slots.append(slots[-1] + (before != here or not here[1]))
+    return slots
 
 
 def path(stops: list[tuple[float, float, float]]) -> str:

@@ -23,7 +23,7 @@ def graphs(draw, cyclic=False):
     ]
     pairs = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=30))
     pairs = list(dict.fromkeys((a, b) if cyclic or a < b else (b, a) for a, b in pairs if a != b))
-    return boxes, [Edge(a, b, width=6.0) for a, b in pairs]
+    return boxes, [Edge(a, b, 6.0, draw(st.sampled_from([None, "a", "b"]))) for a, b in pairs]
 
 
 def overlap(one, two):
@@ -99,6 +99,16 @@ def test_a_long_edge_is_straight_between_its_ends():
     edges = [Edge(number, number + 1) for number in range(6)] + [Edge(0, 6)]
     place(boxes, edges)
     assert len(set(edges[-1].lanes)) == 1
+
+
+def test_branches_of_one_trunk_share_their_lanes():
+    boxes = [Box(60, 40, 20, 30) for _ in range(9)]
+    edges = [Edge(number, number + 1) for number in range(8)]
+    branches = [Edge(0, 4, trunk="a"), Edge(0, 8, trunk="a"), Edge(0, 6, trunk="b")]
+    place(boxes, edges + branches)
+    near, far, other = (edge.lanes for edge in branches)
+    assert far[: len(near)] == near
+    assert not any(one == two for one, two in zip(far, other, strict=False))
 
 
 def test_no_graph_is_too_deep():

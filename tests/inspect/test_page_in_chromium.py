@@ -396,12 +396,14 @@ def test_it_lays_out_as_python_does(show, browser):
             for _ in range(count)
         ]
         pairs = sorted({tuple(sorted(chance.sample(range(count), 2))) for _ in range(count) if count > 1})
-        boxes, edges = [layout.Box(*size) for size in sizes], [layout.Edge(*pair, width=6.0) for pair in pairs]
+        boxes = [layout.Box(*size) for size in sizes]
+        edges = [layout.Edge(a, b, 6.0, str(a) if a % 2 else None) for a, b in pairs]
         placed = layout.place(boxes, edges)
         theirs = browser.apply(
             """(sizes, pairs) => {
               const boxes = sizes.map(([left, right, above, below]) => ({ left, right, above, below }));
-              const edges = pairs.map(([source, target]) => ({ source, target, width: 6 }));
+              const trunk = (source) => (source % 2 ? `${source}` : null);
+              const edges = pairs.map(([source, target]) => ({ source, target, width: 6, trunk: trunk(source) }));
               const { width, height } = place(boxes, edges);
               return [width, height, boxes.map((box) => [box.x, box.y, box.rank]), edges.map((edge) => edge.lanes)];
             }""",

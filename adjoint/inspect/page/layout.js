@@ -1,7 +1,7 @@
 // Where things go: the method of adjoint/inspect/layout.py, step for step.
 //
 // place(boxes, edges) gives each box {left, right, above, below} its x, y and rank, and each edge {source, target, width}
-// its lanes: an x in each of the ranks that it crosses. A box with pin "first" or "last" has the first or last rank alone
+// its lanes: an x in each of the ranks that it crosses. Edges of one source with the same trunk share their lanes. A box with pin "first" or "last" has the first or last rank alone
 // with others of its kind: these are the doors of a frame. A box that is `low` stands at the foot of a tall rank.
 
 const SWEEPS = 12;
@@ -132,7 +132,7 @@ function threaded(boxes, edges, pairs) {
   };
   const length = (number) => graph.rank[pairs[number][1]] - graph.rank[pairs[number][0]];
   let lanes = 0;
-  const direct = new Set();
+  const direct = new Set(), trunks = new Map();
   for (const number of [...edges.keys()].sort((a, b) => length(a) - length(b))) {
     lanes += Math.max(length(number) - 1, 0);
     if (lanes > LANES) direct.add(number);
@@ -144,17 +144,28 @@ function threaded(boxes, edges, pairs) {
   edges.forEach((edge, number) => {
     const [source, target] = pairs[number];
     if (source === target || direct.has(number)) return;
+    let trunk = [];
+    if (edge.trunk != null && source === edge.source) {
+      const key = `${source} ${edge.trunk}`;
+      trunk = trunks.get(key) ?? trunk;
+      trunks.set(key, trunk);
+    }
     let previous = source;
-    for (let rank = graph.rank[source] + 1; rank < graph.rank[target]; rank++) {
-      const place = graph.rank.length;
-      graph.left.push(edge.width / 2);
-      graph.right.push(edge.width / 2);
-      graph.rank.push(rank);
-      graph.above.push([]);
-      graph.below.push([]);
-      graph.chains[number].push(place);
-      join(previous, place);
-      previous = place;
+    const first = graph.rank[source] + 1;
+    for (let rank = first; rank < graph.rank[target]; rank++) {
+      if (rank - first === trunk.length) {
+        const place = graph.rank.length;
+        graph.left.push(0);
+        graph.right.push(0);
+        graph.rank.push(rank);
+        graph.above.push([]);
+        graph.below.push([]);
+        trunk.push(place);
+        join(previous, place);
+      }
+      previous = trunk[rank - first];
+      graph.left[previous] = graph.right[previous] = Math.max(graph.left[previous], edge.width / 2);
+      graph.chains[number].push(previous);
     }
     join(previous, target);
   });

@@ -164,6 +164,8 @@ class Scene {
       const lines = [...edge.lines.values()].sort((a, b) => b.forward - a.forward);
       lines.forEach((line, at) => { line.offset = (at - (lines.length - 1) / 2) * STRAND; });
       edge.width = STRAND * (lines.length - 1);
+      const tails = new Set(lines.filter((line) => line.forward).flatMap((line) => line.strands.map((strand) => strand.tail)));
+      edge.trunk = tails.size === 1 && edge.one.type !== "group" ? [...tails][0] : null; // one tensor, used in several places
       const door = edge.one.pin ? edge.one : edge.two;
       if (!door.pin || door.ports[1] - door.ports[0] <= STRAND || through.get(door) > 1) continue;
       for (const line of lines) line.offset = door.ports[line.forward ? 0 : 1]; // what a door alone leads to lies straight behind it
@@ -233,10 +235,16 @@ class Scene {
       const [line, atTop] = fan[0];
       const middle = this.port(line, atTop)[0], room = this.port(line, atTop)[1];
       fan.sort(([a], [b]) => this.beside(a, atTop) - this.beside(b, atTop) || a.offset - b.offset);
-      const step = Math.min(10, room / fan.length);
+      const slots = [0]; // branches of one trunk, which come from the same lane, stand together
+      for (let at = 1; at < fan.length; at++) {
+        const [one, two] = [fan[at - 1][0], fan[at][0]];
+        const together = two.edge.lanes.length && one.edge.lanes.length && this.beside(one, atTop) === this.beside(two, atTop);
+        slots.push(slots[at - 1] + (together ? 0 : 1));
+      }
+      const last = slots[slots.length - 1], step = Math.min(10, room / (last + 1));
       fan.forEach(([each], at) => {
         const own = this.port(each, atTop);
-        const x = own[1] ? middle + (at - (fan.length - 1) / 2) * step : own[0];
+        const x = own[1] ? middle + (slots[at] - last / 2) * step : own[0];
         if (atTop) each.topX = x;
         else each.bottomX = x;
       });
