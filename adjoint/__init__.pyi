@@ -86,6 +86,7 @@ from adjoint.settings import use_deterministic_algorithms as use_deterministic_a
 from adjoint.tensor import Tensor as Tensor
 newaxis: None
 from adjoint import func as func
+from adjoint import inspect as inspect
 from adjoint import nn as nn
 from adjoint import optim as optim
 from adjoint import overrides as overrides

@@ -14,7 +14,9 @@ PACKAGE = Path(adjoint.__file__).parent
 
 # From the top floor down; a module may import from floors below its own and from its own room.
 FLOORS = [
+    {"adjoint.__main__"},
     {"adjoint"},
+    {"adjoint.inspect"},
     {"adjoint.overrides"},
     {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization"},
     {"adjoint.linalg", "adjoint.special", "adjoint.backends", "adjoint.cuda", "adjoint._C", "adjoint.ops"},
