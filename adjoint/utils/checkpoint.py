@@ -361,6 +361,15 @@ class Inputs(torch.autograd.Function):
         """Never run: nothing comes of the output."""
         raise AssertionError("Did not expect to backward on this graph")
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> None:
+        """Nothing carries no tangent."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Nothing for all examples; what is saved has them."""
+        return torch.empty(0), None
+
 
 _UNPACKED_ONCE = "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
 _ASK_ONCE = (
