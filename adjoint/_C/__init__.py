@@ -1,4 +1,4 @@
-"""`torch._C`: names that programs use to look into the engine, or to say who takes over calls and what is transformed; no logic."""
+"""`torch._C`: names that programs use to look into the engine, or to say who takes over calls and is transformed; no logic."""
 
 from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions
