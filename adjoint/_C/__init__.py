@@ -1,7 +1,4 @@
-"""`torch._C`: those of its names that programs use: for a look into the engine, overrides and transforms.
-
-Names, no logic.
-"""
+"""`torch._C`: names that programs use to look into the engine, or to say who takes over calls and is transformed; no logic."""
 
 from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions

@@ -169,9 +169,12 @@ class Geometry:
 
 
 class CopySlices(Node):
-    """The history of a base after one of its views was changed in place by the operation of node `function`."""
+    """The history of a base after one of its views was changed in place by the operation of node `function`.
 
-    __slots__ = ("base", "function", "other_kind", "view")
+    `released`: a backward has been through here and has kept nothing.
+    """
+
+    __slots__ = ("base", "function", "other_kind", "released", "view")
 
     def name(self) -> str:
         """PyTorch's full name."""
@@ -183,7 +186,8 @@ class CopySlices(Node):
         self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
-        self.function: Node | None = function
+        self.function = function
+        self.released = False
         self.shape = base._array.shape
         self.dtype = base._array.dtype
 
@@ -218,13 +222,11 @@ class CopySlices(Node):
         return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
 
     def _function(self, keep: bool) -> Node:
-        """The node of the operation, let go of unless `keep`."""
-        if self.function is None:
+        """The node of the operation, which may run once unless `keep`."""
+        if self.released:
             raise RuntimeError(FREED_MESSAGE)
-        function = self.function
-        if not keep:
-            self.function = None
-        return function
+        self.released = not keep
+        return self.function
 
     def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same with tensors."""
