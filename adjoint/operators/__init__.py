@@ -25,6 +25,7 @@ try:
         inspection,
         integration,
         joining,
+        least_squares,
         legacy,
         linalg,
         lookup,
@@ -32,6 +33,7 @@ try:
         margin_loss,
         masking,
         matmul,
+        matrix_functions,
         matrix_norms,
         matrix_products,
         memory,
@@ -55,6 +57,7 @@ try:
         special,
         statistics,
         subclassing,
+        triangular,
         view,
     )
     from .build import PUBLIC
