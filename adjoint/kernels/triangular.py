@@ -14,7 +14,12 @@ Array = numpy.ndarray[Any, Any]
 
 
 def solve_triangular(
-    a: Array, b: Array, upper: bool, left: bool = True, unitriangular: bool = False, name: str = "linalg.solve_triangular"
+    a: Array,
+    b: Array,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+    name: str = "linalg.solve_triangular",
 ) -> Array:
     """X with `a @ X = b`, or `X @ a = b` if not `left`, reading one triangle of `a`; infinite where that is singular."""
     _check_system(name, a, b, left)
@@ -70,9 +75,7 @@ def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
     """X with `L @ L.mH @ X = b`, `factor` being L, or its conjugate transpose if `upper`."""
     for letter, array in (("b", b), ("u", factor)):
         if array.ndim < 2:
-            raise RuntimeError(
-                f"{letter} should have at least 2 dimensions, but has {array.ndim} dimensions instead"
-            )
+            raise RuntimeError(f"{letter} should have at least 2 dimensions, but has {array.ndim} dimensions instead")
     if b.dtype != factor.dtype:
         raise RuntimeError(
             f"Expected b and A to have the same dtype, but found b of type {from_numpy(b.dtype).scalar_type} and A of type "
@@ -101,7 +104,9 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
             "cholesky_inverse: A must be batches of square matrices, but they are "
             f"{factor.shape[-2]} by {factor.shape[-1]} matrices"
         )
-    return cholesky_solve(numpy.broadcast_to(numpy.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), factor, upper)
+    return cholesky_solve(
+        numpy.broadcast_to(numpy.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), factor, upper
+    )
 
 
 def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ try:
     from . import (
         activation,
         arithmetic,
+        blocks,
         comparison,
         conversion,
         convolution,
@@ -24,6 +25,7 @@ try:
         indexing,
         inspection,
         integration,
+        interpolation,
         joining,
         least_squares,
         legacy,

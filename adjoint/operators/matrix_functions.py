@@ -19,7 +19,7 @@ class linalg_matrix_exp:
     def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
-        """Mathias (1996), "A chain rule for matrix functions": the derivative is a block of the exponential of a larger matrix."""
+        """Mathias (1996), "A chain rule for matrix functions": a block of the exponential of a matrix twice as large."""
         turned, size = _adjoint(self), self.shape[-1]
         above = xp.cat([turned, grad], -1)
         below = xp.cat([turned * 0, turned], -1)

@@ -53,7 +53,8 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 
 TRIANGULAR_SOLVE = return_type("triangular_solve", "solution", "cloned_coefficient")
 
-_OLDER = """torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future PyTorch release.
+_OLDER = """torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand \
+will be removed in a future PyTorch release.
 torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.
 X = torch.triangular_solve(B, A).solution
 should be replaced with

@@ -81,9 +81,7 @@ def assert_close(
     if (rtol is None) != (atol is None):
         given = "rtol" if rtol is None else "atol"
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {given}.")
-    rules = _Rules(
-        allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride
-    )
+    rules = _Rules(allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride)
     for first, second, where in list(_pairs(actual, expected, (), rules)):
         text = _difference(first, second, rules)
         if text is not None:
@@ -178,13 +176,11 @@ def _check_comparable(actual: Any, expected: Any, where: tuple[Any, ...], rules:
     if all(isinstance(value, (*_TRUTHS, *_NUMBERS)) for value in (actual, expected)):
         return
     related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
-    if related and (rules.allow_subclasses or type(actual) is type(expected)):
-        if isinstance(actual, Tensor) or isinstance(actual, numpy.ndarray) or _becomes_tensor(actual, expected):
-            return
+    allowed = rules.allow_subclasses or type(actual) is type(expected)
+    if related and allowed and (isinstance(actual, (Tensor, numpy.ndarray)) or _becomes_tensor(actual, expected)):
+        return
     raise TypeError(
-        _placed(
-            f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.", where
-        )
+        _placed(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.", where)
     )
 
 

@@ -31,6 +31,7 @@ from .attention import scaled_dot_product_attention
 from .declared import operators
 from .distance import normalize
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from .interpolation import interpolate, upsample
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -96,6 +97,7 @@ max_pool3d_with_indices = operators.max_pool3d_with_indices
 one_hot = operators.one_hot
 pairwise_distance = operators.pairwise_distance
 pdist = operators.pdist
+fold = operators.fold
 pixel_shuffle = operators.pixel_shuffle
 pixel_unshuffle = operators.pixel_unshuffle
 prelu = operators.prelu
@@ -106,3 +108,4 @@ selu_ = operators.selu_
 softplus = operators.softplus
 softshrink = operators.softshrink
 threshold_ = operators.threshold_
+unfold = operators.unfold

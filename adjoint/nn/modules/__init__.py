@@ -34,6 +34,7 @@ from .batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
+    SyncBatchNorm,
 )
 from .container import (
     ModuleDict,
@@ -64,6 +65,7 @@ from .flatten import (
     Flatten,
     Unflatten,
 )
+from .fold import Fold, Unfold
 from .instancenorm import (
     InstanceNorm1d,
     InstanceNorm2d,
@@ -156,6 +158,7 @@ from .rnn import (
 from .sparse import (
     Embedding,
 )
+from .upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
     "CELU",
@@ -205,6 +208,7 @@ __all__ = [
     "Embedding",
     "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -271,12 +275,17 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
     "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
     "Unflatten",
+    "Unfold",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
