@@ -31,6 +31,7 @@ from .attention import scaled_dot_product_attention
 from .declared import operators
 from .distance import normalize
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from .embedding_bag import embedding_bag
 from .interpolation import interpolate, upsample
 from .loss import (
     binary_cross_entropy,
@@ -54,6 +55,7 @@ from .loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from .multihead import multi_head_attention_forward
 from .normalization import batch_norm, embedding, instance_norm, local_response_norm
 from .padding import pad
 from .pooling import (

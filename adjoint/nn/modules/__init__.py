@@ -101,6 +101,7 @@ from .loss import (
 from .module import (
     Module,
 )
+from .multihead import MultiheadAttention
 from .normalization import (
     GroupNorm,
     LayerNorm,
@@ -155,9 +156,7 @@ from .rnn import (
     RNNCell,
     RNNCellBase,
 )
-from .sparse import (
-    Embedding,
-)
+from .sparse import Embedding, EmbeddingBag
 from .upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
@@ -208,7 +207,9 @@ __all__ = [
     "Embedding",
     "FeatureAlphaDropout",
     "Flatten",
+    "EmbeddingBag",
     "Fold",
+    "MultiheadAttention",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
