@@ -205,9 +205,7 @@ class UntypedStorage:
     `replace` puts another array into the tensor that was asked for its storage, of which the array is `seen`.
     """
 
-    def __init__(
-        self, root: Array, seen: Array | None = None, replace: Callable[[Array], None] | None = None
-    ) -> None:
+    def __init__(self, root: Array, seen: Array | None = None, replace: Callable[[Array], None] | None = None) -> None:
         self._root = root
         self._seen = seen
         self._replace = replace

@@ -109,7 +109,9 @@ def taken_over(op: Operator, args: tuple[Any, ...]) -> Any:
         if values[-1] is not op.defaults[op.names[len(values) - 1]]:
             break
         values.pop()
-    return handed_over(getattr(Tensor, name, None) if isinstance(args[0], Tensor) else PUBLIC[namespace].get(name), *values)
+    return handed_over(
+        getattr(Tensor, name, None) if isinstance(args[0], Tensor) else PUBLIC[namespace].get(name), *values
+    )
 
 
 def handed_over(function: Any, *args: Any) -> Any:

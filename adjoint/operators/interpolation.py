@@ -6,11 +6,7 @@ from ..kernels import interpolation as kernels
 from .build import operator
 
 WAYS = {
-    **{
-        (mode, dims): f"upsample_{mode.replace('-', '_')}{dims}d"
-        for mode in kernels.NEAREST
-        for dims in (1, 2, 3)
-    },
+    **{(mode, dims): f"upsample_{mode.replace('-', '_')}{dims}d" for mode in kernels.NEAREST for dims in (1, 2, 3)},
     ("linear", 1): "upsample_linear1d",
     ("linear", 2): "upsample_bilinear2d",
     ("linear", 3): "upsample_trilinear3d",

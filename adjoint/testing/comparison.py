@@ -233,7 +233,7 @@ def _scalar_difference(actual: Any, expected: Any, rtol: float, atol: float, equ
 
 
 def _tensor_difference(actual: Tensor, expected: Tensor, rules: _Rules) -> str | None:
-    checks = [("shape", actual.shape, expected.shape, True)]
+    checks: list[tuple[str, Any, Any, bool]] = [("shape", actual.shape, expected.shape, True)]
     checks += [("device", actual.device, expected.device, rules.check_device)]
     checks += [("dtype", actual.dtype, expected.dtype, rules.check_dtype)]
     checks += [("layout", actual.layout, expected.layout, rules.check_layout)]

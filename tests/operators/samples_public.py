@@ -161,6 +161,14 @@ _TORCH = {
     ],
     "matrix_power": [both(matrix(3, 3), 3), both(matrix(3, 3), -2), both(matrix(3, 3), 0)],
     "qr": [both(matrix(3, 2))],
+    "cholesky_inverse": [both(matrix(3, 3), before=torch.tril)],
+    "cholesky_solve": [
+        both(real(3, 2), matrix(3, 3), before=lambda part: part.tril() if part.shape[-1] == 3 else part)
+    ],
+    "matrix_exp": [both(matrix(3, 3))],
+    "pinverse": [both(matrix(3, 2))],
+    "svd": [both(matrix(3, 2), after=unsigned)],
+    "triangular_solve": [both(real(3, 2), matrix(3, 3), after=first)],
     "tensordot": [both(real(2, 3, 4), real(3, 4, 2)), both(_M, _M, ([0, 1], [0, 1]))],
     # networks
     "adaptive_avg_pool1d": [sample(_IMAGE, 2)],
@@ -189,6 +197,8 @@ _TORCH = {
 }
 
 _FUNCTIONAL = {
+    "unfold": [both(_IMAGES, 2), both(_IMAGE, (2, 1), padding=1)],
+    "fold": [both(real(1, 8, 6), (3, 4), 2)],
     **{
         name: _TORCH[name]
         for name in """

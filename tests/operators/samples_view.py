@@ -15,8 +15,12 @@ _EMPTY, _NUMBER = real(0, 3), real()
 
 _UPSAMPLINGS = {
     **{f"upsample_{mode}{dims}d": dims for mode in ("nearest", "nearest_exact") for dims in (1, 2, 3)},
-    **{"upsample_linear1d": 1, "upsample_bilinear2d": 2, "upsample_trilinear3d": 3, "upsample_bicubic2d": 2},
-    **{"upsample_bilinear2d_aa": 2, "upsample_bicubic2d_aa": 2},
+    "upsample_linear1d": 1,
+    "upsample_bilinear2d": 2,
+    "upsample_trilinear3d": 3,
+    "upsample_bicubic2d": 2,
+    "upsample_bilinear2d_aa": 2,
+    "upsample_bicubic2d_aa": 2,
 }
 
 SAMPLES = {

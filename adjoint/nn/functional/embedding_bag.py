@@ -7,7 +7,6 @@ import adjoint as torch
 from .normalization import embedding
 
 
-
 def embedding_bag(
     input: torch.Tensor,
     weight: torch.Tensor,

@@ -33,7 +33,7 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
     for name in list(state_dict):
         if name.startswith(prefix):
             state_dict[name.removeprefix(prefix)] = state_dict.pop(name)
-    metadata = getattr(state_dict, "_metadata", None)
-    for name in list(metadata or ()):
+    metadata: dict[str, Any] = getattr(state_dict, "_metadata", {})
+    for name in list(metadata):
         if name and name.startswith(prefix.rstrip(".")):
             metadata[name.removeprefix(prefix.rstrip(".")).lstrip(".")] = metadata.pop(name)
