@@ -54,9 +54,9 @@ def test_what_cannot_be_compared():
 
 
 def test_messages_of_ones_own():
-    with pytest.raises(AssertionError, match="^mine$"):
+    with pytest.raises(AssertionError, match=r"^mine$"):
         assert_close(1, 2, msg="mine")
-    with pytest.raises(AssertionError, match="^seen: Scalars"):
+    with pytest.raises(AssertionError, match=r"^seen: Scalars"):
         assert_close(1, 2, msg=lambda text: f"seen: {text}")
 
 

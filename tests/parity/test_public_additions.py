@@ -18,7 +18,7 @@ def values(library, function, *arrays):
     inputs = [library.tensor(array, requires_grad=True) for array in arrays]
     result = function(library, *inputs)
     weights = library.tensor(numpy.random.RandomState(1).randn(*result.shape))
-    grads = library.autograd.grad((result * weights).sum(), inputs, create_graph=True)
+    grads = library.autograd.grad((result * result * weights).sum(), inputs, create_graph=True)
     seconds = library.autograd.grad(sum((grad * grad).sum() for grad in grads), inputs, allow_unused=True)
     found = [result, *grads, *(second for second in seconds if second is not None)]
     return [result.grad_fn.name(), *(tensor.detach().numpy() for tensor in found)]
