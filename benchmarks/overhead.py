@@ -351,6 +351,56 @@ def custom_function(torch: ModuleType) -> Timed:
     return step
 
 
+@case("second derivative through a small network")
+def second_derivative_of_network(torch: ModuleType) -> Timed:
+    net = torch.nn.Sequential(torch.nn.Linear(10, 20), torch.nn.Tanh(), torch.nn.Linear(20, 1))
+    inputs = torch.randn(5, 10, requires_grad=True)
+    parameters = list(net.parameters())
+
+    def step():
+        (first,) = torch.autograd.grad(net(inputs).sum(), inputs, create_graph=True)
+        return torch.autograd.grad((first * first).sum(), parameters, allow_unused=True)[0]
+
+    return step
+
+
+def _chain(torch: ModuleType, x, each) -> None:
+    result = x
+    for _ in range(10):
+        result = each(result)
+    result.backward(torch.ones(10, 10))
+
+
+@case("hooks on ten tensors")
+def tensor_hooks(torch: ModuleType) -> Timed:
+    x = torch.randn(10, 10, requires_grad=True)
+
+    def double_and_hook(tensor):
+        doubled = tensor * 2
+        doubled.register_hook(lambda grad: None)
+        return doubled
+
+    def step():
+        x.grad = None
+        _chain(torch, x, double_and_hook)
+        return x.grad
+
+    return step
+
+
+@case("saved-tensor hooks")
+def saved_tensor_hooks(torch: ModuleType) -> Timed:
+    x = torch.randn(10, 10, requires_grad=True)
+
+    def step():
+        x.grad = None
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+            _chain(torch, x, lambda tensor: tensor.tanh() * x)
+        return x.grad
+
+    return step
+
+
 @case("autograd.grad, second derivative")
 def second_derivative(torch: ModuleType) -> Timed:
     x = torch.randn(10, 10, requires_grad=True)

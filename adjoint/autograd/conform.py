@@ -16,16 +16,17 @@ from ..tensor import Tensor, as_array
 def conform(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:
     """`grad` summed over broadcast dimensions and cast to what its receiver has."""
     recorded = isinstance(grad, Tensor)
-    if tuple(grad.shape) != shape:
-        if not can_expand(shape, tuple(grad.shape)):
+    array = grad._array if recorded else grad
+    if array.shape != shape:
+        if not can_expand(shape, array.shape):
             name = source.name() if source is not None else "backward"
             index = next((i for i, each in enumerate(source.edges if source else ()) if each is edge), 0)
             raise RuntimeError(
                 f"Function {name} returned an invalid gradient at index {index} - got "
-                f"{list(grad.shape)} but expected shape compatible with {list(shape)}"
+                f"{list(array.shape)} but expected shape compatible with {list(shape)}"
             )
         grad = tensor_operators.sum_to_size(grad, shape) if recorded else sum_to_shape(as_array(grad), shape)
-    array = grad._array if recorded else grad
+        array = grad._array if recorded else grad
     if array.dtype != dtype:
         if array.dtype.kind == "c" and dtype.kind != "c":
             grad = tensor_operators.real(grad) if recorded else as_array(grad).real

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from collections.abc import Container
 from operator import attrgetter
 from typing import Any
 
@@ -71,6 +72,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     keep, create_graph = task.keep, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
     plain = nodes_without_watch(task) if task.capture is not None or GATE.special else None
+    needed = task.needed
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None:
@@ -83,27 +85,33 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     complete: list[Tensor] = []
     for node in order:
         grad = arrived(node, None)
+        edges = node.edges
+        if needed is not None:
+            edges = needed.get(node, edges)
         if grad is None or node.hooks is not None or (plain is not None and node not in plain):
-            results = visit(node, grad, task)
+            results = visit(node, grad, task, edges)
             if results is None:
-                results = (None,) * len(node.edges)
+                results = (None,) * len(edges)
         else:
             try:
                 if not create_graph:
-                    results = node.backward(grad, keep)
+                    results = node.backward(grad, keep, edges)
+                elif DOORS.open:
+                    results = recorded(node, grad, keep, edges)
                 else:
-                    results = recorded(node, grad, keep) if DOORS.open else node.backward_recorded(grad, keep)
+                    results = node.backward_recorded(grad, keep, edges)
             except Exception as error:
                 explain(error, node)
                 raise
-        for edge, result in zip(node.edges, results):  # noqa: B905  (of one length, and this is the inner loop)
+        for edge, result in zip(edges, results):  # noqa: B905  (of one length, and this is the inner loop)
             if edge is None:
                 continue
             if type(edge) is tuple:
                 if result is None:
                     continue
                 target = edge[0]
-                if result.shape != target.shape or result.dtype is not target.dtype:
+                array = result._array if create_graph else result
+                if array.shape != target.shape or array.dtype is not target.dtype:
                     if type(target.shape) is list:
                         deliver(edge, result, buffers, node)
                         continue
@@ -113,37 +121,39 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
                 buffers[target] = buffers[target] + result if target in buffers else result
                 continue
             if result is not None:
-                array = edge._array
-                if result.shape != array.shape or result.dtype is not array.dtype:
-                    result = conform(result, array.shape, array.dtype, node, edge)
+                target = edge._array
+                array = result._array if create_graph else result
+                if array.shape != target.shape or array.dtype is not target.dtype:
+                    result = conform(result, target.shape, target.dtype, node, edge)
                 buffers[edge] = buffers[edge] + result if edge in buffers else result
             left = uses[edge] = uses[edge] - 1
             if not left and (edge in buffers or edge._extra is not None):
                 complete.append(edge)
         if complete:
-            grad = result = results = None  # so that accumulation sees whether anybody else has a gradient
+            grad = result = results = array = None  # so that accumulation sees whether anybody else has a gradient
             for leaf in complete:
                 finish_leaf(leaf, arrived(leaf, None), task)
             complete.clear()
 
 
-def nodes_without_watch(task: Task) -> set[Node] | None:
+def nodes_without_watch(task: Task) -> Container[Node] | None:
     """The nodes that run, and of whose gradients nobody wants to know; None if that is all of them."""
-    needed = None
+    plain: Container[Node] | None = None
     capture = task.capture
     if capture is not None:
-        needed = task.needed = find_needed(task.order, capture)
-        if task.accumulating:
-            needed.update(
-                capture.outputs
-            )  # whose `.grad` is kept: they run, as leaves do, and their gradients lead nowhere
+        plain = needed = task.needed = find_needed(task.order, capture)
+        if (
+            task.accumulating
+        ):  # into the `.grad` of outputs too: they run, as leaves do, and their gradients lead nowhere
+            for node in capture.outputs:
+                needed.setdefault(node, (None,) * len(node.edges))
         if capture.outputs:
-            needed = needed.difference(capture.outputs)
-    return set() if modes.ANOMALY.enabled or STATE.recorder is not None else needed
+            plain = needed.keys() - capture.outputs.keys()
+    return () if modes.ANOMALY.enabled or STATE.recorder is not None else plain
 
 
-def visit(node: Node, grad: Any, task: Task) -> Any:
-    """Run a node of which something is out of the ordinary; None if it does not run."""
+def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
+    """Run a node of which something is out of the ordinary; None if it does not run. `edges`: those that are needed."""
     if grad is None:
         if not node.runs_undefined and node.hooks is None:
             return None
@@ -168,9 +178,9 @@ def visit(node: Node, grad: Any, task: Task) -> Any:
         run = run_node if hooks is None or not hooks.around() else run_with_hooks
         recorder = STATE.recorder
         if recorder is None:
-            results = run(node, grad, task.keep, task.create_graph)
+            results = run(node, grad, task.keep, task.create_graph, edges)
         else:
-            results = recorder.backward(node, run, grad, task.keep, task.create_graph)
+            results = recorder.backward(node, run, grad, task.keep, task.create_graph, edges)
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(node, grad, results)
     except Exception:
@@ -216,20 +226,22 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
     return order, uses
 
 
-def find_needed(order: list[Node], capture: Capture) -> set[Node]:
-    """The nodes that lie on a path to something captured; only they run."""
-    needed: set[Node] = set()
+def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ...]]:
+    """The nodes that lie on a path to something captured; only they run. Of the edges of each, those on such a path."""
+    needed: dict[Node, tuple[Any, ...]] = {}
+    leaves, outputs = capture.leaves, capture.outputs
     for node in reversed(order):
+        found = False
+        edges = []
         for edge in node.edges:
-            if edge is None:
-                continue
-            if type(edge) is tuple:
-                if edge[0] in needed or edge[0] in capture.outputs:
-                    needed.add(node)
-                    break
-            elif edge in capture.leaves:
-                needed.add(node)
-                break
+            if edge is not None:
+                if edge[0] in needed or edge[0] in outputs if type(edge) is tuple else edge in leaves:
+                    found = True
+                else:
+                    edge = None
+            edges.append(edge)
+        if found:
+            needed[node] = tuple(edges)
     return needed
 
 

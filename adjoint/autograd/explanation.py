@@ -248,7 +248,7 @@ def _of_backward(root: Tensor) -> Explanation:
             if grad is None:
                 continue
             try:
-                results = node.backward(grad, keep=True)
+                results = node.backward(grad, True, node.edges)
             except RuntimeError as error:
                 return _of_error(error)
             if any(result is not None and has_nan(result) for result in results):

@@ -17,7 +17,17 @@ from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
-from ..tape.saved import Packed, bump, check_callable, detached, pack, released, shared_counter, stale_error
+from ..tape.saved import (
+    Packed,
+    bump,
+    check_callable,
+    detached,
+    modes_without_hooks,
+    pack,
+    released,
+    shared_counter,
+    stale_error,
+)
 from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
 from .conform import as_taken
 from .hooks import recording_mode
@@ -37,7 +47,8 @@ class SavedVariable:
         if hooks:
             edge = edge_of(tensor)
             shown_edge = LEAF if isinstance(edge, Tensor) else edge
-            self.tensor = pack(tensor, hooks[-1], None if output_nr is not None else edge, shown_edge)
+            with modes_without_hooks():
+                self.tensor = pack(tensor, hooks[-1], None if output_nr is not None else edge, shown_edge)
 
     def unpack(self, node: Node) -> Tensor:
         """The tensor as backward sees it."""
@@ -69,7 +80,8 @@ class SavedVariable:
             )
         check_callable(pack_hook, unpack_hook)
         edge = None if self.output_nr is not None else edge_of(self.tensor)
-        self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
+        with modes_without_hooks():
+            self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
 
 
 class SavedNone:
@@ -158,14 +170,14 @@ class FunctionNode(FunctionCtx, Node):
             raise released(self)
         return tuple(SavedNone() if saved is None else saved for saved in self._saved)
 
-    def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` on tensors, nothing recorded."""
         tensors = [None if item is None else wrap(as_array(item)) for item in grad]
         with recording_mode(False):
             results = self._call(tensors, keep)
         return tuple([None if result is None else result._array for result in results])
 
-    def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward_recorded(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` as an operation among others, recorded where they are."""
         return self._call(grad, keep)
 
@@ -521,7 +533,7 @@ class Error(Node):
         """PyTorch's full name."""
         return "torch::autograd::Error"
 
-    def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Refuse."""
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 

@@ -93,7 +93,7 @@ def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
         tensor._grad = tensor._grad + grad
 
 
-def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool) -> tuple[Any, ...]:
+def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
     """Run `node` with its own hooks around it; those of its outputs have run."""
     hooks = own_hooks(node)
     several = type(grad) is list
@@ -106,17 +106,17 @@ def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool) -> tup
         grad = plain if several else plain[0]
     post = [hook for group in hooks.post for hook in list(group.values())]
     outputs = tuple(to_tensor(item) for item in (grad if several else [grad])) if post else ()
-    results = run_node(node, grad, keep, create_graph)
+    results = run_node(node, grad, keep, create_graph, edges)
     return run_post_hooks(post, node, results, outputs, create_graph) if post else results
 
 
-def run_node(node: Node, grad: Any, keep: bool, create_graph: bool) -> tuple[Any, ...]:
+def run_node(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
     """Run the node itself, unless there is no gradient to run it with."""
     undefined = all(item is None for item in grad) if type(grad) is list else grad is None
     if undefined and not node.runs_undefined:
         return (None,) * len(node.edges)
     try:
-        return recorded(node, grad, keep) if create_graph else node.backward(grad, keep)
+        return recorded(node, grad, keep, edges) if create_graph else node.backward(grad, keep, edges)
     except Exception as error:
         explain(error, node)
         raise

@@ -51,7 +51,7 @@ class Task:
     uses: dict[Tensor, int]
     depth = 0
     callbacks: list[Callable[[], Any]] | None = None
-    needed: set[Node] | None = None
+    needed: dict[Node, tuple[Any, ...]] | None = None
     node: Node | Tensor | None = None
     id: int | None = None
 
@@ -74,7 +74,7 @@ class Task:
                 )
             return node.variable in capture.leaves
         if self.needed is None:
-            self.needed = set(self.order)
+            self.needed = {node: node.edges for node in self.order}
         return node in self.needed or (capture is not None and node in capture.outputs)
 
 

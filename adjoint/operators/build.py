@@ -119,6 +119,23 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
     return function
 
 
+class _OpenGate:
+    """A gate like `modes.GATE` that never turns anybody away; `user` is nobody, and frames are looked for each time."""
+
+    grad = special = False
+    user = None
+
+
+def behind_the_gate(op: Operator) -> Callable[..., Any]:
+    """The function of `op` for those turned away at the gate on account of another thread, or of saved-tensor hooks alone.
+
+    What its short way does not know goes to the general path.
+    """
+    function = lazy_function(op, "function", op.name)
+    function.__globals__.update(GATE=_OpenGate, call=dispatch.call_generally)  # type: ignore[attr-defined]
+    return function
+
+
 def generated(function: Any) -> Any:
     """`function`, with its own code if it is one that generates it when first called."""
     if function.__code__ is _stub.__code__:
@@ -187,6 +204,7 @@ def operator(
         caller = 2 if namespace is None and not method and dunder is None and not options.get("inplace") else 1
         op = Operator(declaration, {**options, "method": bool(method), "caller": caller})
         op.make_node_class = _node_class_maker(op)
+        op.make_behind_the_gate = functools.partial(behind_the_gate, op)
         function = lazy_function(op, "function", op.name)
         function.operator = op  # type: ignore[attr-defined]
         op.function = function

@@ -126,6 +126,12 @@ class Operator:
         return self._node_classes[name]
 
     make_node_class: Callable[[str], type[Node]]
+    make_behind_the_gate: Callable[[], Callable[..., Any]]
+
+    @functools.cached_property
+    def behind_the_gate(self) -> Callable[..., Any]:
+        """The function for threads in a mode in which operators take their short way, though not at once."""
+        return self.make_behind_the_gate()
 
     def _read_signature(self) -> None:
         code = self.forward.__code__

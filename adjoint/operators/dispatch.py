@@ -24,7 +24,7 @@ from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.levels import below, innermost
 from ..tape.node import NOWHERE, Node, start
-from ..tape.saved import about_to_change, bump, mark_inference, save_input, save_result, shared_counter
+from ..tape.saved import about_to_change, bump, mark_inference, pack_saved, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
@@ -37,9 +37,26 @@ NUMBERS = frozenset((int, float, bool, complex))
 
 def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` to `args`, given in the order of the declaration."""
-    recorder = modes.STATE.recorder
+    state = modes.STATE
+    recorder = state.recorder
     if recorder is not None and recorder.asks():
         return recorder.operation(op.called, call, args, op, args, out, **names)
+    if not modes.GATE.special or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
+        return call_generally(op, args, out, **names)
+    if names and any(value is not MISSING for value in names.values()):
+        return call_generally(op, args, out, **names)
+    # The gate is closed for another thread, or for hooks: the short way is good for this call too.
+    result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
+    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results):
+        results = result if isinstance(result, tuple) else (result,)
+        edge = results[0]._edge if results else None
+        if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
+            pack_saved(edge[0], results)
+    return result
+
+
+def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
+    """Apply `op` in any mode, to anything."""
     args = bind(op, args, names)
     if modes.STATE.levels:
         level = innermost(args)
@@ -140,13 +157,14 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
     return (*args[:position], dtype, *args[position + 1 :])
 
 
-def applied(op: Operator, args: tuple[Any, ...]) -> Any:
-    """`op` called as users call it, with `args` given in the order of the declaration."""
+def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
+    """`op` (or a `function` of its parameters) called as users call it, with `args` in the order of the declaration."""
+    function = function or op.function
     if not op.keyword_only:
-        return op.function(*args)
+        return function(*args)
     positional = [value for name, value in zip(op.names, args, strict=True) if name not in op.keyword_only]
     keywords = {name: value for name, value in zip(op.names, args, strict=True) if name in op.keyword_only}
-    return op.function(*positional, **keywords)
+    return function(*positional, **keywords)
 
 
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
@@ -218,6 +236,8 @@ def is_of_type(value: Any, kind: str) -> bool:
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     """Apply `op` as a Python operator: `NotImplemented` lets the other operand's type have its turn."""
     for value in args[1:2]:
+        if type(value) is Tensor:
+            break
         if op.name == "eq" and isinstance(value, numpy.ndarray):  # the one operator that takes arrays
             return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
@@ -426,6 +446,8 @@ def record(
     start(node, tuple(edges), 2)
     save_inputs(op, node, args, tensors, edges)
     finish(op, node, edges, outputs, several)
+    if modes.STATE.saved_tensor_hooks:
+        pack_saved(node, outputs)
 
 
 def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, changed: Tensor | None = None) -> None:
@@ -557,6 +579,8 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
         start(node, tuple(edges), 2)
         save_inputs(op, node, args, tensors, edges, changed=target)
+        if modes.STATE.saved_tensor_hooks:
+            pack_saved(node, ())
     about_to_change(target)
     given = before_change(tensors, target) if modes.ANOMALY.enabled else None
     change()
@@ -568,6 +592,8 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
                 save_result(node, item, target)
             else:
                 setattr(node, f"saved_{item}", None)
+        if modes.STATE.saved_tensor_hooks:
+            pack_saved(node, [target])
         views.rebase_history(target, node, 3)
     if given is not None:
         note_operation(f"{op.called}_", given, [target])
@@ -617,6 +643,8 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
         node: Any = object.__new__(op.inplace_node_class)
         start(node, tuple(edges), 1)
         save_inputs(op, node, args, tensors, edges)
+        if modes.STATE.saved_tensor_hooks:
+            pack_saved(node, ())
         node.shape, node.dtype = result.shape, result.dtype
         views.point_at(target, (node, 0))
     target._array = result

@@ -504,10 +504,8 @@ def node_source(op: Operator) -> str:
 
 def backward_source(op: Operator, recorded: bool) -> str:
     """One of the two: load what was saved, let go of it, apply the formulas."""
-    lines = [f"def backward{'_recorded' if recorded else ''}(node, grad, keep):"]
+    lines = [f"def backward{'_recorded' if recorded else ''}(node, grad, keep, edges):"]
     several = len(op.differentiable) > 1 and op.joint is None
-    if several or op.joint is not None:
-        lines.append("    edges = node.edges")
     for item in op.saved_inputs + op.saved_results:
         lines += ["    " + line for line in load_lines(op, item, recorded)]
     lines += [f"    {item} = node.saved_{item}" for item in op.saved_values]

@@ -83,7 +83,7 @@ class Underived(Node):
         self.called = called
         self.shape, self.dtype = target._array.shape, target._array.dtype
 
-    def backward(self, grad: Any, keep: bool) -> Any:
+    def backward(self, grad: Any, keep: bool, edges: Any) -> Any:
         """There is none."""
         raise RuntimeError(f"derivative for aten::{self.called} is not implemented")
 
@@ -197,7 +197,7 @@ def resize(target: Tensor, shape: tuple[int, ...]) -> None:
                 "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor "
                 "t by resizing it, inplace, to zero elements with t.resize_(0).",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         target._array = storage.resized(array, shape)
 

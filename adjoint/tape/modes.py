@@ -117,7 +117,8 @@ class inherited:
         away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
         away += bool(self.state.get("levels", ())) + (self.state.get("recorder") is not None)
         _count("special", change * away)
-        _count("grad", change * (not self.state.get("grad_enabled", True)))
+        hooks = len(self.state.get("saved_tensor_hooks", ()))
+        _count("grad", change * (hooks + (not self.state.get("grad_enabled", True))))
 
 
 def set_anomaly(enabled: bool, check_nan: bool) -> None:
@@ -143,12 +144,14 @@ def push_saved_tensor_hooks(entry: Any) -> None:
         raise RuntimeError(STATE.hooks_disabled)
     STATE.saved_tensor_hooks = (*STATE.saved_tensor_hooks, entry)
     _count("special", 1)
+    _count("grad", 1)  # so that recording may be switched off and on while they run, without counting each time
 
 
 def pop_saved_tensor_hooks() -> None:
     """Leave the innermost saved-tensor hooks of this thread."""
     STATE.saved_tensor_hooks = STATE.saved_tensor_hooks[:-1]
     _count("special", -1)
+    _count("grad", -1)
 
 
 def set_levels(levels: tuple[Any, ...]) -> None:

@@ -113,14 +113,15 @@ class Node:
         """Call `hook(grad_outputs)` before this node runs; a returned tuple replaces them."""
         return own_hooks(self).register("pre", hook)
 
-    def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Map the gradient of the output (a list, for several outputs) to one gradient for each edge.
 
-        Arrays in, arrays out. Unless `keep`, what was saved is let go.
+        Arrays in, arrays out. Unless `keep`, what was saved is let go. `edges` are the node's, with None in the place of
+        those whose gradient nobody needs this time.
         """
         raise NotImplementedError
 
-    def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same on tensors: the computation is itself recorded (`create_graph=True`)."""
         raise NotImplementedError
 
@@ -128,10 +129,10 @@ class Node:
         """Run this node alone on tensors, as calling `tensor.grad_fn(grad)` does."""
         if is_grad_enabled():
             grad = list(grads) if type(self.shape) is list else grads[0]
-            results = self.backward_recorded(grad, keep=True)
+            results = self.backward_recorded(grad, True, self.edges)
         else:
             arrays = [None if grad is None else grad._array for grad in grads]
-            raw = self.backward(arrays if type(self.shape) is list else arrays[0], keep=True)
+            raw = self.backward(arrays if type(self.shape) is list else arrays[0], True, self.edges)
             results = tuple(None if array is None else wrap(as_array(array)) for array in raw)
         return results[0] if len(results) == 1 else results
 

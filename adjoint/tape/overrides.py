@@ -251,9 +251,9 @@ class _Doors:
 DOORS = _Doors()
 
 
-def recorded(node: Any, grad: Any, keep: bool) -> Any:
-    """`node.backward_recorded(grad, keep)`, none of whose operations is taken over, unless they are the user's own."""
+def recorded(node: Any, grad: Any, keep: bool, edges: Any) -> Any:
+    """`node.backward_recorded(grad, keep, edges)`, none of whose operations is taken over, unless they are the user's own."""
     if not DOORS.open or node.runs_undefined:  # as custom functions alone do
-        return node.backward_recorded(grad, keep)
+        return node.backward_recorded(grad, keep, edges)
     with DisableTorchFunction():
-        return node.backward_recorded(grad, keep)
+        return node.backward_recorded(grad, keep, edges)

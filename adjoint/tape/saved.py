@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, wrap
 from . import modes, origin
@@ -24,6 +24,7 @@ FREED_MESSAGE = (
 )
 
 
+new_tensor = object.__new__
 _counter_lock = threading.Lock()
 
 
@@ -48,81 +49,75 @@ RELEASED = _Released()
 class Packed:
     """A saved tensor that went through a pack hook: `unpack_hook(packed)` gives it back."""
 
-    __slots__ = ("_counter", "edge", "packed", "unpack_hook")
+    __slots__ = ("edge", "packed", "unpack_hook")
+    _counter: ClassVar[None] = None
 
-    def __init__(self, packed: Any, unpack_hook: Callable[[Any], Any], edge: Any) -> None:
-        self.packed = packed
-        self.unpack_hook = unpack_hook
-        self.edge = edge
-        self._counter = None
+    packed: Any
+    unpack_hook: Callable[[Any], Any]
+    edge: Any
 
     def tensor(self) -> Tensor:
         """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
+        result = wrap(self._array)
+        result._edge = self.edge
+        return result
+
+    @property
+    def _array(self) -> Any:
         tensor = self.unpack_hook(self.packed)
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(tensor).__name__}"
             )
-        result = wrap(tensor._array)
-        result._edge = self.edge
-        return result
-
-    @property
-    def _array(self) -> Any:
-        return self.tensor()._array
+        return tensor._array
 
 
 def pack(tensor: Tensor, hooks: Any, edge: Any, shown_edge: Any) -> Packed:
     """Run the pack hook of `hooks`, a pair (pack, unpack), on a new tensor on the memory of `tensor`.
 
-    `edge` is the place in the graph that what is unpacked will have, `shown_edge` that of what the pack hook sees.
+    `edge` is the place in the graph that what is unpacked will have, `shown_edge` that of what the pack hook sees. It runs
+    in `modes_without_hooks`.
     """
     if edge is tensor and shown_edge is not None:
         shown = tensor  # a leaf is shown itself
     else:
-        shown = detached(tensor, shared_counter(tensor))
+        shown = detached(tensor, tensor._counter or shared_counter(tensor))
         shown._edge = shown_edge
-    version = shown._version
-    with modes_without_hooks():
-        packed = hooks[0](shown)
-    if shown._version != version:
+    version = shown._counter and shown._counter[0]
+    result = object.__new__(Packed)
+    result.packed = hooks[0](shown)
+    result.unpack_hook = hooks[1]
+    result.edge = edge
+    if version != (shown._counter and shown._counter[0]) and shown._version != (version or 0):
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
             "hook cannot be modified by in-place operations as this can lead to unexpected side-effects. "
             "Please open an issue if you need to perform in-place operations on the input to a pack hook."
         )
-    return Packed(packed, hooks[1], edge)
+    return result
 
 
 class modes_without_hooks:
     """No saved-tensor hooks, and nothing recorded, while a pack hook runs."""
 
+    __slots__ = ("grad_enabled", "hooks")
+
     def __enter__(self) -> None:
-        self.previous = modes.STATE.saved_tensor_hooks
-        self.grad_enabled = modes.STATE.grad_enabled
-        modes.STATE.saved_tensor_hooks = ()
+        state = modes.STATE
+        self.hooks, self.grad_enabled = state.saved_tensor_hooks, state.grad_enabled
+        state.saved_tensor_hooks = ()
         modes.set_grad(False)
 
     def __exit__(self, *exception: object) -> None:
-        modes.STATE.saved_tensor_hooks = self.previous
+        modes.STATE.saved_tensor_hooks = self.hooks
         modes.set_grad(self.grad_enabled)
 
 
 def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
     """Save an input of the operation on the general path."""
-    if tensor is None:
-        setattr(node, f"saved_{item}", None)
-        setattr(node, f"version_{item}", 0)
-        return
-    version = 0 if tensor._counter is None else tensor._counter[0]
-    hooks = modes.STATE.saved_tensor_hooks
-    if hooks and not (tensor._extra is not None and tensor._extra.number is not None):
-        edge = edge_of(tensor)
-        setattr(node, f"saved_{item}", pack(tensor, hooks[-1], edge, LEAF if isinstance(edge, Tensor) else edge))
-    else:
-        setattr(node, f"saved_{item}", tensor)
-    setattr(node, f"version_{item}", version)
+    setattr(node, f"saved_{item}", tensor)
+    setattr(node, f"version_{item}", 0 if tensor is None or tensor._counter is None else tensor._counter[0])
 
 
 def save_result(node: Node, item: str, result: Tensor) -> None:
@@ -130,16 +125,35 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
     counter = shared_counter(result)
     setattr(node, f"counter_{item}", counter)
     setattr(node, f"version_{item}", counter[0])
-    hooks = modes.STATE.saved_tensor_hooks
-    if hooks:
-        outputs = node.operator.outputs
-        number = outputs.index(item) if outputs else 0
-        shown_edge = None if item in node.operator.nondifferentiable_outputs else (node, number)
-        setattr(node, f"saved_{item}", pack(result, hooks[-1], None, shown_edge))
-    elif hasattr(result, "without_history"):
-        setattr(node, f"saved_{item}", result.without_history())
-    else:
-        setattr(node, f"saved_{item}", result._array)
+    without_history = getattr(result, "without_history", None)
+    setattr(node, f"saved_{item}", result._array if without_history is None else without_history())
+
+
+def pack_saved(node: Node, results: Any) -> None:
+    """Send what `node` has saved through the pack hook: inputs of the operation, and its `results` if there are any yet."""
+    state = modes.STATE
+    hooks, grad_enabled = state.saved_tensor_hooks, state.grad_enabled
+    innermost, operator = hooks[-1], node.operator
+    state.saved_tensor_hooks = ()
+    state.grad_enabled = False  # who pushed the hooks has counted this
+    try:
+        for item in operator.saved_inputs:
+            slot = f"saved_{item}"
+            saved = getattr(node, slot)
+            if isinstance(saved, Tensor) and (saved._extra is None or saved._extra.number is None):
+                edge = saved._edge if saved._base is None else current_edge(saved)
+                if edge is LEAF:
+                    setattr(node, slot, pack(saved, innermost, saved, LEAF))
+                else:
+                    setattr(node, slot, pack(saved, innermost, edge, edge))
+        for item in operator.saved_results if results else ():
+            saved = getattr(node, f"saved_{item}")
+            if saved is not None and type(saved) is not Packed:
+                number = _output_index(node, item)
+                shown_edge = None if item in operator.nondifferentiable_outputs else (node, number)
+                setattr(node, f"saved_{item}", pack(results[number], innermost, None, shown_edge))
+    finally:
+        state.saved_tensor_hooks, state.grad_enabled = hooks, grad_enabled
 
 
 class _NoVersions:
@@ -166,8 +180,11 @@ def detached(tensor: Tensor, counter: list[Any]) -> Tensor:
     """A tensor on the same memory and version counter, without history."""
     if type(tensor) is not Tensor and hasattr(tensor, "without_history"):  # examples of a batch
         result: Tensor = tensor.without_history()
-    else:
-        result = wrap(tensor._array)
+        result._counter = counter
+        return result
+    result = new_tensor(Tensor)
+    result._array = tensor._array
+    result._grad = result._base = result._extra = result._edge = None
     result._counter = counter
     return result
 
@@ -360,7 +377,8 @@ class SavedTensor:
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
         else:
             edge = edge_of(saved)
-        setattr(self._node, f"saved_{self._item}", pack(saved, (pack_hook, unpack_hook), edge, None))
+        with modes_without_hooks():
+            setattr(self._node, f"saved_{self._item}", pack(saved, (pack_hook, unpack_hook), edge, None))
 
 
 _SHOWN_AS = {"_shape": "_sym_sizes", "_strides": "_sym_strides"}

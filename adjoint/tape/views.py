@@ -163,10 +163,10 @@ class CopySlices(Node):
         self.shape = base._array.shape
         self.dtype = base._array.dtype
 
-    def backward(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inside the view the gradient goes through the operation; outside it passes."""
         whole, part = self._split(grad)
-        inner = self.function.backward(self._for_function(part.copy()), keep)
+        inner = self.function.backward(self._for_function(part.copy()), keep, self._inner(edges))
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
         return (whole, *inner[1:])
 
@@ -184,17 +184,21 @@ class CopySlices(Node):
         scale = 2 if self.as_real else 1
         return self.view.offset - scale * self.base.offset, scale
 
+    def _inner(self, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The edges of the operation among those of this node: the first is its own, where it has one."""
+        return (edges[0] and self.function.edges[0], *edges[1:])
+
     def _for_function(self, grad: Any) -> Any:
         """The gradient of the view as the node of the operation takes it."""
         return [grad] if type(self.function.shape) is list else grad
 
-    def backward_recorded(self, grad: Any, keep: bool) -> tuple[Any, ...]:
+    def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same with tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
         whole.copy_(grad)
         elements = real_view(whole) if self.as_real else whole
         part = elements.as_strided(self.view.shape, self.view.steps, self._offset()[0])
-        inner = self.function.backward_recorded(self._for_function(part.clone()), keep)
+        inner = self.function.backward_recorded(self._for_function(part.clone()), keep, self._inner(edges))
         if inner[0] is None:
             part.zero_()
         else:
