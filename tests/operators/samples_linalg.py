@@ -114,6 +114,7 @@ SAMPLES = {
     "linalg_lstsq": [
         both(matrix(3, 2), real(3, 2), None, None, False),
         both(matrix(2, 2, 3), real(2, 2), None, "gelsd", True),
+        both(matrix(0, 3, 2), real(0, 3, 2), None, None, False),
     ],
     "linalg_matrix_rank": [both(matrix(3, 3)), both(matrix(2, 3, 2)), both(matrix(0, 3, 3))],
 }
