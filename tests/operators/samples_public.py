@@ -161,8 +161,6 @@ _TORCH = {
     ],
     "matrix_power": [both(matrix(3, 3), 3), both(matrix(3, 3), -2), both(matrix(3, 3), 0)],
     "qr": [both(matrix(3, 2))],
-    "cholesky_inverse": [both(matrix(3, 3), before=torch.tril)],
-    "cholesky_solve": [
         both(real(3, 2), matrix(3, 3), before=lambda part: part.tril() if part.shape[-1] == 3 else part)
     ],
     "matrix_exp": [both(matrix(3, 3))],
@@ -197,6 +195,32 @@ _TORCH = {
 }
 
 _FUNCTIONAL = {
+    "embedding_bag": [
+        sample(index(3, 5), real(3, 2), exactly(0, 2)),
+        sample(index(3, 2, 2), real(3, 2), mode="sum", per_sample_weights=real(2, 2)),
+    ],
+    "interpolate": [
+        both(real(1, 2, 3), scale_factor=2),
+        sample(_IMAGES, size=3, mode="bicubic", align_corners=True),
+        sample(_IMAGES, size=3, mode="area"),
+    ],
+    "upsample": [sample(_IMAGES, size=5, mode="bilinear")],
+    "multi_head_attention_forward": [
+        sample(
+            *[real(3, 1, 4)] * 3,
+            4,
+            2,
+            real(12, 4),
+            real(12),
+            None,
+            None,
+            True,
+            0.0,
+            real(4, 4),
+            real(4),
+            after=lambda results: results,
+        ),
+    ],
     "unfold": [both(_IMAGES, 2), both(_IMAGE, (2, 1), padding=1)],
     "fold": [both(real(1, 8, 6), (3, 4), 2)],
     **{
