@@ -152,10 +152,15 @@ _TORCH = {
     "outer": [both(real(2), _V)],
     "inner": [both(_M, _V), both(_M, real(4, 3))],
     "kron": [both(_M, real(2, 1))],
+    "matmul": [
+        both(_M, real(3, 2)),
+        both(_M, _V),
+        both(_V, real(3, 2)),
+        both(_V, _V),
+        both(real(2, 1, 2, 3), real(2, 3, 2)),
+    ],
     "matrix_power": [both(matrix(3, 3), 3), both(matrix(3, 3), -2), both(matrix(3, 3), 0)],
     "qr": [both(matrix(3, 2))],
-        both(real(3, 2), matrix(3, 3), before=lambda part: part.tril() if part.shape[-1] == 3 else part)
-    ],
     "matrix_exp": [both(matrix(3, 3))],
     "pinverse": [both(matrix(3, 2))],
     "svd": [both(matrix(3, 2), after=unsigned)],
