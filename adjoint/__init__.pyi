@@ -91,6 +91,8 @@ from adjoint import nn as nn
 from adjoint import optim as optim
 from adjoint import overrides as overrides
 from adjoint import serialization as serialization
+from adjoint import testing as testing
+from adjoint import types as types
 from adjoint import utils as utils
 from adjoint.serialization import load as load
 from adjoint.serialization import save as save

@@ -226,11 +226,16 @@ class Tensor(TensorMethods):
 
     def untyped_storage(self) -> storages.UntypedStorage:
         """The bytes this tensor is a window on, shared with its views."""
-        return storages.UntypedStorage(storages.owner(self._array))
+        array = self._array
+        return storages.UntypedStorage(storages.root_of(array), array, self._put_array)
 
     def storage(self) -> storages.TypedStorage:
         """The storage seen as elements of this tensor's dtype."""
-        return storages.TypedStorage(storages.owner(self._array), self._array.dtype)
+        array = self._array
+        return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
+
+    def _put_array(self, array: numpy.ndarray[Any, Any]) -> None:
+        self._array = array
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the elements lie in memory in row-major order (or in `memory_format`)."""

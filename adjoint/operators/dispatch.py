@@ -20,7 +20,7 @@ from ..kernels.copying import distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.storage import resized
-from ..tape import modes, views
+from ..tape import modes, overrides, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.levels import below, innermost
@@ -79,7 +79,13 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
                 return applied(op, args)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
-    tensors, arrays = operands(op, args)
+    try:
+        tensors, arrays = operands(op, args)
+    except TypeError:
+        result = taken_over(op, args)
+        if result is NotImplemented:
+            raise
+        return result
     if out is not None:
         check_out(op, out, tensors)
     keeper = None if op.view else modes.STATE.keeper
@@ -113,6 +119,47 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
 
 
 MULTI_OUTPUT_VIEW = views.MULTI_OUTPUT
+
+
+# --- the first object that is no tensor and takes over calls ----------------------------------------------------
+
+
+def newcomers(args: tuple[Any, ...]) -> list[Any]:
+    """Those of the arguments, also in lists, whose classes take over calls although they are no tensors.
+
+    There are none once there are doors (`doors.py`): they would have been asked there.
+    """
+    return [] if overrides.DOORS.open else overrides.overloaded(args, {})
+
+
+def taken_over(op: Operator, args: tuple[Any, ...]) -> Any:
+    """What the first such object returns for the call of `op` that it appears in.
+
+    It is told of the method if a tensor comes first, as that is how `tensor * object` is, and of the function if it does itself.
+    """
+    from .build import PUBLIC
+
+    namespace, name = ("linalg", op.name[7:]) if op.name.startswith("linalg_") else ("torch", op.name)
+    values = list(args)
+    while values and op.names[len(values) - 1] in op.defaults:
+        if values[-1] is not op.defaults[op.names[len(values) - 1]]:
+            break
+        values.pop()
+    return handed_over(
+        getattr(Tensor, name, None) if isinstance(args[0], Tensor) else PUBLIC[namespace].get(name), *values
+    )
+
+
+def handed_over(function: Any, *args: Any) -> Any:
+    """What the first object that takes over calls returns for that of `function`; NotImplemented if there is none.
+
+    From then on there are doors for all calls.
+    """
+    found = newcomers(args)
+    if not found:
+        return NotImplemented
+    overrides.open_doors()
+    return NotImplemented if function is None else overrides.ask(function, found, args, None, False)
 
 
 def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
@@ -213,7 +260,7 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
         if op.name == "eq" and isinstance(value, numpy.ndarray):  # the one operator that takes arrays
             return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
-            return NotImplemented
+            return taken_over(op, args)
     return call(op, args, None)
 
 
