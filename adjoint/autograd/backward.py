@@ -12,6 +12,7 @@ import numpy
 from ..device import Size
 from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
+from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.node import NOWHERE
@@ -62,8 +63,6 @@ def backward(
                 "`grad_tensors`."
             )
         grad_tensors = grad_variables
-    if create_graph:
-        warn_of_cycle()
     if type(tensors) is Tensor and grad_tensors is None and inputs is None and not modes.STATE.levels:
         edge = asked_edge(tensors)
         if edge is not None and edge is not NOWHERE and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
@@ -75,6 +74,8 @@ def backward(
                 None,
                 True,
             )
+            if create_graph:
+                warn_of_cycle()
             return
     roots = as_tuple(tensors)
     if inputs is not None and len(as_tuple(inputs)) == 0:
@@ -93,6 +94,8 @@ def backward(
     start(
         [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, True
     )
+    if create_graph:
+        warn_of_cycle()
 
 
 def grad(
@@ -255,7 +258,7 @@ _warned_of_cycle = False
 def warn_of_cycle() -> None:
     """Warn, once in a process, of what `backward(create_graph=True)` leaves behind."""
     global _warned_of_cycle
-    if not _warned_of_cycle:
+    if not _warned_of_cycle or is_warn_always_enabled():
         _warned_of_cycle = True
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
@@ -384,3 +387,40 @@ def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) ->
             f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{index}] has a dtype of {value.dtype} and output[{index}] has a dtype of {from_numpy(dtype)}."
         )
+
+
+def _make_grads(outputs: Sequence[Any], grads: Sequence[Tensor | None], is_grads_batched: bool) -> tuple[Any, ...]:
+    """The gradients that a backward from `outputs` starts with: `grads`, checked, and 1 for None."""
+    if is_grads_batched:
+        return tuple(batched_grads(as_tuple(outputs), tuple(grads)))
+    return tuple(
+        grad if isinstance(grad, Tensor) or grad is None else wrap(numpy.asarray(grad))
+        for grad in make_grads(as_tuple(outputs), tuple(grads), False)
+    )
+
+
+def _calculate_shape(output: Tensor | GradientEdge, grad: Tensor, is_grads_batched: bool) -> tuple[Any, Any]:
+    """The shape of an output, and that of a gradient for it, of one of a batch."""
+    shape = grad._array.shape[1:] if is_grads_batched else grad._array.shape
+    return Size(metadata_of(output)[0]), Size(shape)
+
+
+def _tensor_or_tensors_to_tuple(tensors: Any, length: int) -> tuple[Any, ...]:
+    """One tensor, several or none as a tuple of `length`."""
+    return (None,) * length if tensors is None else as_tuple(tensors)
+
+
+def _engine_run_backward(
+    t_outputs: Sequence[Any],
+    grad_tensors: Sequence[Tensor | None],
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: Sequence[Any] = (),
+    allow_unreachable: bool = False,
+    accumulate_grad: bool = False,
+) -> tuple[Any, ...]:
+    """`backward` with `accumulate_grad`, otherwise `grad`, by the arguments that PyTorch's engine takes."""
+    if accumulate_grad:
+        backward(t_outputs, grad_tensors, keep_graph, create_graph, inputs=inputs or None)
+        return ()
+    return grad(t_outputs, inputs, grad_tensors, keep_graph, create_graph, allow_unused=allow_unreachable)

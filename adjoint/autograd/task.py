@@ -55,8 +55,8 @@ class Task:
     needed: dict[Node, tuple[Any, ...]] | None = None
     node: Node | Tensor | None = None
     id: int | None = None
-    root: Node | Tensor | None = None
     stopped_recording = False
+    root: Node | Tensor | None = None
 
     def __init__(self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
         self.keep = keep
@@ -76,7 +76,7 @@ class Task:
         if isinstance(node, AccumulateGrad):
             if capture is None:
                 return node.variable in self.uses
-            if not self.accumulating:
+            if not self.accumulating and node.variable in capture.leaves:
                 raise RuntimeError(
                     "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). "
                     "This is currently not supported."

@@ -295,6 +295,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
 
     Elements keep their order in memory; what was not there before is not initialised.
     """
+    views.check_inference(input)
     if input.requires_grad and not modes.STATE.inference:
         raise RuntimeError("cannot resize variables that require grad")
     shape = tuple(

@@ -6,6 +6,7 @@ several outputs, sequences of tensors, in-place changes. Correctness lives here;
 
 from __future__ import annotations
 
+import weakref
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -19,13 +20,22 @@ from ..kernels.copying import distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.storage import resized
-from ..tape import modes, views
+from ..tape import modes, overrides, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.levels import below, innermost
 from ..tape.node import NOWHERE, Node, start
-from ..tape.saved import about_to_change, bump, mark_inference, pack_saved, save_input, save_result, shared_counter
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
+from ..tape.saved import (
+    about_to_change,
+    bump,
+    detached,
+    mark_inference,
+    pack_saved,
+    save_input,
+    save_result,
+    shared_counter,
+)
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
@@ -43,11 +53,13 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         return recorder.operation(op.called, call, args, op, args, out, **names)
     if not modes.GATE.special or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
         return call_generally(op, args, out, **names)
+    if state.keeper is not None or state.view_replay:
+        return call_generally(op, args, out, **names)
     if names and any(value is not MISSING for value in names.values()):
         return call_generally(op, args, out, **names)
     # The gate is closed for another thread, or for hooks: the short way is good for this call too.
     result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
-    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.held):
+    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.lists):
         results = result if isinstance(result, tuple) else (result,)
         edge = results[0]._edge if results else None
         if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
@@ -67,10 +79,17 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
                 return applied(op, args)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
-    tensors, arrays = operands(op, args)
+    try:
+        tensors, arrays = operands(op, args)
+    except TypeError:
+        result = taken_over(op, args)
+        if result is NotImplemented:
+            raise
+        return result
     if out is not None:
         check_out(op, out, tensors)
-    results = compute(op, arrays)
+    keeper = None if op.view else modes.STATE.keeper
+    results = compute(op, arrays) if keeper is None else keeper.compute(op, args, lambda: compute(op, arrays))
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
     if op.operands and out is None:
@@ -78,11 +97,15 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if out is not None:
         return write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]
+    if keeper is not None:
+        keeper.made(outputs)
     edges = wanted_edges(op, args)
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if op.view:
         for output in outputs:
             make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
+            if modes.STATE.view_replay and not several:
+                note_making(output, tensors[op.tensors[0]], (op, args[1:]))
     elif modes.STATE.inference:
         for output in outputs:
             mark_inference(output)
@@ -96,6 +119,47 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
 
 
 MULTI_OUTPUT_VIEW = views.MULTI_OUTPUT
+
+
+# --- the first object that is no tensor and takes over calls ----------------------------------------------------
+
+
+def newcomers(args: tuple[Any, ...]) -> list[Any]:
+    """Those of the arguments, also in lists, whose classes take over calls although they are no tensors.
+
+    There are none once there are doors (`doors.py`): they would have been asked there.
+    """
+    return [] if overrides.DOORS.open else overrides.overloaded(args, {})
+
+
+def taken_over(op: Operator, args: tuple[Any, ...]) -> Any:
+    """What the first such object returns for the call of `op` that it appears in.
+
+    It is told of the method if a tensor comes first, as that is how `tensor * object` is, and of the function if it does itself.
+    """
+    from .build import PUBLIC
+
+    namespace, name = ("linalg", op.name[7:]) if op.name.startswith("linalg_") else ("torch", op.name)
+    values = list(args)
+    while values and op.names[len(values) - 1] in op.defaults:
+        if values[-1] is not op.defaults[op.names[len(values) - 1]]:
+            break
+        values.pop()
+    return handed_over(
+        getattr(Tensor, name, None) if isinstance(args[0], Tensor) else PUBLIC[namespace].get(name), *values
+    )
+
+
+def handed_over(function: Any, *args: Any) -> Any:
+    """What the first object that takes over calls returns for that of `function`; NotImplemented if there is none.
+
+    From then on there are doors for all calls.
+    """
+    found = newcomers(args)
+    if not found:
+        return NotImplemented
+    overrides.open_doors()
+    return NotImplemented if function is None else overrides.ask(function, found, args, None, False)
 
 
 def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
@@ -196,7 +260,7 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
         if op.name == "eq" and isinstance(value, numpy.ndarray):  # the one operator that takes arrays
             return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
-            return NotImplemented
+            return taken_over(op, args)
     return call(op, args, None)
 
 
@@ -379,6 +443,15 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
         view._edge = NOWHERE  # it requires grad as its base does, though nothing of its making is recorded
 
 
+def note_making(view: Tensor, source: Tensor, step: tuple[Operator, tuple[Any, ...]]) -> None:
+    """Note the operations that lead from the base to `view`, of which `step` is the last, if those to `source` are known."""
+    earlier: Any = ()
+    if source._base is not None:
+        earlier = None if source._extra is None else source._extra.made_by
+    if earlier is not None:
+        view._own_extra().made_by = (*earlier, step)
+
+
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
     """One edge for each differentiable input (each element, for a sequence)."""
     edges: list[Any] = []
@@ -414,7 +487,12 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
             setattr(node, f"version_{item}", 0)
             continue
         if changed is not None and tensor is not None and (tensor is changed):
-            tensor = detached_copy(tensor)
+            if item == op.tensors[0]:
+                tensor = detached_copy(tensor)
+            else:  # not copied: backward finds that it has been changed; the tensor itself will refer to the node
+                edge = tensor._edge
+                tensor = detached(tensor, shared_counter(tensor))
+                tensor._edge = edge
         save_input(node, item, tensor)
     for item in op.saved_values:
         setattr(node, f"saved_{item}", saved_value(op, item, args, tensors))
@@ -497,7 +575,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     grad_enabled = modes.is_recording()
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
-    check_inference(target)
+    views.check_inference(target)
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
     if changing is None:
@@ -519,16 +597,6 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
 
     record_change(op, args, tensors, edges, change)
     return target
-
-
-def check_inference(target: Tensor) -> None:
-    """Raise for a tensor made in inference mode that is to be changed outside of it."""
-    if target._extra is not None and target._extra.inference and not modes.STATE.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
-            "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "
-            "more details."
-        )
 
 
 def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
@@ -558,6 +626,9 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, [target])
         views.rebase_history(target, node, 3)
+        if target._base is not None and op.saved_results and is_recorded(target._edge):
+            # What is saved of the result has the view's history, of which `node` is a part.
+            node.of_view = weakref.ref(target._edge[0])
     if given is not None:
         note_operation(f"{op.called}_", given, [target])
 
@@ -598,7 +669,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if modes.STATE.levels and (level := innermost(args)) is not None:
         return level.call_inplace_view(op, args)
     views.check_inplace(target, f"{op.called}_")
-    check_inference(target)
+    views.check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
     result = compute(op, arrays)

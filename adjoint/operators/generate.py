@@ -509,8 +509,10 @@ def backward_source(op: Operator, recorded: bool) -> str:
     for item in op.saved_inputs + op.saved_results:
         lines += ["    " + line for line in load_lines(op, item, recorded)]
     lines += [f"    {item} = node.saved_{item}" for item in op.saved_values]
-    held = [item for item in op.saved_values if item in op.held]
-    released = [f"node.saved_{item}" for item in op.saved_inputs + op.saved_results + held]
+    for item in op.lists:
+        lines += [f"    if type({item}) is not tuple and ({item} is RELEASED or {item}.packed is not None):"]
+        lines += [f"        {item} = unpack_list(node, '{item}')"]
+    released = [f"node.saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.lists)]
     if released:
         lines += ["    if not keep:", f"        {' = '.join(released)} = RELEASED"]
     xp = "tensor_namespace" if recorded else "array_namespace"
@@ -571,6 +573,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "operator": op,
         "saved_names": (*op.saved_inputs, *op.saved_results, *op.saved_values),
         "saved_tensor_names": (*op.saved_inputs, *op.saved_results),
+        "saved_list_names": op.lists,
         "shown": op.shown,
         "backward": namespace["backward"],
         "backward_recorded": namespace["backward_recorded"],

@@ -19,7 +19,7 @@ from ..kernels.creation import array_from_data
 from ..tape import modes
 from ..tape.node import Node, next_sequence
 from ..tape.origin import nearest_user_frame
-from ..tape.saved import FREED_MESSAGE, RELEASED, bump, pack, shared_counter, stale_error
+from ..tape.saved import Packed, bump, pack, shared_counter, stale_error, unpack_list
 from ..tape.views import NO_GRAD
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap, wrap_dim
 from .build import operator, public, tensors
@@ -38,7 +38,7 @@ _GATE, _STATE = modes.GATE, modes.STATE
 
 # --- the operators --------------------------------------------------------------------------------------------
 
-_SHOWN = {"indices": lambda node: unchanged(node.saved_indices).shown()}
+_SHOWN = {"indices": lambda node: unpack_list(node, "indices").shown()}
 
 
 class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of its own)
@@ -66,30 +66,38 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
             if version is None:
                 tensor._counter[0]  # type: ignore[index]  # which raises
 
-    def packed_by(self, hooks: Any) -> PackedIndices:
-        """The indices, each tensor sent through a pack hook."""
-        return PackedIndices(self, hooks)
+    packed: dict[int, Packed] | None = None
+    """By position, those that have gone through a pack hook; None stands in their places."""
+
+    def element(self, position: int) -> Tensor | None:
+        """The tensor at `position`."""
+        return next((tensor for tensor, _ in self.tensors if tensor._array is self[position]), None)
+
+    def packed_by(self, hooks: Any, positions: Any = None) -> Indices:
+        """The indices with those at `positions` (all) passed through the pack hook of `hooks`, a pair (pack, unpack)."""
+        chosen = [position for position in positions or range(len(self)) if self[position] is not None]
+        packed = {}
+        for position in chosen:
+            tensor = self.element(position)
+            packed[position] = pack(tensor if tensor is not None else wrap(self[position]), hooks, None, None)
+        result = Indices([None if position in packed else array for position, array in enumerate(self)])
+        result.tensors = tuple(pair for pair in self.tensors if any(pair[0]._array is array for array in result))
+        result.packed = {**(self.packed or {}), **packed}
+        return result
+
+    def unpacked(self) -> Indices:
+        """The indices, those that were packed read back."""
+        packed = self.packed or {}
+        result = Indices(
+            [packed[position].tensor()._array if position in packed else array for position, array in enumerate(self)]
+        )
+        result.tensors = self.tensors
+        return result
 
     def shown(self) -> tuple[Any, ...]:
         """The indices as `_saved_indices` shows them: up to the last that is not None."""
         count = max((position for position, array in enumerate(self, 1) if array is not None), default=0)
         return tuple(None if array is None else wrap(array) for array in self[:count])
-
-
-class PackedIndices:
-    """Indices of which each tensor went through a pack hook."""
-
-    def __init__(self, indices: Indices, hooks: Any) -> None:
-        tensors = iter(indices.tensors)
-        self.parts = [None if part is None else pack(next(tensors)[0], hooks, None, None) for part in indices]
-
-    def unpacked(self) -> Indices:
-        """What the unpack hook makes of them."""
-        return Indices.of([None if part is None else part.tensor() for part in self.parts])
-
-    def shown(self) -> tuple[Any, ...]:
-        """The indices as `_saved_indices` shows them."""
-        return self.unpacked().shown()
 
 
 def version_of(tensor: Tensor) -> int | None:
@@ -100,15 +108,11 @@ def version_of(tensor: Tensor) -> int | None:
 
 
 def unchanged(indices: Any) -> Any:
-    """The indices a node has saved, if no tensor of them has been changed in place since it was used.
+    """The indices a node has saved.
 
     Raises:
-        RuntimeError: if one has, or a backward has let go of them.
+        RuntimeError: if a tensor of them has been changed in place since it was used.
     """
-    if type(indices) is PackedIndices:
-        return indices.unpacked()
-    if indices is RELEASED:
-        raise RuntimeError(FREED_MESSAGE)
     for tensor, version in getattr(indices, "tensors", ()):
         if tensor._counter is not None and tensor._counter[0] != version:
             raise stale_error(None, tensor._array, tensor._counter, version, None, None)
@@ -120,7 +124,7 @@ class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
     shown = _SHOWN
-    held = ("indices",)
+    lists = ("indices",)
 
     def forward(self: Array, indices): ...
 
@@ -131,6 +135,8 @@ class index:
 @operator(namespace=None, method=False, kernel=kernels.index_backward, tangent="linear")
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
+
+    lists = ("indices",)
 
     def forward(self: Array, shape, indices): ...
 
@@ -151,7 +157,7 @@ class index_put_arrays:
     """A copy with `values` where the indices point, or added there."""
 
     shown = _SHOWN
-    held = ("indices",)
+    lists = ("indices",)
 
     def forward(self: Array, indices, values: Array, accumulate: Bool = False):
         return kernels.index_put(self, indices, values, accumulate)

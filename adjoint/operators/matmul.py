@@ -9,7 +9,8 @@ from ..kernels.broadcast import broadcast_shapes
 from ..kernels.storage import element_strides
 from ..tensor import Tensor
 from .apart import is_example
-from .build import operator, public, tensors
+from .build import PUBLIC, operator, public, tensors
+from .dispatch import handed_over
 from .out import STRICT, stored
 
 DOT = "result dtype {given} does not match input dtype {wanted}"
@@ -228,6 +229,9 @@ def matmul(input, other, *, out=None):
     try:
         left, right = input._array.ndim, other._array.ndim
     except AttributeError:
+        result = handed_over(PUBLIC["torch"]["matmul"], input, other)
+        if result is not NotImplemented:
+            return result
         check_tensors("matmul", input=input, other=other)
         raise
     if out is not None:
@@ -315,7 +319,7 @@ def _folded_transposed(input, stack):
 def matmul_operator(input, other):
     """`input @ other`."""
     if not isinstance(other, Tensor):
-        return NotImplemented
+        return handed_over(Tensor.matmul, input, other)
     if input._array.ndim == 2 == other._array.ndim:
         return mm(input, other)
     return matmul(input, other)

@@ -57,6 +57,8 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
                 f"output with shape {list(target._array.shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
         check_memory(target, inputs, op.out_apart)
+    for target in targets:
+        views.check_inference(target)
     for result, target in zip(results, targets, strict=True):
         store(result, target)
         bump(target, op.name, depth=3)

@@ -222,10 +222,17 @@ def converted(result: Any, cls: type[Tensor]) -> Any:
     return result
 
 
+def open_doors() -> Any:
+    """Put doors in front of everything that can be taken over; the module that knows them."""
+    from .. import overrides
+
+    return overrides
+
+
 def subclassed(cls: type[Tensor]) -> None:
     """A new class of tensors that may take over calls has the doors opened."""
     if cls.__torch_function__ is not disabled_torch_function_impl:
-        from .. import overrides  # noqa: F401  (opens them)
+        open_doors()
 
 
 Tensor.__torch_function__ = classmethod(torch_function)

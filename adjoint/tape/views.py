@@ -28,6 +28,9 @@ CUSTOM = "custom"
 make_as_strided_node: Any = None
 """Set by `adjoint.operators.memory`: makes the node of `as_strided(base, ...)` for a view's geometry."""
 
+replay: Any = None
+"""Set by `adjoint.operators.memory`: applies to a base the operations that made a view of it."""
+
 real_view: Any = None
 complex_view: Any = None
 """Set by `adjoint.operators.memory`: `view_as_real` and `view_as_complex`."""
@@ -46,13 +49,18 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
             if told or modes.is_recording():
                 raise invalid_view(view)
             return
-        old, view._edge = view._edge, (make_as_strided_node(base, view, base_edge), 0)
+        old = view._edge
+        if modes.STATE.view_replay and view._extra is not None and view._extra.made_by is not None:
+            view._edge = replay(base, view._extra.made_by)
+        else:
+            view._edge = (make_as_strided_node(base, view, base_edge), 0)
         move_retained(old, view._edge)
     view._view_version = view._counter[0]  # type: ignore[index]
 
 
 tensor_module.regenerate = regenerate
 tensor_module.is_grad_enabled = modes.is_grad_enabled
+tensor_module.in_inference_mode = lambda: modes.STATE.inference
 
 
 def invalid_view(view: Tensor) -> RuntimeError:
@@ -63,7 +71,9 @@ def invalid_view(view: Tensor) -> RuntimeError:
         made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
         return RuntimeError(f"{made} {what}{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}")
     if view._creation == CUSTOM:
-        return RuntimeError(f"{_made_by(view)} is a view and {what}. {_CUSTOM}")
+        tracked = is_recorded(view._edge)
+        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
+        return RuntimeError(f"{made} {what}{'' if tracked else ' with grad mode enabled'}. {_CUSTOM}")
     if view._creation == INFERENCE:
         return RuntimeError(f"A view was created in inference mode and {what} in normal mode. {_ambiguous(view)}")
     return RuntimeError(f"A view was created in no_grad mode and {what} with grad mode enabled. {_ambiguous(view)}")
@@ -83,9 +93,7 @@ _CUSTOM = (
 def _made_by(view: Tensor) -> str:
     edge = view._edge
     return (
-        f"Output {edge[1]} of {edge[0].operation()}"
-        if type(edge) is tuple
-        else "A view was created in no_grad mode and"
+        f"Output {edge[1]} of {edge[0].operation()}" if is_recorded(edge) else "A view was created in no_grad mode and"
     )
 
 
@@ -96,6 +104,15 @@ def _ambiguous(view: Tensor) -> str:
         f"both the view and the inplace either both inside the {mode} block (if you don't want the inplace to be "
         "tracked) or both outside (if you want the inplace to be tracked)."
     )
+
+
+def check_inference(tensor: Tensor) -> None:
+    """Raise if `tensor` was made in inference mode, outside of which it must not be changed."""
+    if tensor._extra is not None and tensor._extra.inference and not modes.STATE.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+            "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
 
 
 def check_inplace(tensor: Tensor, name: str) -> None:
@@ -128,11 +145,16 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
             f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}"
         )
     if creation == CUSTOM:
-        raise RuntimeError(f"{_made_by(view)} is a view and is being modified inplace. {_CUSTOM}")
-    mode = "inference mode" if creation == INFERENCE else "no_grad mode"
-    raise RuntimeError(
-        f"A view was created in {mode} and is being modified inplace with grad mode enabled. {_ambiguous(view)}"
+        tracked = is_recorded(view._edge)
+        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
+        raise RuntimeError(f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_CUSTOM}")
+    mode, where = (
+        ("inference mode", "in normal mode") if creation == INFERENCE else ("no_grad mode", "with grad mode enabled")
     )
+    what = "A view was"
+    if is_recorded(view._edge):
+        what = f"Output {view._edge[1]} of {view._edge[0].operation()} is a view of a view which was"
+    raise RuntimeError(f"{what} created in {mode} and is being modified inplace {where}. {_ambiguous(view)}")
 
 
 class Geometry:
@@ -147,9 +169,12 @@ class Geometry:
 
 
 class CopySlices(Node):
-    """The history of a base after one of its views was changed in place by the operation of node `function`."""
+    """The history of a base after one of its views was changed in place by the operation of node `function`.
 
-    __slots__ = ("base", "function", "other_kind", "view")
+    `released`: a backward has been through here and has kept nothing.
+    """
+
+    __slots__ = ("base", "function", "other_kind", "released", "view")
 
     def name(self) -> str:
         """PyTorch's full name."""
@@ -161,7 +186,8 @@ class CopySlices(Node):
         self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
-        self.function: Node | None = function
+        self.function = function
+        self.released = False
         self.shape = base._array.shape
         self.dtype = base._array.dtype
 
@@ -170,6 +196,8 @@ class CopySlices(Node):
         function = self._function(keep)
         whole, part = self._split(grad)
         inner = function.backward(_for_function(function, part.copy()), keep, _inner(function, edges))
+        if inner[0] is None and function.runs_undefined:  # a custom function that gives no gradient
+            return (None, *inner[1:])
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
         return (whole, *inner[1:])
 
@@ -194,13 +222,11 @@ class CopySlices(Node):
         return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
 
     def _function(self, keep: bool) -> Node:
-        """The node of the operation, let go of unless `keep`."""
-        if self.function is None:
+        """The node of the operation, which may run once unless `keep`."""
+        if self.released:
             raise RuntimeError(FREED_MESSAGE)
-        function = self.function
-        if not keep:
-            self.function = None
-        return function
+        self.released = not keep
+        return self.function
 
     def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same with tensors."""
@@ -215,6 +241,8 @@ class CopySlices(Node):
             part = elements.as_strided(self.view.shape, self.view.steps, offset)
         function = self._function(keep)
         inner = function.backward_recorded(_for_function(function, part.clone()), keep, _inner(function, edges))
+        if inner[0] is None and function.runs_undefined:
+            return (None, *inner[1:])
         if inner[0] is None:
             part.zero_()
         else:
