@@ -137,16 +137,10 @@ def _remember(namespace: str, name: str, function: Any) -> None:
     _members[namespace].append(function)
 
 
-def _door(function: Any) -> doors.Door:
-    """The door in front of a function."""
-    door: doors.Door = function.__kwdefaults__["enter"].__self__
-    return door
-
-
 def _put(namespace: str, name: str, function: Any, shown: Any = None) -> None:
     """A door in front of one function, unless it has got one under another name."""
     _remember(namespace, name, function)
-    if "enter" in (function.__kwdefaults__ or {}):
+    if doors.door_of(function) is not None:
         return
     of_python = name in IN_PYTHON.get(namespace, ())
     place = PYTHON_MODULES.get(namespace, namespace) if of_python else ERROR_NAMES.get(namespace, namespace)
@@ -175,8 +169,9 @@ def _put_in_front_of_tensors() -> None:
             member.__name__ = CALLED.get(name, member.__name__)
             _put("torch.Tensor", name, member, shown)
             if name.strip("_") in OF_OPERATORS and name.startswith("__"):
-                _door(member).of_operator = True
-    _door(vars(Tensor)["__eq__"]).of_first = vars(Tensor)["eq"]
+                doors.door_of(member).of_operator = True  # type: ignore[union-attr]
+    doors.door_of(vars(Tensor)["__setitem__"]).of_statement = True  # type: ignore[union-attr]
+    doors.door_of(vars(Tensor)["__eq__"]).of_first = vars(Tensor)["eq"]  # type: ignore[union-attr]
 
 
 def _put_in_front_of_attribute(name: str, attribute: property) -> None:

@@ -321,6 +321,8 @@ def test_every_method_can_be_taken_over():
     x = torch.Tensor.as_subclass(torch.ones(1), Mine)
     for function in overrides.get_overridable_functions()[torch.Tensor]:
         name = overrides.resolve_name(function).removeprefix("torch.Tensor.")
+        if name == "__setitem__":  # a statement, whose result nobody gets
+            continue
         taken = function(x)
         assert callable(taken), name
         assert overrides.is_tensor_method_or_property(taken)

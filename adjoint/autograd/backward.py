@@ -12,6 +12,7 @@ import numpy
 from ..device import Size
 from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
+from ..operators.beginning import begun
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tensor import Tensor, wrap
@@ -21,6 +22,7 @@ from .hooks import recording_mode
 from .task import Capture
 
 
+@begun
 def backward(
     tensors: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -94,6 +96,7 @@ def backward(
     )
 
 
+@begun
 def grad(
     outputs: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],
     inputs: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],

@@ -57,6 +57,7 @@ try:
         subclassing,
         view,
     )
+    from .beginning import begun
     from .build import PUBLIC
     from .build import tensors as _by_name
     from .declaration import OPERATORS

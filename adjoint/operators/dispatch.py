@@ -6,6 +6,7 @@ several outputs, sequences of tensors, in-place changes. Correctness lives here;
 
 from __future__ import annotations
 
+import sys
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -26,10 +27,12 @@ from ..tape.levels import below, innermost
 from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import about_to_change, bump, mark_inference, pack_saved, save_input, save_result, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
+from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
 
+getframe = sys._getframe
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
 NUMBERS = frozenset((int, float, bool, complex))
@@ -37,22 +40,28 @@ NUMBERS = frozenset((int, float, bool, complex))
 
 def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` to `args`, given in the order of the declaration."""
-    state = modes.STATE
-    recorder = state.recorder
-    if recorder is not None and recorder.asks():
-        return recorder.operation(op.called, call, args, op, args, out, **names)
-    if not modes.GATE.special or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
-        return call_generally(op, args, out, **names)
-    if names and any(value is not MISSING for value in names.values()):
-        return call_generally(op, args, out, **names)
-    # The gate is closed for another thread, or for hooks: the short way is good for this call too.
-    result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
-    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results):
-        results = result if isinstance(result, tuple) else (result,)
-        edge = results[0]._edge if results else None
-        if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
-            pack_saved(edge[0], results)
-    return result
+    try:
+        state = modes.STATE
+        recorder = state.recorder
+        if recorder is not None and recorder.asks():
+            return recorder.operation(op.called, call, args, op, args, out, **names)
+        if not modes.GATE.special or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
+            return call_generally(op, args, out, **names)
+        if names and any(value is not MISSING for value in names.values()):
+            return call_generally(op, args, out, **names)
+        # The gate is closed for another thread, or for hooks: the short way is good for this call too.
+        result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
+        if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results):
+            results = result if isinstance(result, tuple) else (result,)
+            edge = results[0]._edge if results else None
+            if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
+                pack_saved(edge[0], results)
+        return result
+    except Exception:
+        again = overridden(getframe(1))
+        if again is None:
+            raise
+    return again()
 
 
 def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
@@ -194,8 +203,14 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
         if op.name == "eq" and isinstance(value, numpy.ndarray):  # the one operator that takes arrays
             return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
-            return NotImplemented
+            return not_known(depth=1)
     return call(op, args, None)
+
+
+def not_known(depth: int = 0) -> Any:
+    """What a Python operator returns that does not know its other operand: NotImplemented, unless the call is taken over."""
+    again = overridden(getframe(depth + 1))
+    return NotImplemented if again is None else again()
 
 
 def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
@@ -483,11 +498,17 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         return recorder.operation(f"{op.called}_", call_inplace, args, op, args)  # type: ignore[no-any-return]
     target: Tensor = args[0]
     name = f"{op.called}_"
-    args = bind(op, args)
-    if modes.STATE.levels and (level := innermost(args)) is not None:
-        return level.call_inplace(op, args)
-    views.check_inplace(target, name)
-    tensors, arrays = operands(op, args)
+    try:
+        args = bind(op, args)
+        if modes.STATE.levels and (level := innermost(args)) is not None:
+            return level.call_inplace(op, args)
+        views.check_inplace(target, name)
+        tensors, arrays = operands(op, args)
+    except Exception:
+        again = overridden(getframe(1))
+        if again is None:
+            raise
+        return again()  # type: ignore[no-any-return]
     edges = wanted_edges(op, args)
     grad_enabled = modes.is_grad_enabled()
     if grad_enabled and target._base is not None:

@@ -10,6 +10,7 @@ from ..kernels.storage import element_strides
 from ..tensor import Tensor
 from .apart import is_example
 from .build import operator, public, tensors
+from .dispatch import not_known
 from .out import STRICT, stored
 
 DOT = "result dtype {given} does not match input dtype {wanted}"
@@ -315,7 +316,7 @@ def _folded_transposed(input, stack):
 def matmul_operator(input, other):
     """`input @ other`."""
     if not isinstance(other, Tensor):
-        return NotImplemented
+        return not_known()
     if input._array.ndim == 2 == other._array.ndim:
         return mm(input, other)
     return matmul(input, other)
@@ -324,7 +325,7 @@ def matmul_operator(input, other):
 @public(namespace=None, method=("__rmatmul__",))
 def reflected_matmul(input, other):
     """`other @ input`, where `other` is no tensor."""
-    return matmul(other, input) if isinstance(other, Tensor) else NotImplemented
+    return matmul(other, input) if isinstance(other, Tensor) else not_known()
 
 
 @public(namespace="functional")

@@ -7,7 +7,9 @@ Nothing asks these questions before somebody overrides something: then doors are
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -225,7 +227,40 @@ def converted(result: Any, cls: type[Tensor]) -> Any:
 def subclassed(cls: type[Tensor]) -> None:
     """A new class of tensors that may take over calls has the doors opened."""
     if cls.__torch_function__ is not disabled_torch_function_impl:
-        from .. import overrides  # noqa: F401  (opens them)
+        open_doors()
+
+
+def open_doors() -> None:
+    """Put doors in front of everything that can be overridden, once."""
+    from .. import overrides  # noqa: F401  (opens them)
+
+
+def about_to_be_overridden(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether a call with these arguments, before there are doors, is a reason to open them."""
+    return bool(overloaded(args, keywords)) or overriding_class_defined()
+
+
+_OTHERS = ("adjoint", "torch")
+"""Packages whose classes are no reason: PyTorch's own, where both are in one program, override nothing of ours."""
+
+_newest: Callable[[], type | None] = lambda: None  # later a weak reference
+
+
+def overriding_class_defined() -> bool:
+    """Whether, since this was last asked, a class derived from `object` alone has been defined that takes over calls."""
+    global _newest
+    before, classes = _newest(), object.__subclasses__()  # in the order of their definition
+    _newest = weakref.ref(classes[-1])
+    return any(map(is_reason, takewhile(lambda kind: kind is not before, reversed(classes))))
+
+
+def is_reason(kind: type) -> bool:
+    """Whether a class is a reason to open doors."""
+    names = vars(kind)
+    method = names.get("__torch_function__")
+    if method is None or method is disabled_torch_function_impl:
+        return False
+    return str(names.get("__module__")).partition(".")[0] not in _OTHERS
 
 
 Tensor.__torch_function__ = classmethod(torch_function)

@@ -3,6 +3,8 @@
 Most are operators; those here that are not compose them.
 """
 
+import adjoint as torch
+
 from .activation import (
     celu,
     elu,
@@ -53,7 +55,7 @@ from .loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from .normalization import batch_norm, embedding, instance_norm, local_response_norm
+from .normalization import batch_norm, embedding, group_norm, instance_norm, layer_norm, local_response_norm
 from .padding import pad
 from .pooling import (
     adaptive_max_pool1d,
@@ -83,10 +85,8 @@ conv_transpose3d = operators.conv_transpose3d
 cosine_similarity = operators.cosine_similarity
 elu_ = operators.elu_
 gelu = operators.gelu
-group_norm = operators.group_norm
 hardshrink = operators.hardshrink
 hardtanh_ = operators.hardtanh_
-layer_norm = operators.layer_norm
 leaky_relu_ = operators.leaky_relu_
 linear = operators.linear
 logsigmoid = operators.logsigmoid
@@ -106,3 +106,7 @@ selu_ = operators.selu_
 softplus = operators.softplus
 softshrink = operators.softshrink
 threshold_ = operators.threshold_
+
+for _function in list(globals().values()):
+    if type(_function) is type(relu) and _function.__module__.startswith(__name__):
+        torch.operators.begun(_function)

@@ -53,7 +53,9 @@ from adjoint.nn.functional.loss import triplet_margin_loss as triplet_margin_los
 from adjoint.nn.functional.loss import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
 from adjoint.nn.functional.normalization import batch_norm as batch_norm
 from adjoint.nn.functional.normalization import embedding as embedding
+from adjoint.nn.functional.normalization import group_norm as group_norm
 from adjoint.nn.functional.normalization import instance_norm as instance_norm
+from adjoint.nn.functional.normalization import layer_norm as layer_norm
 from adjoint.nn.functional.normalization import local_response_norm as local_response_norm
 from adjoint.nn.functional.padding import pad as pad
 from adjoint.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
@@ -80,10 +82,8 @@ from adjoint.operators import conv_transpose3d as conv_transpose3d
 from adjoint.operators import cosine_similarity as cosine_similarity
 from adjoint.operators import elu_ as elu_
 from adjoint.operators import gelu as gelu
-from adjoint.operators import group_norm as group_norm
 from adjoint.operators import hardshrink as hardshrink
 from adjoint.operators import hardtanh_ as hardtanh_
-from adjoint.operators import layer_norm as layer_norm
 from adjoint.operators import leaky_relu_ as leaky_relu_
 from adjoint.operators import linear as linear
 from adjoint.operators import logsigmoid as logsigmoid
