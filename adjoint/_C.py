@@ -1,5 +1,7 @@
-"""`torch._C`: those of its names that programs use to say who takes over calls; names, no logic."""
+"""`torch._C`: its names that programs use to say who takes over calls, and to ask what a backward is at; names, no logic."""
 
+from .autograd.graph import current_node as _current_autograd_node
+from .autograd.graph import current_task_id as _current_graph_task_id
 from .tape.overrides import DisableTorchFunction as DisableTorchFunction
 from .tape.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from .tape.overrides import classes_are_asked as _is_torch_function_enabled
@@ -13,6 +15,8 @@ from .tape.overrides import modes_entered as _len_torch_function_stack
 __all__ = [
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
+    "_current_autograd_node",
+    "_current_graph_task_id",
     "_disabled_torch_function_impl",
     "_has_torch_function",
     "_has_torch_function_unary",

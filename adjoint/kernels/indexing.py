@@ -13,8 +13,6 @@ from adjoint.kernels.precision import type_name, widen
 from adjoint.kernels.scatter import add_rows, out_of_bounds, wrap_positions
 from adjoint.notices import warn
 
-from ..notices import warn
-
 __all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select", "nonzero"]
 
 Indices = Sequence[ndarray | None]

@@ -13,8 +13,6 @@ from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
 from adjoint.kernels.tiled_reduction import LARGE
 from adjoint.notices import warn
 
-from ..notices import warn
-
 __all__ = ["norm", "std", "std_mean", "var", "var_mean"]
 
 Dtype = numpy.dtype[Any]

@@ -12,7 +12,15 @@ from types import FunctionType
 from typing import Any
 
 from ..tape.modes import STATE
-from ..tape.overrides import DisableTorchFunctionSubclass, ask, has_override, nobody, overloaded, tensor_likes
+from ..tape.overrides import (
+    DisableTorchFunctionSubclass,
+    ask,
+    has_override,
+    mode_is_active,
+    nobody,
+    overloaded,
+    tensor_likes,
+)
 from .beginning import cells, generated, moved, standing_in
 from .dispatch import MISSING
 from .generate import NUMPY_NAMES
@@ -27,13 +35,16 @@ class Door:
         of_python: PyTorch writes it in Python. Such functions count plain tensors among the types, give what has a default by
             keyword, and say in other words that nobody knows them.
         of_operator: it belongs to a Python operator, and returns NotImplemented where nobody knows it.
-        of_attribute: it reads an attribute, the type of whose tensor always counts.
+        of_method: it is a method; if it takes nothing but the tensor, the type of that counts, too.
+        of_attribute: it reads an attribute, or is one of the methods like that: the type of the tensor always counts.
+        of_keywords: all arguments are passed on by keyword.
+        of_many: classes get the tensors that it may take in a list one by one; a mode gets the list, whose items do not count.
         of_first: it asks the first argument's class alone; if that takes over nothing, this function is said to have been called.
         of_statement: it belongs to a statement, and returns nothing.
         of_data: classes do not take it over, as it takes them for data; modes do.
     """
 
-    of_python = of_operator = of_attribute = of_statement = of_data = False
+    of_python = of_operator = of_method = of_attribute = of_statement = of_data = of_keywords = of_many = False
     of_first: Any = None
 
     def __init__(self, function: Callable[..., Any], shown: Any, name: str) -> None:
@@ -59,10 +70,12 @@ class Door:
         """What those who take the call over return."""
         likes: list[Any] = list(found)
         if self.of_python:
-            likes = tensor_likes(args, kwargs)
+            if self.of_many and len(args) == 2 and not mode_is_active():
+                args = (args[0], *args[1]) if isinstance(args[1], (list, tuple)) else args
+            likes = tensor_likes([arg for arg in args if not (self.of_many and isinstance(arg, list))], kwargs)
             args, kwargs = self.arranged(args, kwargs)
-        elif self.of_attribute:
-            likes = [args[0]]
+        elif self.of_attribute or (self.of_method and len(self.signature().parameters) == 1):
+            likes = list(args[:1])
         shown = self.shown
         if self.of_first is not None and found:
             likes, shown = (list(args[:1]), shown) if has_override(args[0]) else (likes, self.of_first)
@@ -76,20 +89,25 @@ class Door:
         """The arguments as a function in Python passes them on: by keyword, with its default, what has one."""
         parameters = self.signature().parameters
         if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values()):
-            return args, kwargs
+            named = {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
+            return args, {**named, **kwargs}
         try:
             bound = self.signature().bind(*args, **kwargs)
         except TypeError:  # wrong arguments, for whoever takes over to judge
             return args, kwargs
         bound.apply_defaults()
         values = {name: value for name, value in bound.arguments.items() if value is not MISSING}
+        if self.of_keywords:
+            return (), values
         required = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
         return tuple(values.pop(name) for name in required if name in values), values
 
     def signature(self) -> inspect.Signature:
-        """The parameters of the function behind the door, without NumPy's names for them."""
+        """The parameters of the function behind the door, without NumPy's names for them and the `out` of methods."""
         if self._signature is None:
-            self._signature = signature_of(self.function)
+            whole = signature_of(self.function)
+            kept = [one for name, one in whole.parameters.items() if name != "out" or not self.of_method]
+            self._signature = whole.replace(parameters=kept)
         return self._signature
 
 

@@ -14,7 +14,7 @@ from itertools import count
 from types import CodeType
 from typing import Any, ClassVar, NamedTuple
 
-from ..device import Size
+from ..device import Size, cpu, device
 from ..dtypes import dtype, from_numpy
 from ..tensor import Tensor, as_array, wrap
 from . import origin
@@ -29,6 +29,9 @@ class InputMetadata(NamedTuple):
 
     shape: Size
     dtype: dtype
+    device: device = cpu
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
 
 
 class Node:

@@ -6,7 +6,6 @@ Nothing asks these questions before somebody overrides something: then doors are
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from itertools import takewhile
@@ -19,6 +18,7 @@ import adjoint.tensor as tensor_module
 
 from ..device import Size, device
 from ..dtypes import dtype
+from ..notices import warn
 from ..tensor import Tensor
 from .modes import STATE
 
@@ -118,8 +118,14 @@ def tensor_likes(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
     """The same with plain tensors: functions that PyTorch writes in Python count them in."""
     found = []
     for value in (*args, *kwargs.values()):
-        found += [item for item in (value if type(value) in (list, tuple) else (value,)) if is_tensor_like(item)]
-    return among(found, is_tensor_like)
+        found += [item for item in (value if type(value) in (list, tuple) else (value,)) if counts(item)]
+    return among(found, counts)
+
+
+def counts(value: Any) -> bool:
+    """Whether functions that PyTorch writes in Python count `value` among those that take over calls."""
+    method = getattr(type(value), "__torch_function__", None)
+    return method is not None and method is not disabled_torch_function_impl
 
 
 def has_torch_function(arguments: Iterable[Any]) -> bool:
@@ -160,16 +166,22 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
         if method is disabled_torch_function_impl:
             continue
         if getattr(method, "__self__", None) is value:
-            warnings.warn(
-                "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
-                "define it as a classmethod.",
-                DeprecationWarning if of_python else UserWarning,
-                stacklevel=5,
-            )
+            warn_of_plain_method(of_python)
         result = method(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented
+
+
+PLAIN_METHOD = (
+    "Defining your `__torch_function__{} as a plain method is deprecated and will be an error in future, please define it as a "
+    "classmethod."
+)
+
+
+def warn_of_plain_method(of_python: bool) -> None:
+    """The warning at a `__torch_function__` that is no class method."""
+    warn(PLAIN_METHOD.format("" if of_python else "`"), DeprecationWarning if of_python else UserWarning)
 
 
 def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
@@ -192,7 +204,7 @@ def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
 # --- what a class of tensors does unless it says otherwise ----------------------------------------------------
 
 
-NOT_WRAPPED: set[Any] = {Tensor.grad.__get__}
+NOT_WRAPPED: set[Any] = {vars(Tensor)[name].__get__ for name in ("grad", "_base", "_grad")}
 """What gives a tensor as it is, not as one of the class that asked."""
 
 
@@ -263,6 +275,7 @@ def is_reason(kind: type) -> bool:
     return str(names.get("__module__")).partition(".")[0] not in _OTHERS
 
 
+torch_function.__name__, torch_function.__qualname__ = "__torch_function__", "Tensor.__torch_function__"
 Tensor.__torch_function__ = classmethod(torch_function)
 tensor_module.subclassed = subclassed
 

@@ -55,7 +55,7 @@ from .loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from .normalization import batch_norm, embedding, group_norm, instance_norm, layer_norm, local_response_norm
+from .normalization import batch_norm, embedding, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
 from .padding import pad
 from .pooling import (
     adaptive_max_pool1d,
@@ -100,7 +100,6 @@ pixel_shuffle = operators.pixel_shuffle
 pixel_unshuffle = operators.pixel_unshuffle
 prelu = operators.prelu
 relu_ = operators.relu_
-rms_norm = operators.rms_norm
 rrelu_ = operators.rrelu_
 selu_ = operators.selu_
 softplus = operators.softplus

@@ -57,6 +57,7 @@ from adjoint.nn.functional.normalization import group_norm as group_norm
 from adjoint.nn.functional.normalization import instance_norm as instance_norm
 from adjoint.nn.functional.normalization import layer_norm as layer_norm
 from adjoint.nn.functional.normalization import local_response_norm as local_response_norm
+from adjoint.nn.functional.normalization import rms_norm as rms_norm
 from adjoint.nn.functional.padding import pad as pad
 from adjoint.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
 from adjoint.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
@@ -97,7 +98,6 @@ from adjoint.operators import pixel_shuffle as pixel_shuffle
 from adjoint.operators import pixel_unshuffle as pixel_unshuffle
 from adjoint.operators import prelu as prelu
 from adjoint.operators import relu_ as relu_
-from adjoint.operators import rms_norm as rms_norm
 from adjoint.operators import rrelu_ as rrelu_
 from adjoint.operators import selu_ as selu_
 from adjoint.operators import softplus as softplus

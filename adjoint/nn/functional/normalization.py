@@ -175,3 +175,10 @@ def group_norm(
 ) -> torch.Tensor:
     """Normalize each group of channels of each sample together (Wu and He, 2018)."""
     return torch.operators.group_norm(input, num_groups, weight, bias, eps)
+
+
+def rms_norm(
+    input: torch.Tensor, normalized_shape: Sequence[int], weight: torch.Tensor | None = None, eps: float | None = None
+) -> torch.Tensor:
+    """Divide the last dimensions, of `normalized_shape`, by their root mean square (Zhang and Sennrich, 2019)."""
+    return torch.operators.rms_norm(input, normalized_shape, weight, eps)
