@@ -1,7 +1,7 @@
 """`torch.overrides`: what can be overridden by `__torch_function__`, and modes that see every call.
 
 Importing this puts doors (`adjoint.operators.doors`) in front of all of it: it is imported with the first class of tensors that
-may take over calls. Classes that are no tensors are seen from then on, too.
+may take over calls, or when another class that does is first met (`adjoint.operators.beginning`).
 """
 
 from __future__ import annotations

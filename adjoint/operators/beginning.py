@@ -70,7 +70,7 @@ class Beginning:
         function, original = self.function, generated(self.original)
         code, keywords = original.__code__.replace(), original.__kwdefaults__
         if self.guarded and not DOORS.open:
-            code, keywords = guard_of(original), {**(keywords or {}), "guarded": self}
+            code, keywords = guard(original), {**(keywords or {}), "guarded": self}
         function.__defaults__ = original.__defaults__
         function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **(keywords or {})}  # for calls of other threads
         function.__code__ = code
@@ -155,17 +155,28 @@ def overridden(frame: FrameType) -> Callable[[], Any] | None:
 
     Asked where a call is about to fail: the class may have been defined after the function's first call.
     """
+    if not overloaded(values_in(frame), {}):
+        return None
     function = next((function for function in _named if own(function).__code__ is frame.f_code), None)
     return None if function is None else repeated(function, frame)  # None: called by a function of ours
 
 
 def repeated(function: FunctionType, frame: FrameType) -> Callable[[], Any] | None:
     """The call of `function` in `frame` again, as `overridden` says."""
-    args, keywords = arguments(own(function), frame)
-    if not overloaded(args, keywords) or stands_behind(frame):
+    if not overloaded(values_in(frame), {}) or stands_behind(frame):
         return None
+    args, keywords = arguments(own(function), frame)
     open_doors()
     return functools.partial(function, *args, **keywords)
+
+
+def values_in(frame: FrameType) -> list[Any]:
+    """The values of the variables of `frame`, and what tuples and dictionaries among them hold."""
+    values = list(frame.f_locals.values())
+    for value in frame.f_locals.values():
+        if type(value) is tuple or type(value) is dict:
+            values += value.values() if type(value) is dict else value
+    return values
 
 
 def stands_behind(frame: FrameType) -> bool:
@@ -226,13 +237,14 @@ def names_given(caller: FrameType) -> tuple[str, ...]:
 # --- code that stands in ----------------------------------------------------------------------------------------
 
 STANDS_IN = "<adjoint stand-in:"
+
 DOOR = """
-    def door(*args, enter, **kwargs):
+    def {name}(*args, enter, **kwargs):
         return enter(args, kwargs)
 """
 
 GUARD = """
-    def guard({parameters}):
+    def {name}({parameters}):
         try:
             return guarded.original({arguments})
         except Exception:
@@ -243,21 +255,27 @@ GUARD = """
 """
 
 
-def guard_of(function: FunctionType) -> CodeType:
+@cache
+def standing_in(cells: int) -> CodeType:
+    """Code that leaves all to its parameter `enter`."""
+    return code_of("door", DOOR.format(name="door"), cells)
+
+
+def guard(function: FunctionType) -> CodeType:
     """Code of the same parameters that calls `function`, and where that fails sees whether an argument takes over calls."""
-    code = function.__code__
+    code, name = function.__code__, function.__code__.co_name.strip("<>")
     names = list(code.co_varnames)
     leading = names[: code.co_argcount]
-    named = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    by_keyword = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     rest = names[code.co_argcount + code.co_kwonlyargcount :]
     several = [f"*{rest.pop(0)}"] if code.co_flags & inspect.CO_VARARGS else []
     others = [f"**{rest.pop(0)}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
-    before = code.co_posonlyargcount
-    slash = ["/"] if before else []
-    parameters = [*leading[:before], *slash, *leading[before:], *(several or ["*"]), *named, "guarded", *others]
-    given = [*leading, *several, *(f"{name}={name}" for name in named), *others]
-    definition = GUARD.format(parameters=", ".join(parameters), arguments=", ".join(given))
-    return standing_in.__wrapped__(cells(function), definition)
+    if code.co_posonlyargcount:
+        leading.insert(code.co_posonlyargcount, "/")
+    parameters = [*leading, *(several or ["*"]), *by_keyword, "guarded", *others]
+    arguments = [*(one for one in leading if one != "/"), *several, *(f"{one}={one}" for one in by_keyword), *others]
+    definition = GUARD.format(name=name, parameters=", ".join(parameters), arguments=", ".join(arguments))
+    return code_of(name, definition, cells(function))
 
 
 def cells(function: FunctionType) -> int:
@@ -265,16 +283,13 @@ def cells(function: FunctionType) -> int:
     return len(function.__closure__ or ())
 
 
-@cache
-def standing_in(cells: int, definition: str = DOOR) -> CodeType:
-    """Code that leaves all to its last parameter, for a function with so many variables of enclosing functions."""
-    names = [f"cell_{number}" for number in range(cells)]
-    uses = [f"        {name}" for name in names]
+def code_of(name: str, definition: str, cells: int) -> CodeType:
+    """The code of the function that `definition` defines, with so many variables of enclosing functions."""
+    variables = [f"cell_{number}" for number in range(cells)]
     first, *rest = definition.strip("\n").splitlines()
-    lines = [f"def enclosing({', '.join(names)}):", first, *uses, *rest]
-    name = first.split("(")[0].split()[-1]
+    lines = [f"def enclosing({', '.join(variables)}):", first, *(f"        {one}" for one in variables), *rest]
     source, filename = "\n".join([*lines, f"    return {name}"]) + "\n", f"{STANDS_IN} {name} {cells}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     made: dict[str, Any] = {}
     exec(compile(source, filename, "exec"), made)
-    return made["enclosing"](*names).__code__  # type: ignore[no-any-return]
+    return made["enclosing"](*variables).__code__  # type: ignore[no-any-return]
