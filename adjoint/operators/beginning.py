@@ -83,8 +83,10 @@ class Beginning:
 
 def beginning_of(function: Any) -> Beginning | None:
     """What is in the place of the function's own code; None if that is."""
-    defaults = function.__kwdefaults__ or {}
-    found = defaults.get("guarded", getattr(defaults.get("enter"), "__self__", None))
+    defaults = function.__kwdefaults__
+    if not defaults:
+        return None
+    found = defaults.get("guarded") or getattr(defaults.get("enter"), "__self__", None)
     return found if type(found) is Beginning else None
 
 
@@ -127,8 +129,7 @@ def begun(function: F) -> F:
 def begin(function: FunctionType, original: FunctionType, guarded: bool) -> None:
     """Let `function`, which has code that stands in for that of `original`, begin."""
     function.__kwdefaults__ = {"enter": Beginning(function, original, guarded).first_call}
-    function.__dict__.update(original.__dict__)
-    function.__dict__["__wrapped__"] = original  # whose signature tools show
+    function.__dict__ = {**original.__dict__, "__wrapped__": original}  # whose signature tools show
 
 
 def moved(function: FunctionType) -> FunctionType:
@@ -243,9 +244,14 @@ DOOR = """
         return enter(args, kwargs)
 """
 
+CONSTANTS = (None, True, False)
+"""Defaults that a guard compares with: leaving arguments out is quicker than to pass them on by keyword."""
+
 GUARD = """
     def {name}({parameters}):
         try:
+            if {plain}:
+                return guarded.original({positional})
             return guarded.original({arguments})
         except Exception:
             again = guarded.again()
@@ -273,8 +279,19 @@ def guard(function: FunctionType) -> CodeType:
     if code.co_posonlyargcount:
         leading.insert(code.co_posonlyargcount, "/")
     parameters = [*leading, *(several or ["*"]), *by_keyword, "guarded", *others]
-    arguments = [*(one for one in leading if one != "/"), *several, *(f"{one}={one}" for one in by_keyword), *others]
-    definition = GUARD.format(name=name, parameters=", ".join(parameters), arguments=", ".join(arguments))
+    positional = [*(one for one in leading if one != "/"), *several]
+    arguments = [*positional, *(f"{one}={one}" for one in by_keyword), *others]
+    defaults = function.__kwdefaults__ or {}
+    plain = [f"{one} is {defaults[one]}" for one in by_keyword if defaults.get(one, ...) in CONSTANTS]
+    plain += [f"not {one.strip('*')}" for one in others]
+    left_out = len(plain) == len(arguments) - len(positional)
+    definition = GUARD.format(
+        name=name,
+        parameters=", ".join(parameters),
+        plain=(" and ".join(plain) or "True") if left_out else "False",
+        positional=", ".join(positional),
+        arguments=", ".join(arguments),
+    )
     return code_of(name, definition, cells(function))
 
 

@@ -279,18 +279,17 @@ def public(
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
         own_name = name or function.__name__
         names = (own_name, *alias)
+        see = guarded and not makes_tensors(function)
         for public_name in names if namespace is not None else ():
             exposed = taking_numpy_names(function) if numpy_names else function
-            publish(namespace, guarded=guarded and not numpy_names, **{public_name: exposed})  # type: ignore[arg-type]
+            publish(namespace, guarded=see and not numpy_names, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
             if fast is not None:
                 installed = lazy_function(fast.operator, "sizes", method_name, function)  # type: ignore[attr-defined]
                 installed.__doc__ = function.__doc__
                 installed.__wrapped__ = function  # whose signature tools show
-            setattr(
-                Tensor, method_name, named(installed, method_name, guarded and takes_tensors(function, method_name))
-            )
+            setattr(Tensor, method_name, named(installed, method_name, see and takes_tensors(function, method_name)))
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:
@@ -311,6 +310,12 @@ _TENSORS = {
     "test_elements", "value", "values", "vec2", "weight", "weights",
 }  # fmt: skip
 """What methods call parameters, besides the first, that may be tensors."""
+
+
+def makes_tensors(function: Callable[..., Any]) -> bool:
+    """Whether a function makes a tensor of what is none."""
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+    return "requires_grad" in parameters and parameters[0] != "input"
 
 
 def takes_tensors(function: Callable[..., Any], name: str) -> bool:
