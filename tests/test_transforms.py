@@ -420,3 +420,74 @@ def test_dimensions_rearranged_by_name():
     assert torch.equal(torch.func.rearrange(x, "a ... -> ... a"), x.permute(1, 2, 0))
     with pytest.raises(ValueError, match="only on one side"):
         torch.func.rearrange(x, "a b c -> a b")
+
+
+def test_a_tangent_gets_examples_when_they_are_written_into_it():
+    x, t = points(3), torch.tensor([1.0, 2.0, 3.0])
+    xs = torch.stack([x, 2 * x])
+
+    def changed(a):
+        copy = a.clone()
+        copy[1:].mul_(t[1:])
+        return copy
+
+    values, tangents = vmap(lambda a: jvp(changed, (a,), (t,)))(xs)
+    assert_close(values, torch.stack([changed(a) for a in xs]))
+    assert_close(tangents, changed(t).expand(2, 3))
+
+
+def test_vjp_is_differentiated_through_where_only_its_function_ran_without_grad():
+    x = torch.tensor(0.5, requires_grad=True)
+    with torch.no_grad():
+        value, pull = torch.func.vjp(torch.sin, x)
+    (pulled,) = pull(torch.tensor(1.0))
+    assert not value.requires_grad
+    assert_close(torch.autograd.grad(pulled, x)[0], -x.detach().sin())
+
+
+def test_max_pool1d_carries_tangents():
+    rows = torch.tensor([[[1.0, 5.0, 2.0, 4.0]]])
+    assert jvp(lambda r: torch.nn.functional.max_pool1d(r, 2), (rows,), (10 * rows,))[1].tolist() == [[[50.0, 40.0]]]
+
+
+def test_examples_share_random_numbers_also_from_chunk_to_chunk():
+    drawn = vmap(lambda x: torch.rand(2), randomness="same", chunk_size=2)(torch.zeros(5))
+    assert (drawn == drawn[0]).all()
+
+
+def test_rules_agree_with_one_example_at_a_time():
+    a, b = points(12).reshape(2, 3, 2), points(12).reshape(2, 3, 2).sin()
+    index = torch.tensor([[0, 3], [-1, 2]])
+    for f, args in (
+        (torch.pdist, (a,)),
+        (torch.dist, (a, b)),
+        (torch.addr, (a, a[:, :, 0], b[:, 0])),
+        (lambda m, v: torch.addbmm(m, v, v), (torch.ones(2, 2, 2), torch.arange(16.0).reshape(2, 2, 2, 2))),
+        (lambda x, i, s: x.put(i, s), (a, index, b[:, 0])),
+        (lambda s, v: torch.searchsorted(s, v), (a[:, :, 0].sort().values, b[:, 0])),
+        (lambda x: x[:, [0, 1], :, [0, 1]], (torch.arange(48.0).reshape(2, 2, 2, 3, 2),)),
+        (lambda x, m, s: x.masked_scatter(m, s), (a, a > 0, b)),
+        (lambda x: torch.repeat_interleave(torch.arange(3), x), (torch.tensor([[1, 2, 0], [0, 0, 3]]),)),
+        (lambda x: torch.linspace(x, 1, 3), (points(2),)),
+    ):
+        assert_close(vmap(f)(*args), torch.stack([f(*(arg[i] for arg in args)) for i in range(2)]))
+
+
+def test_complex_views_of_real_tensors_are_changed_in_place():
+    x = points(6).reshape(3, 2).requires_grad_()
+
+    def turned(x):
+        copy = x.clone()
+        view = torch.view_as_complex(copy)
+        view.mul_(1j)
+        return copy**3, view.abs()
+
+    assert torch.autograd.gradcheck(turned, (x,), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(turned, (x,))
+
+
+def test_jacobians_in_forward_mode_are_differentiable_outside():
+    x = points(3).requires_grad_()
+    jacobian = torch.autograd.functional.jacobian(torch.sin, x, vectorize=True, strategy="forward-mode")
+    (found,) = torch.autograd.grad(jacobian.sum(), x)
+    assert_close(found, -x.detach().sin())

@@ -13,6 +13,7 @@ from ..operators import batching, batching_rules, dispatch  # noqa: F401  (the s
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
 from ..operators.dispatch import applied
+from ..random import default_generator
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tape.overrides import disabled_torch_function_impl
@@ -42,7 +43,12 @@ class BatchedTensor(Tensor, plain=False):
     def __new__(cls, value: Tensor, bdim: int | None, level: BatchLevel) -> BatchedTensor:  # noqa: D102
         self = new(cls)
         self.value, self.bdim, self.level = value, bdim, level
-        self._array = self._example()
+        array = value._array
+        if bdim == 0 and array.shape[0]:
+            example = array[0, ...]
+            self._array = example if type(example) is Unread else example.view(Unread)
+        else:
+            self._array = self._example()
         self._edge = self._grad = self._base = self._counter = self._extra = None
         return self
 
@@ -61,13 +67,17 @@ class BatchedTensor(Tensor, plain=False):
         return example if type(example) is Unread else example.view(Unread)
 
     def item(self) -> Any:
-        """Raise: examples differ."""
+        """Raise, as examples differ; the number that all of them share."""
+        if self.bdim is None:
+            return self.value.item()
         raise RuntimeError(
             "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
             "please try to rewrite what you're doing with other operations."
         )
 
     def __bool__(self) -> bool:
+        if self.bdim is None:
+            return bool(self.value)
         raise RuntimeError(
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
             "yet: the examples may go different ways; `where` chooses for each of them."
@@ -76,15 +86,23 @@ class BatchedTensor(Tensor, plain=False):
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
-    @property  # type: ignore[misc]
+    @property
     def data(self) -> Tensor:
         """Raise: what is set of it would be set of all examples."""
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
+
     def _no_storage(self, *args: Any, **keywords: Any) -> Any:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
-    numpy = tolist = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
+    def tolist(self) -> Any:
+        """Raise, as examples differ; the numbers that all of them share."""
+        return self.value.tolist() if self.bdim is None else self._no_memory()
+
+    numpy = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
     untyped_storage = storage = __reduce_ex__ = __copy__ = __deepcopy__ = _no_storage
     __int__ = __float__ = __complex__ = __index__ = item
 
@@ -232,12 +250,19 @@ class BatchLevel(Level, Transform):
 
     def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[list[Any], int | None, bool]:
         """The results for all examples, where their dimension of examples is, and whether there are several results."""
-        mine = [value for value in tensors_in(args) if type(value) is BatchedTensor and value.level is self]
-        batched = [value for value in mine if value.bdim is not None]
-        if len(batched) < len(mine):
+        batched = sharing = False
+        for value in args:
+            kind = type(value)
+            if kind is Tensor:
+                continue
+            for item in (value,) if kind is BatchedTensor else tensors_in((value,)):
+                if type(item) is BatchedTensor and item.level is self:
+                    batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
+        if sharing:
             args = tuple([self.shared(value) for value in args])
         levels = modes.STATE.levels  # as `below` does, without its cost
-        modes.set_levels(levels[: levels.index(self)] if self in levels else levels)
+        if self in levels:
+            modes.set_levels(levels[: levels.index(self)])
         try:
             if batched:
                 results, bdim = batching.batched(operator, args, self), 0
@@ -280,12 +305,17 @@ class BatchLevel(Level, Transform):
         """The same in place."""
         target = args[0]
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
-        if not self.has(target) and other is not None:
+        lost = not self.concerns(target) and any(self.concerns(v) and is_recorded(v) for v in tensors_in(args[1:]))
+        if (not self.has(target) and other is not None) or lost:
             raise self._no_room(operator)
         views.check_inplace(target, f"{operator.called}_")
         named, _ = dispatch.operands(operator, args)
 
         def change() -> None:
+            if not self.concerns(target):  # only what all examples share is written into it
+                with below(self), recording_mode(False):
+                    dispatch.call_inplace(operator, tuple([self.shared(value) for value in args]))
+                return
             before = target
             if is_recorded(target.value):  # so that what the operator saves does not change
                 with below(self):
@@ -388,8 +418,14 @@ class BatchLevel(Level, Transform):
         columns = [flatten(result)[0] for result in results]
         shape = flatten(results[0])[1]
         with below(self):
-            stacked = [operators.stack(list(column))[: self.size] for column in zip(*columns, strict=True)]
-        return unflatten([BatchedTensor(value, 0, self) for value in stacked], shape)
+            joined = [self._joined(list(column)) for column in zip(*columns, strict=True)]
+        return unflatten(joined, shape)
+
+    def _joined(self, results: list[Any]) -> Any:
+        """One output of all examples; what is no tensor is that of the first."""
+        if not isinstance(results[0], Tensor):
+            return results[0]
+        return BatchedTensor(operators.stack(results)[: self.size], 0, self)
 
 
 class VmapInfo(NamedTuple):
@@ -438,7 +474,10 @@ def vmap(
         if chunk_size is None or size <= chunk_size:
             return _run(func, leaves, structure, dims, size, out_dims, randomness, keywords)
         results = []
+        state = default_generator.get_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
+            if state is not None:
+                default_generator.set_state(state)
             count = min(chunk_size, size - start)
             part = [
                 leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)
@@ -450,6 +489,8 @@ def vmap(
 
 
 def _name(func: Any) -> str:
+    if isinstance(func, functools.partial):
+        return f"functools.partial({_name(func.func)}, ...)"
     return getattr(func, "__name__", repr(func))
 
 

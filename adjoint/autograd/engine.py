@@ -65,6 +65,8 @@ def run(
             run_callbacks(task.callbacks)
     finally:
         STATE.task = outer
+        if task.stopped_recording:
+            modes.set_grad(True)
 
 
 def execute(roots: list[Any], grads: list[Any], task: Task) -> None:

@@ -41,7 +41,12 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class DualLevel(Level):
-    """One level of forward mode: the tensors it concerns have a tangent of it."""
+    """One level of forward mode: the tensors it concerns have a tangent of it.
+
+    `in_inference`: whether tangents are carried on also in inference mode.
+    """
+
+    in_inference = False
 
     def __init__(self) -> None:
         self.holders: list[dict[Any, Tensor | None]] = []  # where tangents are, to forget them in the end
@@ -94,17 +99,35 @@ class DualLevel(Level):
                 self.attach(tensor, _laid_out_like(tangent, tensor))
                 return
             whole = tangent.new_empty_strided(base.shape, base.stride(), dtype=base.dtype).zero_()
-            self.attach(base, whole)
-            present = _window(whole, base, tensor)
-            self.attach(tensor, present)
+            present = self._renewed(tensor, whole)
+        elif tangent is not None and not _has_room(present, tangent):
+            base = tensor if tensor._base is None else tensor._base
+            whole = tangent.new_empty_strided(base.shape, base.stride(), dtype=base.dtype)
+            before = self.tangent_of(base)
+            present = self._renewed(tensor, whole.zero_() if before is None else whole.copy_(before))
         if tangent is None:
             present.zero_()
         else:
             present.copy_(tangent)
 
+    def _renewed(self, tensor: Tensor, whole: Tensor) -> Tensor:
+        """The tangent of `tensor` after `whole` has become that of its base."""
+        base = tensor._base
+        if base is None:
+            self.attach(tensor, whole)
+            return whole
+        self.attach(base, whole)
+        part = _window(whole, base, tensor)
+        self.attach(tensor, part)
+        return part
+
     def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
         """A view of `tensor` with the tangent `tangent`."""
         _check_shape(tensor, tangent)
+        if type(self) is _PublicLevel and self.tangent_of(tangent) is not None:
+            raise RuntimeError(
+                "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
+            )
         if self.tangent_of(tensor) is not None:
             raise RuntimeError(
                 "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
@@ -116,7 +139,7 @@ class DualLevel(Level):
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
         """The primal, as a view, and the tangent."""
-        tangent = self.tangent_of(tensor)
+        tangent = self.tangent_of(tensor) if modes.STATE.forward_enabled else None
         with below(self):
             primal = operators.forward_primal(tensor)
         self.attach(primal, None)
@@ -180,7 +203,7 @@ class DualLevel(Level):
     def given(self, operator: Operator, args: tuple[Any, ...]) -> dict[str, Any]:
         """The tangents of the differentiable operands by name."""
         given: dict[str, Any] = {}
-        if not modes.STATE.forward_enabled or modes.STATE.inference:
+        if not modes.STATE.forward_enabled or (modes.STATE.inference and not self.in_inference):
             return given
         for name in operator.differentiable:
             value = args[operator.names.index(name)]
@@ -223,6 +246,13 @@ class DualLevel(Level):
         given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         with below(self):
             context, results = function.applied_with_context(args)
+            if context.materialize_grads:
+                given = [
+                    operators.zeros_like(arg.detach())
+                    if tangent is None and isinstance(arg, Tensor) and can_require_grad(arg._array)
+                    else tangent
+                    for arg, tangent in zip(args, given, strict=True)
+                ]
             context.in_jvp = True
             try:
                 carried = function.jvp(context, *given)
@@ -250,6 +280,15 @@ class DualLevel(Level):
                 self.attach(output, tangent)
             share_tangents(output)
         return results
+
+
+def _has_room(tensor: Tensor, value: Tensor) -> bool:
+    """Whether `tensor` has examples wherever `value`, to be written over it, has them."""
+    batches = [level for level in modes.STATE.levels if hasattr(level, "has")]
+    return all(
+        (level.has(tensor) or not level.has(value)) and (level.concerns(tensor) or not level.concerns(value))
+        for level in batches
+    )
 
 
 def _check_shape(tensor: Tensor, tangent: Tensor) -> None:
@@ -328,7 +367,7 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the strides of `primal`, so that views of one are views of the other."""
     if tangent.stride() == primal.stride():
         return tangent
-    return primal.new_empty_strided(primal.shape, primal.stride()).copy_(tangent)
+    return tangent.new_empty_strided(primal.shape, primal.stride()).zero_().copy_(tangent)
 
 
 # --- the public functions ---------------------------------------------------------------------------------------
@@ -358,9 +397,9 @@ def enter_dual_level() -> int:
 def exit_dual_level(*, level: int | None = None) -> None:
     """Leave the level; its tangents are forgotten."""
     found = current_level()
-    if found is None:
+    if found is None and (level is None or level < 0):
         raise RuntimeError("Dual level must be a positive number.")
-    if level is not None and level != 0:
+    if found is None or (level is not None and level != 0):
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )

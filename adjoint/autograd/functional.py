@@ -13,7 +13,10 @@ from ..operators import cat, eye, ones_like, stack, zeros, zeros_like
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
 from .backward import grad
+from .batching import vmap
 from .grad_mode import enable_grad, set_grad_enabled
+from .transforms import jvp as forward_product
+from .transforms import vjp as transposed_product
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -41,7 +44,7 @@ def vjp(
         many, given = _tensors(inputs, "inputs", "vjp")
         given = _prepared(given, create_graph)
         outputs_many, outputs = _outputs_of(func, given, "vjp", strict)
-        vector = _vector_for_outputs(v, outputs)
+        vector = _vector_for_outputs(v, outputs, outputs_many)
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _grad(outputs, given, vector, create_graph)
         product = _filled(found, given, strict, create_graph, "back")
@@ -61,9 +64,9 @@ def jvp(
     (tensor(9.), tensor(6.))
     """
     with enable_grad():
-        _, given = _tensors(inputs, "inputs", "jvp")
+        many, given = _tensors(inputs, "inputs", "jvp")
         given = _prepared(given, create_graph)
-        vector = _vector_for_inputs(v, given)
+        vector = _vector_for_inputs(v, given, many, "jvp")
         outputs_many, outputs = _outputs_of(func, given, "jvp", strict)
         dummies = tuple(zeros_like(output).requires_grad_() for output in outputs)
         first = _filled(_grad(outputs, given, dummies, True), given, strict, True, "back", check=False)
@@ -193,26 +196,27 @@ def _jacobian_by_columns(func: Function, inputs: Tensors, strict: bool, vectoriz
         raise NotImplementedError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
         )
-    with enable_grad():
-        given = _prepared(given, False)
-        outputs_many, outputs = _outputs_of(func, given, "jacobian", False)
-        dummies = tuple(zeros_like(output).requires_grad_() for output in outputs)
-        first = _filled(_grad(outputs, given, dummies, True), given, False, True, "back", check=False)
-        columns = _all_rows(first, dummies, False)
+    outputs_many = False
+
+    def column(*directions: Tensor) -> tuple[Tensor, ...]:
+        nonlocal outputs_many
+
+        def called(*args: Tensor) -> tuple[Tensor, ...]:
+            nonlocal outputs_many
+            outputs_many, outputs = _tensors(func(*args), _OUTPUTS, "jacobian")
+            return outputs
+
+        tangents: tuple[Tensor, ...] = forward_product(called, given, directions)[1]
+        return tangents
+
     blocks = []
-    for number, output in enumerate(outputs):
-        blocks.append(
-            [
-                column[number]
-                .reshape((tensor.numel(), output.numel()))
-                .t()
-                .reshape(output.shape + tensor.shape)
-                .detach()
-                for column, tensor in zip(columns, given, strict=True)
-            ]
-        )
-    parts = [block if many else block[0] for block in blocks]
-    return parts if outputs_many else parts[0]
+    sizes = [tensor.numel() for tensor in given]
+    for columns in vmap(column)(*_basis(given)):
+        parts = columns.movedim(0, -1).split(sizes, -1)
+        blocks.append([part.reshape(columns.shape[1:] + x.shape) for part, x in zip(parts, given, strict=True)])
+    if many:  # lists, as in PyTorch
+        return blocks if outputs_many else blocks[0]
+    return tuple(block[0] for block in blocks) if outputs_many else blocks[0][0]
 
 
 def hessian(
@@ -238,6 +242,9 @@ def hessian(
         return _single_output(func(*args), "hessian", strict)
 
     def gradient(*args: Tensor) -> Any:
+        if outer_jacobian_strategy == "forward-mode":
+            value, pull = transposed_product(single, *args)
+            return pull(ones_like(value))
         rows = jacobian(single, args, create_graph=True)
         found = tuple(row.reshape(tensor.shape) for row, tensor in zip(rows, args, strict=True))
         if strict:
@@ -264,7 +271,7 @@ def vhp(
     with enable_grad():
         many, given = _tensors(inputs, "inputs", "vhp")
         given = _prepared(given, create_graph)
-        vector = _vector_for_inputs(v, given)
+        vector = _vector_for_inputs(v, given, many, "vhp")
         output, first = _first_derivative(func, given, "vhp", strict)
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _grad(first, given, vector, create_graph)
@@ -286,7 +293,7 @@ def hvp(
     with enable_grad():
         many, given = _tensors(inputs, "inputs", "hvp")
         given = _prepared(given, create_graph)
-        vector = _vector_for_inputs(v, given)
+        vector = _vector_for_inputs(v, given, many, "hvp")
         output, first = _first_derivative(func, given, "hvp", strict)
         dummies = tuple(zeros_like(tensor).requires_grad_() for tensor in given)
         second = _filled(_grad(first, given, dummies, True), given, strict, True, "double_back", check=False)
@@ -366,17 +373,17 @@ def _check_jacobian(found: tuple[Tensor, ...]) -> None:
             )
 
 
-def _vector_for_outputs(v: Any, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _vector_for_outputs(v: Any, outputs: tuple[Tensor, ...], many: bool) -> tuple[Tensor, ...]:
     if v is None:
         if len(outputs) != 1 or outputs[0].numel() != 1:
             raise RuntimeError(
                 "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
             )
         return (ones_like(outputs[0]),)
-    return _checked_vector(v, outputs)
+    return _checked_vector(v, outputs, many, "vjp")
 
 
-def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
     if v is None:
         if len(inputs) != 1 or inputs[0].numel() != 1:
             raise RuntimeError(
@@ -384,16 +391,19 @@ def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]
                 "element."
             )
         return (ones_like(inputs[0]),)
-    return _checked_vector(v, inputs)
+    return _checked_vector(v, inputs, many, name)
 
 
-def _checked_vector(v: Any, others: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    many, vector = _tensors(v, "v", "jvp")
+def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
+    """`v`, as many tensors and of the same shapes as `others`, which the user gave as a tuple if `many`."""
+    _, vector = _tensors(v, "v", name)
     if len(vector) != len(others):
+        if not many:
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(vector)}.")
     for index, (value, other) in enumerate(zip(vector, others, strict=True)):
         if value.shape != other.shape:
-            entry = f"Entry {index} in " if many and len(vector) > 1 else ""
+            entry = f"Entry {index} in " if many else ""
             raise RuntimeError(f"{entry}v has invalid size: should be {other.shape} but got {value.shape}.")
     return vector
 

@@ -54,12 +54,19 @@ class Task:
     needed: dict[Node, tuple[Any, ...]] | None = None
     node: Node | Tensor | None = None
     id: int | None = None
+    stopped_recording = False
 
     def __init__(self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
         self.keep = keep
         self.create_graph = create_graph
         self.capture = capture
         self.accumulating = accumulating
+
+    def stop_recording(self) -> None:
+        """Record nothing in this thread until the run ends, unless it records gradients; for the user's code that it calls."""
+        if not self.create_graph:
+            modes.set_grad(False)
+            self.stopped_recording = True
 
     def will_run(self, node: Node) -> bool:
         """Whether this run reaches `node`, or accumulates into the leaf whose `AccumulateGrad` it is."""

@@ -19,7 +19,7 @@ from ..tensor import LEAF, Tensor, can_require_grad
 from .backward import grad as gradients
 from .batching import BatchedTensor, BatchLevel, vmap
 from .engine import discover
-from .forward_ad import DualLevel, check_floating
+from .forward_ad import DualLevel, _set_fwd_grad_enabled, check_floating
 from .grad_mode import enable_grad
 from .tree import Structure, flatten, mapped, unflatten
 from .wrappers import debug_unwrap
@@ -64,7 +64,7 @@ class Reverse(Transform):
         """An argument as the function sees it."""
         if not isinstance(leaf, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
-        copy = tracked(leaf, self, self.outside_recorded)
+        copy = tracked(leaf, self)
         self.inputs.append(copy)
         return copy
 
@@ -81,13 +81,13 @@ class Reverse(Transform):
         ]
 
 
-def tracked(tensor: Tensor, transform: Transform, outside: bool = True) -> Tensor:
-    """`tensor` as the beginning of a graph of `transform`, which leads on to that of `tensor` if it has one and `outside`."""
+def tracked(tensor: Tensor, transform: Transform) -> Tensor:
+    """`tensor` as the beginning of a graph of `transform`, which leads on to that of `tensor` if it has one."""
     if not can_require_grad(tensor._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     batch = next((level for level in reversed(modes.STATE.levels) if isinstance(level, BatchLevel)), None)
     if batch is None or batch.concerns(tensor):
-        if outside and tensor.requires_grad:
+        if tensor.requires_grad:
             return operators.alias(tensor)
         copy = tensor.detach() if batch is None else tensor.without_history()  # type: ignore[attr-defined]
     else:
@@ -138,7 +138,7 @@ def positions(argnums: Any, count: int) -> tuple[int, ...]:
             raise RuntimeError(f"Got argnum={number}, but only {count} positional inputs")
     found = tuple(number % count for number in numbers)
     if len(set(found)) != len(found):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums elements must be unique, got {found}")
     return found
 
 
@@ -237,16 +237,24 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     copies, output = reverse.run(func, primals)
     output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
     outputs, shape = only_tensors(output, "vjp(f, *primals)")
+    for leaf in outputs:
+        if not can_require_grad(leaf._array):
+            raise RuntimeError(
+                f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {leaf.dtype}"
+            )
     structure = flatten(tuple(copies))[1]
-    outside = reverse.is_recorded_outside(outputs)
+    outside = is_tracked_outside(outputs, reverse.inputs)
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_shape = flatten(cotangents)
         if given_shape != shape:
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
-                f"cotangents: {given_shape}, primal output: {shape}"
+                f"cotangents: {given_shape.sketch()}, primal output: {shape.sketch()}"
             )
+        for vector in given:
+            if not isinstance(vector, Tensor) and vector is not None:
+                raise TypeError(f"gradients can be either Tensors or None, but got {type(vector).__name__}")
         used = [(out, vector) for out, vector in zip(outputs, given, strict=True) if out.requires_grad]
         record = modes.is_grad_enabled() and (outside or any(is_recorded(vector) for vector in given))
         if create_graph is not None:
@@ -258,8 +266,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
         return unflatten(found, structure)
 
-    value = released(output, outside)
-    return (value, pull, released(aux, outside)) if has_aux else (value, pull)
+    outside_value = outside and reverse.outside_recorded
+    value = released(output, outside_value)
+    return (value, pull, released(aux, outside_value)) if has_aux else (value, pull)
 
 
 # --- forward mode -----------------------------------------------------------------------------------------------
@@ -267,6 +276,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 class Forward(DualLevel, Transform):
     """The level of forward mode that is one `jvp`'s own."""
+
+    in_inference = True
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -297,7 +308,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         for point, direction in zip(points, directions, strict=True):
             check_floating(point, direction)
         duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
-        output, aux = with_aux(func(*unflatten(duals, structure)), has_aux, "jvp(f, primals, tangents)")
+        with _set_fwd_grad_enabled(True):
+            result = func(*unflatten(duals, structure))
+        output, aux = with_aux(result, has_aux, "jvp(f, primals, tangents)")
         outputs, shape = only_tensors(output, "jvp(f, primals, tangents)")
         found = [level.tangent_of(leaf) for leaf in outputs]
         if strict and any(tangent is None for tangent in found):

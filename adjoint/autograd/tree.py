@@ -31,6 +31,10 @@ class Structure:
     def __repr__(self) -> str:
         return self._text(0)
 
+    def sketch(self) -> str:
+        """The text of a value of this structure, with stars for its leaves."""
+        return repr(unflatten([_STAR] * self.count, self))
+
     def _text(self, indent: int) -> str:
         if self.kind is None:
             return "*"
@@ -40,6 +44,7 @@ class Structure:
 
 
 _LEAF = Structure(None, None, ())
+_STAR: Any = type("Star", (), {"__repr__": lambda self: "*"})()
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:

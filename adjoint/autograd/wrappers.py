@@ -5,6 +5,8 @@ Only batching wraps tensors; reverse and forward mode are shown as if they did, 
 
 from __future__ import annotations
 
+import textwrap
+
 from .. import printing
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -49,8 +51,7 @@ def text(tensor: Tensor) -> str | None:
 
 def _wrapped(kind: str, number: int, inner: str, bdim: int | None = None) -> str:
     dim = "" if bdim is None else f"bdim={bdim}, "
-    indented = "\n".join("    " + line for line in inner.splitlines())
-    return f"{kind}(lvl={number}, {dim}value=\n{indented}\n)"
+    return f"{kind}(lvl={number}, {dim}value=\n{textwrap.indent(inner, '    ')}\n)"
 
 
 printing.within_transforms = text  # type: ignore[assignment]
@@ -74,3 +75,48 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     if type(tensor) is not BatchedTensor:
         return tensor
     return debug_unwrap(tensor.value) if recurse else tensor.value
+
+
+def is_gradtrackingtensor(tensor: Tensor) -> bool:
+    """Whether the innermost transform that `tensor` belongs to differentiates it."""
+    return bool(tracking(tensor))
+
+
+def is_batchedtensor(tensor: Tensor) -> bool:
+    """Whether the innermost transform that `tensor` belongs to is the `vmap` whose examples it has."""
+    return type(tensor) is BatchedTensor and tensor.bdim is not None and not tracking(tensor)
+
+
+def is_functorch_wrapped_tensor(tensor: Tensor) -> bool:
+    """Whether `tensor` belongs to a transform of a function."""
+    return maybe_get_level(tensor) > 0
+
+
+def maybe_get_bdim(tensor: Tensor) -> int:
+    """The dimension of examples of a batched tensor; -1 for others."""
+    return tensor.bdim if type(tensor) is BatchedTensor and is_batchedtensor(tensor) else -1  # type: ignore[return-value]
+
+
+def maybe_get_level(tensor: Tensor) -> int:
+    """The number of the innermost transform that `tensor` belongs to; -1 if there is none."""
+    found = tracking(tensor)
+    if found:
+        return found[0].number
+    return tensor.level.number if type(tensor) is BatchedTensor and tensor.bdim is not None else -1
+
+
+def maybe_current_level() -> int | None:
+    """The number of transforms running in this thread; None if there are none."""
+    return len(modes.STATE.transforms) or None
+
+
+def get_unwrapped(tensor: Tensor) -> Tensor:
+    """What is inside a tensor of a transform, below its innermost one."""
+    if not is_functorch_wrapped_tensor(tensor):
+        raise RuntimeError("No wrappers present!")
+    return debug_unwrap(tensor, recurse=False)
+
+
+def unwrap_if_dead(tensor: Tensor) -> Tensor:
+    """`tensor`, which unlike PyTorch's is no wrapper once its transform has ended."""
+    return tensor

@@ -77,9 +77,11 @@ def _own(module: torch.nn.Module) -> dict[str, Any]:
 def _replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
     own = _own(module)
     if strict:
-        missing, unexpected = sorted(set(own) - set(given)), sorted(set(given) - set(own))
-        parts = [f"Unexpected key(s): {', '.join(unexpected)}."] if unexpected else []
-        parts += [f"Missing key(s): {', '.join(missing)}."] if missing else []
+        tied = {id(own[name]) for name in given if name in own} if tie_weights else set()
+        missing = sorted(name for name in own if name not in given and id(own[name]) not in tied)
+        unexpected = sorted(set(given) - set(own))
+        parts = [f"Unexpected key(s): {', '.join(map(repr, unexpected))}."] if unexpected else []
+        parts += [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
         if parts:
             raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(parts))
     for name, value in given.items():
@@ -117,12 +119,13 @@ def _check_place(module: torch.nn.Module, path: str, value: Any) -> None:
     if not name:
         raise KeyError('tensor name can\'t be empty string ""')
     owner: Any = module
-    for part in prefix.split(".") if prefix else ():
+    parts = prefix.split(".") if prefix else []
+    for depth, part in enumerate(parts, 1):
         if not hasattr(owner, part):
             raise AttributeError(f"{type(owner).__name__} has no attribute `{part}`")
         owner = getattr(owner, part)
         if not isinstance(owner, torch.nn.Module):
-            raise TypeError(f"submodule `{part}`: {owner} is not an instance of torch.nn.Module")
+            raise TypeError(f"submodule `{'.'.join(parts[:depth])}`: {owner} is not an instance of torch.nn.Module")
     if not isinstance(value, torch.Tensor) and value is not None:
         raise TypeError(f"{value} is not an instance of torch.Tensor")
 

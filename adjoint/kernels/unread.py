@@ -10,7 +10,10 @@ __all__ = ["Unread"]
 
 
 def _refuse(*args: Any, **keywords: Any) -> Any:
-    raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+    raise RuntimeError(
+        "Your tensor may have escaped from inside a function being vmapped: the elements of one example of a batch cannot be "
+        "read, and outside of the vmap nothing says which batch it is an example of."
+    )
 
 
 _LIKE = frozenset((numpy.empty_like, numpy.zeros_like, numpy.ones_like, numpy.may_share_memory, numpy.shares_memory))

@@ -172,7 +172,7 @@ _OF_WHOLE = frozenset(("renorm",))
 _ADDS_DIMENSION = frozenset(("unsqueeze", "unsqueeze_copy", "diag_embed"))
 _ALL_OR_SOME = frozenset(
     "amax amin var_correction std_correction var_mean_correction std_mean_correction linalg_vector_norm norm_over logsumexp "
-    "sum_dim mean_dim nansum aminmax all any count_nonzero".split()
+    "sum_dim mean_dim nansum all any count_nonzero".split()
 )
 
 
@@ -314,7 +314,7 @@ def _of_all(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return applied(OPERATORS[_OF_ALL[op.name]], (flat, dim, False, *args[1:]))
 
 
-@rule("argmax", "argmin")
+@rule("argmax", "argmin", "aminmax")
 def _position(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     value, dim, keepdim = args
     if dim is not None or keepdim:
@@ -602,7 +602,10 @@ def _index(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     keys = _keys(indices)
     given = [tensor for tensor, _ in indices.tensors if batch.has(tensor)]
     if not given:
-        return batch.front(value)[(slice(None), *keys)]
+        result = batch.front(value)[(slice(None), *keys)]
+        if _together(indices):
+            return result
+        return result.movedim(max(tensor._array.ndim for tensor, _ in indices.tensors), 0)
     if any(tensor._array.dtype.char in "?B" for tensor, _ in indices.tensors):
         raise RuntimeError(
             "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "

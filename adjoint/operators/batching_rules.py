@@ -278,3 +278,79 @@ def _solve(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         return None
     side = -1 if left else -2
     return applied(op, (batch.full(A), batch.full(B).unsqueeze(side), left)).squeeze(side)
+
+
+# --- distances, sums of products, places ------------------------------------------------------------------------
+
+rule("cholesky", "frexp")(leading)
+
+
+@rule("pdist")
+def _pdist(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """The norms of the differences of all pairs of rows."""
+    value, p = args
+    if not value._array.size or value._array.shape[0] < 2:
+        return None
+    front = batch.front(value)
+    first, second = operators.triu_indices(value._array.shape[0], value._array.shape[0], 1).unbind()
+    return operators.linalg_vector_norm(front.index_select(1, first) - front.index_select(1, second), p, (-1,))
+
+
+@rule("dist")
+def _dist(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    first, second, p = args
+    if not first._array.ndim or first._array.shape != second._array.shape or not first._array.size:
+        return None
+    return operators.linalg_vector_norm((batch.full(first) - batch.full(second)).flatten(1), p, (1,))
+
+
+@rule("addr")
+def _addr(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    added, first, second, beta, alpha = args
+    return _added(added, 2, batch.full(first).unsqueeze(2) * batch.full(second).unsqueeze(1), beta, alpha, batch)
+
+
+@rule("addbmm")
+def _addbmm(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    added, first, second, beta, alpha = args
+    return _added(added, 2, (batch.full(first) @ batch.full(second)).sum(1), beta, alpha, batch)
+
+
+def _added(added: Any, rank: int, product: Any, beta: Any, alpha: Any, batch: Batch) -> Any:
+    """`beta * added + alpha * product`, `added` broadcast with the `rank` dimensions of an example."""
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product
+    offset = batch.front(added)
+    if batch.has(added):
+        offset = offset.reshape(offset.shape[:1] + (1,) * (rank - added._array.ndim) + offset.shape[1:])
+    return (offset if beta == 1 else offset * beta) + product
+
+
+@rule("put")
+def _put(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """Examples of tensors are one long tensor."""
+    value, index, source, accumulate = args
+    if not value._array.size or not batch.size:
+        return None
+    count = value._array.size
+    places = batch.full(index)
+    places = operators.where(places < 0, places + count, places)
+    places = places + operators.arange(batch.size).reshape((-1,) + (1,) * index._array.ndim) * count
+    return applied(op, (batch.full(value).clone(), places, batch.full(source), accumulate))
+
+
+@rule("searchsorted_tensor")
+def _searchsorted(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    named = dict(zip(op.names, args, strict=True))
+    sequence, values = args[:2]
+    if not sequence._array.size or not values._array.size or named.get("sorter") is not None:
+        return None
+    if not batch.has(sequence) and sequence._array.ndim == 1:
+        return applied(op, (sequence, batch.front(values), *args[2:]))
+    sequences, wanted = batch.full(sequence), batch.full(values)
+    if sequence._array.ndim == 1:
+        return applied(
+            op, (sequences, wanted.flatten(1) if values._array.ndim else wanted.unsqueeze(1), *args[2:])
+        ).reshape(wanted.shape)
+    return applied(op, (sequences, wanted, *args[2:]))

@@ -7,7 +7,7 @@ import numpy
 from ..device import contiguous_format
 from ..kernels import joining as kernels
 from ..tensor import Tensor, wrap_dim
-from .apart import is_readable
+from .apart import one_by_one
 from .build import operator, public, tensors
 from .creation import zeros
 from .dispatch import invalid_arguments
@@ -231,15 +231,16 @@ def _repeated(input, repeats, dim):
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and "
             f"input.size({dim}) = {size}"
         )
-    if not is_readable(repeats):
-        raise RuntimeError(
-            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-            "aten::repeat_interleave with repeats that differ from example to example."
-        )
+    return index_select(input, dim, _repeated_positions(repeats, size))
+
+
+@one_by_one
+def _repeated_positions(repeats, size):
+    """The numbers below `size`, each as often as `repeats` says."""
+    counts = repeats._array
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
-    positions = numpy.repeat(numpy.arange(size), counts.reshape(-1))
-    return index_select(input, dim, tensors.from_numpy(positions))
+    return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts.reshape(-1)))
 
 
 @operator(out=False, namespace=None, method=False, tangent="linear")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy
 
 from ..kernels import margin_loss as kernels
-from ..tensor import wrap
-from .apart import one_by_one
 from .build import operator, public, tensors
 from .loss import REDUCTION, reduced, scaled
 
@@ -79,13 +77,20 @@ class multilabel_margin_loss_forward:
 
 
 @public(namespace=None, on_arrays=kernels.multilabel_margin_loss_backward)
-@one_by_one
 def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
     """The gradient of the scores, which depends on them only through which hinges are bent."""
-    ones = numpy.ones(1, self._array.dtype)
-    slopes = kernels.multilabel_margin_loss_backward(ones, self._array, target._array, is_target._array, "sum")
+    slopes = tensors.multilabel_margin_slopes(self, target, is_target)
     share = scaled(grad, reduction, self.shape[0] if self.ndim == 2 else 1)
-    return wrap(slopes) * (share.unsqueeze(-1) if share.ndim else share)
+    return slopes * (share.unsqueeze(-1) if share.ndim else share)
+
+
+@operator(namespace=None, method=False, out=False)
+class multilabel_margin_slopes:
+    """The derivative of the sum of the hinges by each score."""
+
+    def forward(self: Array, target: Array, is_target: Array):
+        ones = numpy.ones(1, self.dtype)
+        return kernels.multilabel_margin_loss_backward(ones, self, target, is_target, "sum")
 
 
 @public(namespace=None)

@@ -158,14 +158,22 @@ class as_strided_gather:
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
     """The node that makes `view` out of its base's present value."""
     source = base._array
+    if source.dtype.kind != "c" and view._array.dtype.kind == "c":
+        pairs = kernels.view_as_real(view._array)
+        return _node("view_as_complex", view._array, (_as_strided_node(source, pairs, base_edge), 0))  # type: ignore[no-any-return]
     if source.dtype.kind == "c" and view._array.dtype.kind != "c":
         source = kernels.view_as_real(source)
         base_edge = (_node("view_as_real", source, base_edge), 0)
-    node = _node("as_strided", view._array, base_edge)
-    geometry = views.Geometry(view._array)
+    return _as_strided_node(source, view._array, base_edge)  # type: ignore[no-any-return]
+
+
+def _as_strided_node(source: Any, result: Any, edge: Any) -> Any:
+    """The node that makes the array `result` out of `source`, on the same memory."""
+    node = _node("as_strided", result, edge)
+    geometry = views.Geometry(result)
     node.saved_self_geometry = views.Geometry(source)
     node.saved_size, node.saved_stride, node.saved_storage_offset = geometry.shape, geometry.steps, geometry.offset
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 def _node(name: str, result: Any, edge: Any) -> Any:
@@ -178,3 +186,4 @@ def _node(name: str, result: Any, edge: Any) -> Any:
 
 views.make_as_strided_node = make_as_strided_node
 views.real_view = view_as_real
+views.complex_view = view_as_complex

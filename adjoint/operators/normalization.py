@@ -108,7 +108,9 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None:
         count = input._array.size // channels
-        if is_readable(mean, running_mean, running_var):
+        if is_readable(input, running_mean, running_var):
+            if not is_readable(mean):  # only weight and bias differ from example to example
+                _, mean, invstd = native_batch_norm(input.detach(), None, None, None, None, training, momentum, eps)
             _move(running_mean, mean._array, momentum)
             variance = kernels.unbiased_variance(invstd._array, eps, count)
             _move(running_var, variance, momentum)

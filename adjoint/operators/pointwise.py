@@ -412,7 +412,9 @@ class sgn:
         if not is_complex(self):
             return xp.zeros_like(grad)
         along = xp.real(grad.conj() * result)
-        return xp.zero_where((grad - along * result) / xp.abs(self), self == 0)
+        zero, magnitude = self == 0, xp.abs(self)
+        divisor = xp.where(zero, xp.ones_like(magnitude), magnitude)  # so that derivatives are numbers there too
+        return xp.zero_where((grad - along * result) / divisor, zero)
 
 
 @public(method=("positive", "__pos__"), numpy_names=True)

@@ -13,6 +13,7 @@ from ..kernels import broadcast
 from ..kernels import creation as kernels
 from ..notices import warn
 from ..tensor import Tensor
+from .apart import one_by_one
 from .build import operator, public, tensors
 from .conversion import checked_dtype
 from .creation import finished, leaf, result_dtype
@@ -142,6 +143,7 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
 
 
 @public()
+@one_by_one
 def linspace(
     start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -156,6 +158,7 @@ def linspace(
 
 
 @public()
+@one_by_one
 def logspace(
     start,
     end,

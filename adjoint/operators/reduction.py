@@ -613,11 +613,12 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     if ord < 1:
         scaled = xp.sgn(self) * xp.where(size == 0, size * 0, xp.pow_number(size, ord - 1))
         return scaled * (grad / xp.pow_number(norm, ord - 1))
+    zero = norm == 0
+    share = grad / xp.pow_number(xp.where(zero, xp.ones_like(norm), norm), ord - 1)  # a number, also its derivatives
     if ord < 2:
         scaled = xp.sgn(self) * xp.pow_number(size, ord - 1)
-        return xp.where(norm == 0, scaled * 0, scaled * (grad / xp.pow_number(norm, ord - 1)))
-    scaled = self * xp.pow_number(size, ord - 2)
-    return scaled * xp.where(norm == 0, grad * 0, grad / xp.pow_number(norm, ord - 1))
+        return xp.where(zero, scaled * 0, scaled * share)
+    return self * xp.pow_number(size, ord - 2) * xp.where(zero, grad * 0, share)
 
 
 @public(method=True)

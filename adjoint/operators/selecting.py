@@ -102,18 +102,18 @@ class masked_scatter:
         return xp.masked_fill_number(grad, mask, 0)
 
     def grad_source(grad, mask, source_shape, xp):
-        return xp.front_of_zeros(xp.masked_select(grad, mask), source_shape)
+        return xp.masked_scatter_backward(grad, mask, source_shape)
 
 
-@operator(namespace=None, method=False)
-class front_of_zeros:
-    """Zeros of `shape` that begin, flattened, with the elements of `input`."""
+@operator(namespace=None, method=False, tangent="linear")
+class masked_scatter_backward:
+    """Zeros of `shape` that begin, flattened, with the elements of `input` where `mask` is true."""
 
-    def forward(self: Array, shape):
-        return kernels.front_of_zeros(self, shape)
+    def forward(self: Array, mask: Array, shape):
+        return kernels.front_of_zeros(indexing_kernels.masked_select(self, mask), shape)
 
-    def grad_self(grad, self_shape):
-        return grad.reshape((-1,))[: self_shape[0]]
+    def grad_self(grad, self, mask, xp):
+        return xp.masked_scatter(xp.zeros_like(self), mask, grad)
 
 
 # --- places -----------------------------------------------------------------------------------------------------

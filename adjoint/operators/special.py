@@ -212,7 +212,7 @@ class i1:
     """The modified Bessel function of the first kind and order 1, elementwise."""
 
     def grad_self(grad, self, result, xp):
-        return grad * (xp.i0(self) - xp.where(self == 0, xp.exp(self) / 2, result / self))
+        return grad * (xp.i0(self) - _i1_quotient(self, result, xp))
 
 
 @unary(bessel.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0")
@@ -220,8 +220,13 @@ class i1e:
     """`exp(-|input|) * i1(input)`, elementwise."""
 
     def grad_self(grad, self, result, xp):
-        quotient = xp.where(self == 0, xp.exp(self) / 2, result / self)
-        return grad * (xp.i0e(self) - xp.sgn(self) * result - quotient)
+        return grad * (xp.i0e(self) - xp.sgn(self) * result - _i1_quotient(self, result, xp))
+
+
+def _i1_quotient(self, result, xp):
+    """`i1(self) / self` or `i1e(self) / self`; 1/2 at 0, and divided there by 1, so that derivatives are numbers."""
+    zero = self == 0
+    return xp.where(zero, xp.ones_like(result) / 2, result / xp.where(zero, xp.ones_like(self), self))
 
 
 publish(

@@ -99,9 +99,13 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
 
 def innermost(values: Iterable[Any]) -> Level | None:
     """The innermost level that one of the tensors among `values` concerns; None if there is none."""
-    levels = modes.STATE.levels
-    tensors = list(tensors_in(values)) if len(levels) > 1 else tensors_in(values)
-    for level in reversed(levels):
+    tensors = []  # as `tensors_in` finds them, without the cost of a generator
+    for value in values:
+        if isinstance(value, Tensor):
+            tensors.append(value)
+        elif isinstance(value, (list, tuple)):
+            tensors += tensors_in((value,))
+    for level in reversed(modes.STATE.levels):
         concerns = level.concerns
         for tensor in tensors:
             if concerns(tensor):

@@ -64,6 +64,9 @@ class Packed:
 
     @property
     def _array(self) -> Any:
+        state = modes.STATE
+        if state.grad_enabled and state.task is not None:
+            state.task.stop_recording()
         tensor = self.unpack_hook(self.packed)
         if not isinstance(tensor, Tensor):
             raise TypeError(

@@ -29,7 +29,8 @@ make_as_strided_node: Any = None
 """Set by `adjoint.operators.memory`: makes the node of `as_strided(base, ...)` for a view's geometry."""
 
 real_view: Any = None
-"""Set by `adjoint.operators.memory`: `view_as_real`."""
+complex_view: Any = None
+"""Set by `adjoint.operators.memory`: `view_as_real` and `view_as_complex`."""
 
 
 def regenerate(view: Tensor, *, told: bool = False) -> None:
@@ -148,7 +149,7 @@ class Geometry:
 class CopySlices(Node):
     """The history of a base after one of its views was changed in place by the operation of node `function`."""
 
-    __slots__ = ("as_real", "base", "function", "view")
+    __slots__ = ("base", "function", "other_kind", "view")
 
     def name(self) -> str:
         """PyTorch's full name."""
@@ -156,7 +157,8 @@ class CopySlices(Node):
 
     def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:
         start(self, (edge_of(base), *function.edges[1:]), depth + 1)
-        self.as_real = base._array.dtype.kind == "c" and view._array.dtype.kind != "c"
+        kind = view._array.dtype.kind
+        self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
         self.function = function
@@ -172,17 +174,23 @@ class CopySlices(Node):
 
     def _split(self, grad: Any) -> tuple[Any, Any]:
         """A copy of `grad` laid out like the base, and the part of it under the view."""
-        offset, scale = self._offset()
-        flat = numpy.zeros(max(_span(self.base), -(-(offset + _span(self.view)) // scale)), numpy.asarray(grad).dtype)
+        offset = self._offset()
+        end = offset + _span(self.view)
+        needed = 2 * end if self.other_kind == "c" else end if self.other_kind is None else -(-end // 2)
+        length = max(_span(self.base), needed)
+        flat = numpy.zeros(length + length % 2, numpy.asarray(grad).dtype)
         whole = storage.strided(flat, self.base.shape, self.base.steps, 0)
         whole[...] = grad
-        elements = flat.view(flat.real.dtype) if self.as_real else flat
+        elements = flat
+        if self.other_kind is not None:
+            elements = flat.view(numpy.result_type(flat.dtype, 1j) if self.other_kind == "c" else flat.real.dtype)
         return whole, storage.strided(elements, self.view.shape, self.view.steps, offset)
 
-    def _offset(self) -> tuple[int, int]:
-        """Where the view begins, in its elements, and how many of those one of the base's is."""
-        scale = 2 if self.as_real else 1
-        return self.view.offset - scale * self.base.offset, scale
+    def _offset(self) -> int:
+        """Where the view begins within the base, in its own elements."""
+        if self.other_kind is None:
+            return self.view.offset - self.base.offset
+        return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
 
     def _inner(self, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The edges of the operation among those of this node: the first is its own, where it has one."""
@@ -196,8 +204,13 @@ class CopySlices(Node):
         """The same with tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
         whole.copy_(grad)
-        elements = real_view(whole) if self.as_real else whole
-        part = elements.as_strided(self.view.shape, self.view.steps, self._offset()[0])
+        offset = self._offset()
+        if self.other_kind == "c":
+            shape, steps = (*self.view.shape, 2), (*(2 * step for step in self.view.steps), 1)
+            part = complex_view(whole.as_strided(shape, steps, 2 * offset))
+        else:
+            elements = whole if self.other_kind is None else real_view(whole)
+            part = elements.as_strided(self.view.shape, self.view.steps, offset)
         inner = self.function.backward_recorded(self._for_function(part.clone()), keep, self._inner(edges))
         if inner[0] is None:
             part.zero_()

@@ -324,6 +324,15 @@ class Inputs(torch.autograd.Function):
         """Never run: nothing comes of the output."""
         raise AssertionError("Did not expect to backward on this graph")
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> None:
+        """Nothing carries no tangent."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Nothing for all examples; what is saved has them."""
+        return torch.empty(0), None
+
 
 class Frame:
     """One call of a checkpointed function: what it saved (as holders), and the means to run it again."""

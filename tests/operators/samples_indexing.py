@@ -149,7 +149,11 @@ SAMPLES = {
         both(_EMPTY, mask(0, 3), real(2)),
         both(_NUMBER, mask(), real(2)),
     ],
-    "front_of_zeros": [both(real(3), (2, 3)), both(real(0), (0, 3))],
+    "masked_scatter_backward": [
+        both(real(3), exactly(True, False, True, dtype=bool), (2, 3)),
+        both(real(0), mask(0), (0, 3)),
+        both(real(1), mask(1), (2,)),
+    ],
     "nonzero_places": [sample(mask(2, 3)), sample(mask(0, 3)), sample(mask())],
     "embedding": [
         both(real(4, 3), index(4, 2, 2)),

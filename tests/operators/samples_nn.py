@@ -178,6 +178,10 @@ SAMPLES = {
         *[sample(real(2, 3), exactly([0, -1, 1], [2, 0, -1]), reduction) for reduction in _REDUCTIONS],
         sample(_EMPTY, index(3, 0, 3), "sum"),
     ],
+    "multilabel_margin_slopes": [
+        sample(real(2, 3), exactly([0, -1, 1], [2, 0, -1]), exactly([1, 0, 0], [1, 0, 1])),
+        sample(_EMPTY, index(3, 0, 3), index(3, 0, 3)),
+    ],
     # gates and dropout
     "prelu_kernel": [sample(real(2, 3), real(1, 3)), sample(_EMPTY, real(1, 3)), sample(_NUMBER, _NUMBER)],
     "prelu_backward": [

@@ -339,7 +339,8 @@ WITHOUT_NUMBERS = [name for name in OTHERS if () not in sizes(name)]
 # They take the elements of a gradient one after another, whatever its shape.
 OF_ANY_SHAPE = frozenset(
     """
-    as_strided_backward as_strided_gather diagonal_backward front_of_zeros index_backward masked_select_backward slice_backward
+    as_strided_backward as_strided_gather diagonal_backward index_backward masked_scatter_backward masked_select_backward
+    slice_backward
     """.split()
 )
 

@@ -49,6 +49,27 @@ PROGRAMS = {
         raises(z.grad_fn._raw_saved_self.register_hooks, change, lambda t: t)
         raises(z.grad_fn._raw_saved_self.register_hooks, 5, lambda t: t)
     """,
+    "whether_hooks_record": """
+        enabled = torch.is_grad_enabled
+        def pack(t): show('pack', enabled(), t.requires_grad, (t * 2).requires_grad); return t
+        def unpack(t): show('unpack', enabled(), (t * 2).requires_grad); return t
+        def computed():
+            x = torch.ones(2, requires_grad=True)
+            with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+                y = (torch.exp(x * x + 1, out=None) * 2).sum(dim=0)
+            return x, y
+        x, y = computed()
+        y.backward()
+        show(enabled(), x.grad)
+        x, y = computed()
+        torch.autograd.grad(y, x, create_graph=True)
+        x, y = computed()
+        y.grad_fn.next_functions[0][0].next_functions[0][0]._saved_result
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: 1 / 0):
+            y = (x * x).sum()
+        raises(y.backward)
+        show(enabled())
+    """,
     "save_on_cpu": """
         x = torch.ones(2, requires_grad=True)
         with torch.autograd.graph.save_on_cpu():
