@@ -1,4 +1,4 @@
-"""`torch._C`: those of its names that programs use to say who takes over calls, what is transformed, where a backward is; names."""
+"""`torch._C`: names by which programs say who takes over calls, and ask what is transformed and where a backward is."""
 
 from ..autograd.graph import current_node as _current_autograd_node
 from ..autograd.graph import current_task_id as _current_graph_task_id
