@@ -10,10 +10,10 @@ tensor([2., 4., 6.])
 
 from math import e, inf, nan, pi
 
-from . import _C, autograd, backends, cuda, linalg, operators, special
+from . import _C, autograd, backends, cuda, linalg, operators, ops, special
 from ._version import __version__
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
-from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .device import (
     Size,
     channels_last,
@@ -80,7 +80,7 @@ globals().update(operators.PUBLIC["torch"])
 
 newaxis = None
 
-_LATER = ("func", "nn", "optim", "overrides", "serialization", "utils")
+_LATER = ("func", "inspect", "nn", "optim", "overrides", "serialization", "testing", "types", "utils")
 _LATER_NAMES = {"load": "serialization", "save": "serialization", "vmap": "func"}
 
 

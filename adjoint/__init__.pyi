@@ -10,6 +10,7 @@ from adjoint import backends as backends
 from adjoint import cuda as cuda
 from adjoint import linalg as linalg
 from adjoint import operators as operators
+from adjoint import ops as ops
 from adjoint import special as special
 from adjoint._version import __version__ as __version__
 from adjoint.autograd import enable_grad as enable_grad
@@ -20,6 +21,7 @@ from adjoint.autograd import no_grad as no_grad
 from adjoint.autograd import set_grad_enabled as set_grad_enabled
 from adjoint.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from adjoint.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
+from adjoint.autograd.anomaly_mode import set_anomaly_enabled as set_anomaly_enabled
 from adjoint.device import Size as Size
 from adjoint.device import channels_last as channels_last
 from adjoint.device import channels_last_3d as channels_last_3d
@@ -84,10 +86,13 @@ from adjoint.settings import use_deterministic_algorithms as use_deterministic_a
 from adjoint.tensor import Tensor as Tensor
 newaxis: None
 from adjoint import func as func
+from adjoint import inspect as inspect
 from adjoint import nn as nn
 from adjoint import optim as optim
 from adjoint import overrides as overrides
 from adjoint import serialization as serialization
+from adjoint import testing as testing
+from adjoint import types as types
 from adjoint import utils as utils
 from adjoint.serialization import load as load
 from adjoint.serialization import save as save

@@ -7,6 +7,8 @@ device(type='cpu')
 
 from typing import Any, NoReturn
 
+_initialized = False
+
 
 def is_available() -> bool:
     """Whether there is a GPU to compute on; never."""

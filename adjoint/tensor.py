@@ -45,15 +45,19 @@ class DLDeviceType(enum.IntEnum):
     kDLCPU = 1
 
 
+OWN: Any = "the tensor's own"
+
+
 class Extra:
     """What few tensors have, so that the others carry one `None` for all of it.
 
     `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
     `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
-    `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here.
+    `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here;
+    `made_by`: the operations that lead from base to view, where followed; `grad_dtype`: of `.grad`, None (any) or `OWN`.
     """
 
-    __slots__ = ("accumulator", "hooks", "inference", "number", "post_hooks", "tangents", "transform")
+    __slots__ = tuple("accumulator grad_dtype hooks inference made_by number post_hooks tangents transform".split())
 
     def __init__(self) -> None:
         self.hooks: HookDict | None = None
@@ -63,6 +67,8 @@ class Extra:
         self.number: Any = None
         self.tangents: dict[Any, Tensor | None] | None = None
         self.transform: Any = None
+        self.made_by: Any = None
+        self.grad_dtype: Any = OWN
 
 
 def _never() -> property:
@@ -129,7 +135,7 @@ class Tensor(TensorMethods):
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
-        return alias(self._array)
+        return wrap(self._array)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -220,11 +226,16 @@ class Tensor(TensorMethods):
 
     def untyped_storage(self) -> storages.UntypedStorage:
         """The bytes this tensor is a window on, shared with its views."""
-        return storages.UntypedStorage(storages.owner(self._array))
+        array = self._array
+        return storages.UntypedStorage(storages.root_of(array), array, self._put_array)
 
     def storage(self) -> storages.TypedStorage:
         """The storage seen as elements of this tensor's dtype."""
-        return storages.TypedStorage(storages.owner(self._array), self._array.dtype)
+        array = self._array
+        return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
+
+    def _put_array(self, array: numpy.ndarray[Any, Any]) -> None:
+        self._array = array
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the elements lie in memory in row-major order (or in `memory_format`)."""
@@ -401,17 +412,18 @@ class Tensor(TensorMethods):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if value is not True and value is not False:
+            raise RuntimeError("requires_grad must be a bool")
         edge = self._edge if self._base is None else current_edge(self)
         if is_recorded(edge):
-            if not value:
-                raise RuntimeError(
-                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
-                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
-                )
-            return
+            advice = "If you want to use a computed variable in a subgraph that doesn't require differentiation use"
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables."
+                + ("" if value else f" {advice} var_no_grad = var.detach().")
+            )
         if value and not can_require_grad(self._array):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-        if value and self._extra is not None and self._extra.inference:
+        if value and self._extra is not None and self._extra.inference and not in_inference_mode():
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._edge = LEAF if value else None
 
@@ -444,9 +456,9 @@ class Tensor(TensorMethods):
         if grad is None and is_recorded(self._edge) and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
-                "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
-                "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
-                "mistake, make sure you access the leaf Tensor instead.",
+                "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+                "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
+                "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -530,9 +542,6 @@ def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     return tensor
 
 
-alias = wrap
-
-
 def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     """A leaf of type `cls` on `array` itself."""
     tensor: Tensor = new(cls)
@@ -572,11 +581,13 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
             f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of size "
             f"'{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
         )
-    if grad._array.dtype != tensor._array.dtype:
+    wanted = tensor.dtype if tensor._extra is None or tensor._extra.grad_dtype is OWN else tensor._extra.grad_dtype
+    if wanted is not None and grad.dtype is not wanted:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype]}' to a tensor with grad_dtype "
-            f"'{tensor.dtype.scalar_type}'. "
-            "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)."
+            f"'{wanted.scalar_type}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can "
+            "set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
+            "caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."
         )
 
 
@@ -664,6 +675,9 @@ def current_edge(view: Tensor) -> Any:
 
 def subclassed(cls: type[Tensor]) -> None:
     """Told of each new class of tensors: `adjoint.tape.overrides.subclassed`, put here when that is imported."""
+
+
+in_inference_mode: Callable[[], bool] = bool  # `adjoint.tape.views` puts the real thing here, as it does below
 
 
 def is_grad_enabled() -> bool:

@@ -14,10 +14,20 @@ PACKAGE = Path(adjoint.__file__).parent
 
 # From the top floor down; a module may import from floors below its own and from its own room.
 FLOORS = [
+    {"adjoint.__main__"},
     {"adjoint"},
+    {"adjoint.inspect"},
     {"adjoint.overrides"},
-    {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.utils", "adjoint.serialization"},
-    {"adjoint.linalg", "adjoint.special", "adjoint.backends", "adjoint.cuda", "adjoint._C"},
+    {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.testing", "adjoint.utils", "adjoint.serialization"},
+    {
+        "adjoint.linalg",
+        "adjoint.special",
+        "adjoint.backends",
+        "adjoint.cuda",
+        "adjoint.types",
+        "adjoint._C",
+        "adjoint.ops",
+    },
     {"adjoint.backends", "adjoint.cuda"},
     {"adjoint.autograd"},
     {"adjoint.operators"},
@@ -30,14 +40,14 @@ FLOORS = [
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
-ON_THE_PUBLIC_API = {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.utils"}
+ON_THE_PUBLIC_API = {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.testing", "adjoint.utils"}
 
 # Imports that point upward, made inside a function when it first runs: a tensor is pickled as a checkpoint holds it, and the
 # first class that may take over calls has all of them asked.
 LATE = {("adjoint.tensor", "adjoint.serialization"), ("adjoint.tape", "adjoint.overrides")}
 
-# `utils` is a name of PyTorch's for two public packages, and for nothing else.
-NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils"}
+# `utils` is a name of PyTorch's for two public packages and a module, and for nothing else.
+NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils", "adjoint.nn.modules.utils"}
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
 LONGEST = 700
 

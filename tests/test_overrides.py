@@ -365,3 +365,30 @@ def test_every_function_is_told_of_as_the_one_that_was_called():
             result = function(*[Duck() for _ in needed or [None]])
             assert result == [function], name
             assert getattr(owner, name.rpartition(".")[2]) is function, name
+
+
+FIRST_MEETING = """
+import adjoint as torch
+
+class Length:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, [type(value).__name__ for value in args]
+
+assert {call} == {expected}
+assert torch.allclose(Length(), torch.ones(1)) == ("allclose", ["Length", "Tensor"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("torch.ones(2) * Length()", ("mul", ["Tensor", "Length"])),
+        ("torch.ones(2, 2) @ Length()", ("matmul", ["Tensor", "Length"])),
+        ("torch.exp(Length())", ("exp", ["Length"])),
+        ("torch.cat([torch.ones(1), Length()])", ("cat", ["list"])),
+    ],
+)
+def test_the_first_object_that_is_no_tensor_opens_the_doors(call, expected):
+    program = FIRST_MEETING.format(call=call, expected=expected)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

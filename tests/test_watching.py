@@ -65,13 +65,14 @@ def test_hook_of_several_tensors_runs_once_when_all_gradients_are_there() -> Non
     )
     (a * b).sum().backward(retain_graph=True)
     a.sum().backward(retain_graph=True)
+    torch.autograd.grad((a * b).sum(), x, retain_graph=True)
     with pytest.raises(RuntimeError, match="A leaf node was passed"):
-        torch.autograd.grad((a * b).sum(), x, retain_graph=True)
-    assert seen == [[3.0, 2.0, 6.0], [1.0, None, None]]
+        torch.autograd.grad((a * b).sum(), w, retain_graph=True)
+    assert seen == [[3.0, 2.0, 6.0], [1.0, None, None], [3.0, None, None]]
     handle.remove()
     handle.remove()
     (a * b).sum().backward()
-    assert len(seen) == 2
+    assert len(seen) == 3
 
 
 def test_hook_of_several_tensors_runs_at_the_first_gradient() -> None:

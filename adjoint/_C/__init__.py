@@ -1,7 +1,12 @@
-"""`torch._C`: names by which programs say who takes over calls, and ask what is transformed and where a backward is."""
+"""`torch._C`: names that programs use to look into the engine, or to say who takes over calls and is transformed; no logic."""
 
-from ..autograd.graph import current_node as _current_autograd_node
-from ..autograd.graph import current_task_id as _current_graph_task_id
+from ..autograd import bindings as _autograd
+from ..autograd import undefined_grad as _functions
+from ..autograd.bindings import current_autograd_node as _current_autograd_node
+from ..autograd.bindings import will_engine_execute_node as _will_engine_execute_node
+from ..autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
+from ..autograd.task import current_task_id as _current_graph_task_id
+from ..tape.modes import set_grad as _set_grad_enabled
 from ..tape.overrides import DisableTorchFunction as DisableTorchFunction
 from ..tape.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ..tape.overrides import classes_are_asked as _is_torch_function_enabled
@@ -16,14 +21,19 @@ from . import _functorch as _functorch
 __all__ = [
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
+    "_autograd",
     "_current_autograd_node",
     "_current_graph_task_id",
     "_disabled_torch_function_impl",
+    "_functions",
     "_functorch",
     "_has_torch_function",
     "_has_torch_function_unary",
     "_has_torch_function_variadic",
     "_is_torch_function_enabled",
     "_is_torch_function_mode_enabled",
+    "_is_view_replay_enabled",
     "_len_torch_function_stack",
+    "_set_grad_enabled",
+    "_will_engine_execute_node",
 ]

@@ -6,7 +6,8 @@ from typing import Any
 from ..tape.modes import STATE, is_grad_enabled
 from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
-from .backward import backward, grad
+from .backward import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple, backward, grad
+from .backward import _engine_run_backward as _engine_run_backward
 from .explanation import Explanation, explain
 from .function import Function, NestedIOFunction
 from .grad_mode import (

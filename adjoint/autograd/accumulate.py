@@ -47,15 +47,17 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             result._array = grad
             result._edge = result._grad = result._base = result._counter = result._extra = None
             leaf._grad = result
-        elif held._edge is None:
+        else:  # in place, also where `held` has a history: the engine is not recording
             array = held._array
             if array.flags.writeable and (held._base is None or 0 not in array.strides):
-                numpy.add(array, grad, out=array)
+                try:
+                    numpy.add(array, grad, out=array)
+                except ValueError:  # the leaf has been given another shape
+                    shapes = f"{list(array.shape)} doesn't match the broadcast shape {list(grad.shape)}"
+                    raise RuntimeError(f"output with shape {shapes}") from None
                 shared_counter(held)[0] += 1
             else:
                 held._array = array + grad
-        else:
-            leaf._grad = wrap(held._array + grad)
 
 
 def owns_memory(array: Any) -> bool:
@@ -78,8 +80,11 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
-    """`grad` as a tensor of its own, still connected to its history."""
-    return grad.clone()
+    """`grad` as a tensor of its own, laid out like `leaf`, still connected to its history."""
+    if type(grad) is not Tensor or modes.STATE.levels:
+        return grad.clone()
+    array = leaf._array if modes.STATE.grad_layout else grad._array
+    return wrap(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)
 
 
 def laid_out_like(grad: Any, array: Any) -> Any:

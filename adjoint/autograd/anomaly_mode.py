@@ -26,6 +26,15 @@ def is_anomaly_check_nan_enabled() -> bool:
     return modes.ANOMALY.check_nan
 
 
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off, in all threads."""
+    if not isinstance(enabled, bool):
+        raise TypeError(
+            f"set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not {type(enabled).__name__}"
+        )
+    modes.set_anomaly(enabled, check_nan)
+
+
 class set_detect_anomaly:
     """Switch anomaly detection on or off: at once, and as a context manager until its end.
 
@@ -35,13 +44,9 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        if not isinstance(mode, bool):
-            raise TypeError(
-                f"set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
-            )
         self.prev = modes.ANOMALY.enabled
         self.prev_check_nan = modes.ANOMALY.check_nan
-        modes.set_anomaly(mode, check_nan)
+        set_anomaly_enabled(mode, check_nan)
 
     def __enter__(self) -> None:
         pass
@@ -103,7 +108,9 @@ def listed(grad: Any) -> list[Any]:
 
 
 def array_of(value: Any) -> Any:
-    """The array of a gradient, which is an array or a tensor."""
+    """The array of a gradient, which is an array or a tensor, or a tensor of all examples of a batch."""
+    while hasattr(value, "level"):
+        value = value.value
     return value._array if isinstance(value, Tensor) else numpy.asarray(value)
 
 

@@ -13,9 +13,11 @@ from ..device import Size
 from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
 from ..operators.beginning import begun
+from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
-from ..tensor import Tensor, wrap
+from ..tape.node import NOWHERE
+from ..tensor import Tensor, history, wrap
 from .edge import GradientEdge, recorded_edge
 from .engine import run
 from .hooks import recording_mode
@@ -63,11 +65,9 @@ def backward(
                 "`grad_tensors`."
             )
         grad_tensors = grad_variables
-    if create_graph:
-        warn_of_cycle()
     if type(tensors) is Tensor and grad_tensors is None and inputs is None and not modes.STATE.levels:
-        edge = edge_of(tensors)
-        if edge is not None and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
+        edge = asked_edge(tensors)
+        if edge is not None and edge is not NOWHERE and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
             start(
                 [edge],
                 [first_grad(tensors, create_graph)],
@@ -76,6 +76,8 @@ def backward(
                 None,
                 True,
             )
+            if create_graph:
+                warn_of_cycle()
             return
     roots = as_tuple(tensors)
     if inputs is not None and len(as_tuple(inputs)) == 0:
@@ -94,6 +96,8 @@ def backward(
     start(
         [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, True
     )
+    if create_graph:
+        warn_of_cycle()
 
 
 @begun
@@ -257,7 +261,7 @@ _warned_of_cycle = False
 def warn_of_cycle() -> None:
     """Warn, once in a process, of what `backward(create_graph=True)` leaves behind."""
     global _warned_of_cycle
-    if not _warned_of_cycle:
+    if not _warned_of_cycle or is_warn_always_enabled():
         _warned_of_cycle = True
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
@@ -286,6 +290,13 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     if isinstance(value, (Tensor, GradientEdge)):
         return (value,)
     return tuple(value)
+
+
+def asked_edge(tensor: Tensor) -> Any:
+    """The edge of a tensor that a backward begins at; RuntimeError for a view for which it has become ambiguous."""
+    if tensor._base is not None:
+        history(tensor)
+    return edge_of(tensor)
 
 
 def root_edge(root: Any) -> Any:
@@ -334,7 +345,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
     for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
         if not isinstance(root, (Tensor, GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")
-        if isinstance(root, Tensor) and edge_of(root) is None:
+        if isinstance(root, Tensor) and ((edge := asked_edge(root)) is None or edge is NOWHERE):
             raise about(root, f"element {index} of tensors does not require grad and does not have a grad_fn")
         shape, dtype = metadata_of(root)
         if value is None:
@@ -379,3 +390,40 @@ def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) ->
             f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{index}] has a dtype of {value.dtype} and output[{index}] has a dtype of {from_numpy(dtype)}."
         )
+
+
+def _make_grads(outputs: Sequence[Any], grads: Sequence[Tensor | None], is_grads_batched: bool) -> tuple[Any, ...]:
+    """The gradients that a backward from `outputs` starts with: `grads`, checked, and 1 for None."""
+    if is_grads_batched:
+        return tuple(batched_grads(as_tuple(outputs), tuple(grads)))
+    return tuple(
+        grad if isinstance(grad, Tensor) or grad is None else wrap(numpy.asarray(grad))
+        for grad in make_grads(as_tuple(outputs), tuple(grads), False)
+    )
+
+
+def _calculate_shape(output: Tensor | GradientEdge, grad: Tensor, is_grads_batched: bool) -> tuple[Any, Any]:
+    """The shape of an output, and that of a gradient for it, of one of a batch."""
+    shape = grad._array.shape[1:] if is_grads_batched else grad._array.shape
+    return Size(metadata_of(output)[0]), Size(shape)
+
+
+def _tensor_or_tensors_to_tuple(tensors: Any, length: int) -> tuple[Any, ...]:
+    """One tensor, several or none as a tuple of `length`."""
+    return (None,) * length if tensors is None else as_tuple(tensors)
+
+
+def _engine_run_backward(
+    t_outputs: Sequence[Any],
+    grad_tensors: Sequence[Tensor | None],
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: Sequence[Any] = (),
+    allow_unreachable: bool = False,
+    accumulate_grad: bool = False,
+) -> tuple[Any, ...]:
+    """`backward` with `accumulate_grad`, otherwise `grad`, by the arguments that PyTorch's engine takes."""
+    if accumulate_grad:
+        backward(t_outputs, grad_tensors, keep_graph, create_graph, inputs=inputs or None)
+        return ()
+    return grad(t_outputs, inputs, grad_tensors, keep_graph, create_graph, allow_unused=allow_unreachable)

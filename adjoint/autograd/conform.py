@@ -10,13 +10,16 @@ from ..dtypes import from_numpy
 from ..kernels.broadcast import can_expand, sum_to_shape
 from ..operators.build import tensors as tensor_operators
 from ..tape.node import Node
-from ..tensor import Tensor, as_array
+from ..tensor import OWN, Tensor, as_array
 
 
 def conform(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:
     """`grad` summed over broadcast dimensions and cast to what its receiver has."""
     recorded = isinstance(grad, Tensor)
     array = grad._array if recorded else grad
+    if isinstance(edge, Tensor) and edge._extra is not None and edge._extra.grad_dtype is not OWN:
+        wanted = edge._extra.grad_dtype
+        dtype = array.dtype if wanted is None else wanted.numpy
     if array.shape != shape:
         if not can_expand(shape, array.shape):
             name = source.name() if source is not None else "backward"

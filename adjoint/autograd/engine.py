@@ -21,7 +21,7 @@ from ..tape import modes
 from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.overrides import DOORS, recorded
-from ..tensor import Tensor
+from ..tensor import OWN, Tensor
 from .accumulate import accumulate
 from .anomaly_mode import check_nan, report
 from .conform import conform
@@ -30,6 +30,7 @@ from .hooks import (
     run_leaf_hooks,
     run_node,
     run_post_accumulate_hooks,
+    run_post_hooks,
     run_tensor_hooks,
     run_with_hooks,
 )
@@ -73,6 +74,9 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     """Discover the graph of `task` and run its nodes."""
     keep, create_graph = task.keep, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
+    if task.capture is not None and len(roots) == 1:
+        task.root = roots[0][0] if type(roots[0]) is tuple else roots[0]
+    finish = finish_watched_leaf if modes.ANOMALY.enabled else finish_leaf
     plain = nodes_without_watch(task) if task.capture is not None or GATE.special else None
     needed = task.needed
     buffers: dict[Any, Any] = {}
@@ -82,7 +86,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
             if type(edge) is not tuple:
                 uses[edge] -= 1
                 if not uses[edge]:
-                    finish_leaf(edge, buffers.pop(edge), task)
+                    finish(edge, buffers.pop(edge), task)
     arrived = buffers.pop
     complete: list[Tensor] = []
     for node in order:
@@ -105,6 +109,8 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
             except Exception as error:
                 explain(error, node)
                 raise
+            if node.hooks is not None:  # which unpacking what it saved has put there
+                results = run_post_hooks(node, results, grad, create_graph)  # type: ignore[unreachable]
         for edge, result in zip(edges, results):  # noqa: B905  (of one length, and this is the inner loop)
             if edge is None:
                 continue
@@ -134,7 +140,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
         if complete:
             grad = result = results = array = None  # so that accumulation sees whether anybody else has a gradient
             for leaf in complete:
-                finish_leaf(leaf, arrived(leaf, None), task)
+                finish(leaf, arrived(leaf, None), task)
             complete.clear()
 
 
@@ -166,7 +172,7 @@ def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
         runs, wanted = True, None
     else:
         runs, wanted = node in task.needed, capture.outputs.get(node)  # type: ignore[operator]
-        if not runs and wanted is None:
+        if not runs and wanted is None and node is not task.root:
             return None
     if wanted is not None and runs:
         store(grad, wanted)  # before hooks, as PyTorch does where the node also runs, and after them where it does not
@@ -175,7 +181,7 @@ def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
         if hooks is not None and (hooks.tensor or hooks.retained):
             grad = run_tensor_hooks(node, grad, task.create_graph)
         if not runs:
-            store(grad, wanted)  # type: ignore[arg-type]
+            store(grad, wanted or {})
             return None
         run = run_node if hooks is None or not hooks.around() else run_with_hooks
         recorder = STATE.recorder
@@ -185,6 +191,8 @@ def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
             results = recorder.backward(node, run, grad, task.keep, task.create_graph, edges)
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(node, grad, results)
+        if run is run_node and node.hooks is not None:
+            results = run_post_hooks(node, results, grad, task.create_graph)
     except Exception:
         if modes.ANOMALY.enabled:
             report(node)
@@ -268,22 +276,29 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
         buffers[node] = grad if node not in buffers else buffers[node] + grad
 
 
+def finish_watched_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
+    """`finish_leaf` under anomaly detection."""
+    try:
+        finish_leaf(leaf, grad, task)
+    except Exception:
+        report(leaf)
+        raise
+
+
 def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
     """All gradients of `leaf` are in (None, if all were): run its hooks and accumulate, or capture."""
-    extra = leaf._extra
     capture = task.capture
-    if capture is not None and leaf not in capture.leaves:
+    if capture is not None and leaf not in capture.leaves and leaf is not task.root:
         return
+    extra = leaf._extra
+    if extra is not None and extra.grad_dtype is not OWN and grad is not None:
+        grad = conform(grad, leaf._array.shape, leaf._array.dtype, None, leaf)
     if extra is not None and extra.hooks:
         task.node = leaf
-        try:
-            grad = run_leaf_hooks(leaf, grad, task.create_graph)
-        except Exception:
-            if modes.ANOMALY.enabled:
-                report(leaf)
-            raise
-    if capture is not None and not task.accumulating:
-        capture.leaves[leaf] = grad
+        grad = run_leaf_hooks(leaf, grad, task.create_graph)
+    if capture is not None and (leaf not in capture.leaves or not task.accumulating):
+        if leaf in capture.leaves:
+            capture.leaves[leaf] = grad
         return
     if leaf._edge is None:
         return  # it has been frozen since

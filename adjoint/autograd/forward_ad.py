@@ -367,7 +367,10 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the strides of `primal`, so that views of one are views of the other."""
     if tangent.stride() == primal.stride():
         return tangent
-    return tangent.new_empty_strided(primal.shape, primal.stride()).zero_().copy_(tangent)
+    owner = (
+        tangent if hasattr(tangent, "level") else primal
+    )  # a tangent for each example, of a point they have in common
+    return owner.new_empty_strided(primal.shape, primal.stride()).zero_().copy_(tangent)
 
 
 # --- the public functions ---------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ The `ctx` that `forward` and `backward` share is the node itself, so whatever is
 
 from __future__ import annotations
 
-import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +16,9 @@ from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
+from ..tape.overrides import has_override
 from ..tape.saved import (
+    HOOKS_ARE_SET,
     Packed,
     bump,
     check_callable,
@@ -28,9 +29,11 @@ from ..tape.saved import (
     shared_counter,
     stale_error,
 )
-from ..tensor import LEAF, Tensor, as_array, can_require_grad, make_subclass, wrap
+from ..tensor import LEAF, Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
+from .anomaly_mode import check_nan
 from .conform import as_taken
 from .hooks import recording_mode
+from .once_differentiable import once_differentiable as once_differentiable
 
 
 class SavedVariable:
@@ -66,6 +69,9 @@ class SavedVariable:
             result._own_extra().tangents = tensor._extra.tangents
         return result
 
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
+
     @property
     def data(self) -> Any:
         """The packed object if hooks are registered, else the tensor."""
@@ -74,10 +80,7 @@ class SavedVariable:
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
         if type(self.tensor) is Packed:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
-                "one pair of hooks is allowed at a time."
-            )
+            raise RuntimeError(HOOKS_ARE_SET)
         check_callable(pack_hook, unpack_hook)
         edge = None if self.output_nr is not None else edge_of(self.tensor)
         with modes_without_hooks():
@@ -88,6 +91,9 @@ class SavedNone:
     """The None that was given to `save_for_backward`, as `_raw_saved_tensors` shows it."""
 
     data = None
+
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Refuse."""
@@ -145,8 +151,10 @@ class FunctionNode(FunctionCtx, Node):
     dirty_tensors: Any = ()
     non_differentiable: Any = ()
     materialize_grads = True
+    _materialize_non_diff_grads = True
     needs_input_grad: tuple[bool, ...] = ()
     _saved: Any = ()
+    _constant_outputs: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
@@ -162,7 +170,11 @@ class FunctionNode(FunctionCtx, Node):
             raise released(self)
         return tuple([None if saved is None else saved.unpack(self) for saved in self._saved])
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of `saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     @property
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
@@ -184,9 +196,10 @@ class FunctionNode(FunctionCtx, Node):
     def _call(self, grads: list[Any], keep: bool) -> tuple[Any, ...]:
         if self.materialize_grads:
             described = zip(grads, self.shape, self.dtype, strict=True)
+            absent = () if self._materialize_non_diff_grads else self._constant_outputs
             grads = [
-                wrap(numpy.zeros(shape, kind)) if grad is None and shape is not None else grad
-                for grad, shape, kind in described
+                wrap(numpy.zeros(shape, kind)) if grad is None and shape is not None and number not in absent else grad
+                for number, (grad, shape, kind) in enumerate(described)
             ]
         task = modes.STATE.task
         if task is not None:
@@ -194,8 +207,10 @@ class FunctionNode(FunctionCtx, Node):
         cls = self._forward_cls
         results = (cls.backward if cls.vjp is Function.vjp else only_vjp(cls))(self, *grads)
         if not keep:
-            self._saved = None if self._saved else ()
+            self._saved = None
         checked = self._checked(results if isinstance(results, tuple) else (results,))
+        if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
+            check_nan(self, grads, checked)  # here, because the engine does not see the gradients that nobody needs
         return tuple(
             [
                 None if result is None or edge is None else taken(result, edge, self)
@@ -231,6 +246,11 @@ class FunctionNode(FunctionCtx, Node):
 BackwardCFunction = FunctionNode
 
 
+def _is_setup_context_defined(fn: Callable[..., Any]) -> bool:
+    """Whether a class's `setup_context` is its own."""
+    return fn is not Function.setup_context
+
+
 def only_vjp(cls: type[Function]) -> Callable[..., Any]:
     """The `vjp` of a function that has no `backward`, as which it serves."""
     if cls.backward is not Function.backward:
@@ -255,7 +275,7 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
         super().__init__(name, bases, members)
-        own = {"__slots__": (), "_forward_cls": cls, "__module__": cls.__module__}
+        own = {"__slots__": (), "_forward_cls": cls, "__module__": "torch.autograd.function"}
         cls._backward_cls = type(name + "Backward", (FunctionNode,), own)
         cls._argument_count = getattr(getattr(getattr(cls, "forward", None), "__code__", None), "co_argcount", None)
 
@@ -424,7 +444,10 @@ def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any], 
 
 
 def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:
-    """Make `node` the history of the outputs; inputs that are returned become views, unless they are marked dirty."""
+    """Make `node` the history of the outputs; inputs that are returned become views, unless they are marked dirty.
+
+    Where nothing is recorded of one that requires grad, or it is marked as not differentiable, it is detached.
+    """
     dirty = {id(tensor) for tensor in node.dirty_tensors}
     constant = {id(tensor) for tensor in node.non_differentiable}
     inputs = {id(arg): arg for arg in args if isinstance(arg, Tensor)}
@@ -438,6 +461,9 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                 "modified inplace must all be outputs of the Function."
             )
+    if not node._materialize_non_diff_grads:
+        node._constant_outputs = tuple([number for number, output in enumerate(outputs) if id(output) in constant])
+    same: dict[int, Tensor] = {}
     tied = []
     for number, output in enumerate(outputs):
         if not isinstance(output, Tensor):
@@ -445,13 +471,26 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
             node.dtype.append(None)
             tied.append(output)
             continue
-        is_dirty, is_constant = id(output) in dirty, id(output) in constant
+        earlier = same.get(id(output))
+        if earlier is not None:  # one tensor returned twice stays one, with the place in the graph of the last
+            node.shape.append(earlier._array.shape)
+            node.dtype.append(earlier._array.dtype)
+            if type(earlier._edge) is tuple and earlier._edge[0] is node:
+                earlier._edge = (node, number)
+            tied.append(earlier)
+            continue
+        returned_as, is_dirty, is_constant = id(output), id(output) in dirty, id(output) in constant
         if is_dirty:
-            check_dirty(output)
             bump(output, node.name(), 2)
-        elif id(output) in inputs:
+            check_dirty(output)
+        given = id(output) in inputs
+        if (recording and given and is_constant and not is_dirty) or (
+            not recording and (given or is_dirty) and output.requires_grad
+        ):
+            output = detached(output, shared_counter(output))
+        elif given and not is_dirty:
             output = viewed(output)
-        elif recording and output._base is None and type(output._edge) is tuple:
+        elif recording and not is_dirty and output._base is None and type(output._edge) is tuple:
             output = detached(output, shared_counter(output))
         node.shape.append(output._array.shape)
         node.dtype.append(output._array.dtype)
@@ -470,6 +509,9 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
                         output._creation = creation
         elif is_constant and not is_dirty:
             output._edge = None
+        if output._base is not None and not is_dirty and not is_recorded(output._edge) and id(output._base) in bases:
+            output._creation = views.CUSTOM
+        same[returned_as] = output
         tied.append(output)
     return tied
 
@@ -496,7 +538,7 @@ def viewed(tensor: Tensor) -> Tensor:
     if hasattr(tensor, "without_history"):  # an example of a batch
         view = tensor.without_history()
     else:
-        view = make_subclass(Tensor, tensor._array.view())
+        view = make_subclass(type(tensor) if has_override(tensor) else Tensor, tensor._array.view())
     view._base = tensor if tensor._base is None else tensor._base
     view._counter = shared_counter(tensor)
     view._view_version = view._counter[0]
@@ -522,52 +564,6 @@ def save(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> None:
                 f"save_for_backward can only save variables, but argument {len(saved)} is of type {type(tensor).__name__}"
             )
     node._saved = saved
-
-
-class Error(Node):
-    """The history of the results of a `once_differentiable` backward: differentiating them is an error."""
-
-    __slots__ = ()
-
-    def name(self) -> str:
-        """PyTorch's full name."""
-        return "torch::autograd::Error"
-
-    def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
-        """Refuse."""
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
-
-    backward_recorded = backward
-
-
-def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a `backward` whose computation is not itself to be differentiated."""
-
-    @functools.wraps(function)
-    def wrapper(ctx: Any, *grads: Any) -> Any:
-        with recording_mode(False):
-            results = function(ctx, *grads)
-        needs = any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads)
-        if not modes.is_grad_enabled() or not needs:
-            return results
-        edges = tuple(edge_of(grad) if isinstance(grad, Tensor) else None for grad in grads)
-        several = isinstance(results, tuple)
-        marked = [undifferentiable(result, edges) for result in (results if several else (results,))]
-        return tuple(marked) if several else marked[0]
-
-    return wrapper
-
-
-def undifferentiable(result: Any, edges: tuple[Any, ...]) -> Any:
-    """`result` with a history that refuses to be differentiated."""
-    if not isinstance(result, Tensor):
-        return result
-    node = object.__new__(Error)
-    start(node, edges, 2)
-    result = wrap(result._array)
-    node.shape, node.dtype = result._array.shape, result._array.dtype
-    result._edge = (node, 0)
-    return result
 
 
 class InplaceFunction(Function):

@@ -91,9 +91,9 @@ class _Mode:
         raise TypeError("a mode is entered through its subclasses")
 
     def __exit__(self, *exception: object) -> None:
-        modes.set_grad(self.previous)
+        modes.set_grad(self.prev)
 
-    previous: bool
+    prev: bool = False
 
 
 class no_grad(_Mode):
@@ -117,8 +117,8 @@ class no_grad(_Mode):
         def __init__(self, function: Any = None) -> None: ...
 
     def __enter__(self) -> None:
-        self.previous = modes.STATE.grad_enabled
-        if self.previous:
+        self.prev = modes.STATE.grad_enabled
+        if self.prev:
             modes.set_grad(False)
 
 
@@ -131,10 +131,10 @@ class enable_grad(_Mode):
         return instance if function is None else instance(function)
 
     def __init__(self, function: Any = None) -> None:
-        self.previous = False
+        self.prev = False
 
     def __enter__(self) -> None:
-        self.previous = modes.STATE.grad_enabled
+        self.prev = modes.STATE.grad_enabled
         modes.set_grad(True)
 
 
@@ -143,13 +143,13 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode: bool) -> None:
         check_bool("set_grad_enabled", mode)
-        self.previous = modes.STATE.grad_enabled
+        self.prev = modes.STATE.grad_enabled
         self.mode = mode
         modes.set_grad(mode)
 
     def __call__(self, function: F) -> F:
         """Decorate `function`: the mode holds while it runs, and not at once."""
-        modes.set_grad(self.previous)
+        modes.set_grad(self.prev)
         return super().__call__(function)
 
     def __enter__(self) -> None:
@@ -158,15 +158,14 @@ class set_grad_enabled(_Mode):
     def __str__(self) -> str:
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
-    def __repr__(self) -> str:
-        return f"set_grad_enabled(mode={self.mode})"
+    __repr__ = __str__
 
     def clone(self) -> set_grad_enabled:
         """A new context manager of the same mode."""
         previous = modes.STATE.grad_enabled
         copy = type(self)(self.mode)
         modes.set_grad(previous)
-        copy.previous = previous
+        copy.prev = previous
         return copy
 
 
@@ -192,14 +191,14 @@ class inference_mode(_Mode):
         self.mode = mode
 
     def __enter__(self) -> None:
-        self.previous = modes.STATE.grad_enabled
+        self.prev = modes.STATE.grad_enabled
         self.previous_inference = modes.STATE.inference
         modes.set_inference(self.mode)
         modes.set_grad(not self.mode)
 
     def __exit__(self, *exception: object) -> None:
         modes.set_inference(self.previous_inference)
-        modes.set_grad(self.previous)
+        modes.set_grad(self.prev)
 
     def clone(self) -> inference_mode:
         """A new context manager of the same mode."""
@@ -215,13 +214,16 @@ class _Switch(_Mode):
         check_bool(type(self).__name__, mode)
         self.prev = getattr(modes.STATE, self.flag)
         self.mode = mode
-        setattr(modes.STATE, self.flag, mode)
+        self._set(mode)
+
+    def _set(self, value: bool) -> None:
+        setattr(modes.STATE, self.flag, value)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: object) -> None:
-        setattr(modes.STATE, self.flag, self.prev)
+        self._set(self.prev)
 
     def clone(self) -> Any:
         """A new context manager of the same mode."""
@@ -255,13 +257,16 @@ class enforce_grad_layout_policy(_Switch):
 class _force_original_view_tracking(_Switch):
     """Whether views whose base has been changed in place are followed by the operations that made them.
 
-    Otherwise `as_strided` stands for all of them.
+    Otherwise, and for views that were made while this was off, `as_strided` stands for all of them.
     """
 
     flag = "view_replay"
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
+
+    def _set(self, value: bool) -> None:
+        modes.set_view_replay(value)
 
 
 class _unsafe_preserve_version_counter(_Mode):

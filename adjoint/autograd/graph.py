@@ -12,7 +12,9 @@ from ..tape import modes, node
 from ..tape.hooks import RemovableHandle
 from ..tape.saved import bump
 from ..tensor import Tensor
+from .backward import _engine_run_backward as _engine_run_backward
 from .edge import GradientEdge, get_gradient_edge
+from .keeping import keeping as keeping
 from .multi_grad import register_multi_grad_hook
 from .mutation import allow_mutation_on_saved_tensors
 from .task import current_node, current_task_id

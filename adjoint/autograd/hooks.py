@@ -104,10 +104,7 @@ def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, edges:
                 grads = replaced_tuple(hook, hook(grads), grads)
         plain = [from_tensor(item, create_graph) for item in grads]
         grad = plain if several else plain[0]
-    post = [hook for group in hooks.post for hook in list(group.values())]
-    outputs = tuple(to_tensor(item) for item in (grad if several else [grad])) if post else ()
-    results = run_node(node, grad, keep, create_graph, edges)
-    return run_post_hooks(post, node, results, outputs, create_graph) if post else results
+    return run_post_hooks(node, run_node(node, grad, keep, create_graph, edges), grad, create_graph)
 
 
 def run_node(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
@@ -141,8 +138,15 @@ def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any,
     return result
 
 
-def run_post_hooks(post: list[Any], node: Node, results: Any, outputs: Any, create_graph: bool) -> tuple[Any, ...]:
-    """The node's own hooks, on the gradients it computed (as its inputs will take them) and those it was given."""
+def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool) -> tuple[Any, ...]:
+    """The node's own hooks, also those that came while it ran.
+
+    They get the gradients that it computed, as its inputs will take them, and those that it was given.
+    """
+    post = [hook for group in own_hooks(node).post for hook in list(group.values())]
+    if not post:
+        return results
+    outputs = tuple(to_tensor(item) for item in (grad if type(grad) is list else [grad]))
     inputs = tuple(
         None if edge is None or result is None else to_tensor(as_taken(result, edge, node))
         for edge, result in zip(node.edges, results, strict=True)
@@ -173,7 +177,9 @@ def run_post_accumulate_hooks(leaf: Tensor) -> None:
     """What is to run once the gradient of `leaf` has been added to its `.grad`."""
     extra = leaf._extra
     if extra is not None and extra.post_hooks:
+        value = leaf
         for hook in list(extra.post_hooks.values()):
-            result = hook(leaf)
+            result = hook(value)
             if result is not None:
-                raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+                check_replacement(value, result, hook)
+                value = result

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from ..dtypes import dtype
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hooks import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tensor import Tensor, can_require_grad, is_recorded
+from ..tensor import C_NAMES, OWN, Tensor, can_require_grad, history, is_recorded
 from .backward import backward as run_backward
 
 
@@ -30,6 +33,8 @@ def backward(
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Call `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns replaces the gradient."""
+    if self._base is not None:
+        history(self)
     edge = edge_of(self)
     if edge is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -76,7 +81,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         raise _left_to_transforms("requires_grad_()", " (or perhaps using torch.autograd.functional.* APIs)")
     if requires_grad and not can_require_grad(self._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    self.requires_grad = requires_grad
+    if not requires_grad or not is_recorded(edge_of(self)):
+        self.requires_grad = requires_grad
     return self
 
 
@@ -103,12 +109,63 @@ def backward_hooks(self: Tensor) -> HookDict | None:
     return None if self._extra is None else self._extra.hooks
 
 
+def grad_dtype(self: Tensor) -> dtype | None:
+    """The dtype of the `.grad` of a leaf: its own unless set to another one, or to None, which allows any.
+
+    >>> import adjoint as torch
+    >>> w = torch.ones(2, requires_grad=True)
+    >>> w.grad_dtype = torch.float64
+    >>> (w * 2).sum().backward()
+    >>> w.grad
+    tensor([2., 2.], dtype=torch.float64)
+    """
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self.dtype if self._extra is None or self._extra.grad_dtype is OWN else self._extra.grad_dtype
+
+
+def set_grad_dtype(self: Tensor, value: dtype | None) -> None:
+    """Set it, while there is no gradient of another dtype."""
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if value is not None and not isinstance(value, dtype):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+    if value is not None and self._grad is not None and self._grad.dtype is not value:
+        raise RuntimeError(
+            f"Cannot set grad_dtype to '{value.scalar_type}' because there is already a gradient with dtype "
+            f"'{C_NAMES[self._grad.dtype]}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure the "
+            "new grad_dtype matches the existing gradient's dtype."
+        )
+    self._own_extra().grad_dtype = value
+
+
+def set_backward_hooks(self: Tensor, hooks: Any) -> None:
+    """Put other hooks, or None, in the place of those of this tensor."""
+    own = self._own_extra()
+    if own.hooks is not None:
+        own.hooks.clear()
+    if hooks is not None:
+        own.hooks = own.hooks if own.hooks is not None else HookDict()
+        own.hooks.update(hooks)
+
+
+def volatile(self: Tensor) -> bool:
+    """Always False: what `no_grad` does now once was a property of tensors."""
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    return False
+
+
 def install() -> None:
     """Make these functions methods of `Tensor`."""
     for function in (backward, register_hook, register_post_accumulate_grad_hook, requires_grad_, retain_grad):
         setattr(Tensor, function.__name__, function)
-    for name, getter in (("_backward_hooks", backward_hooks), ("retains_grad", retains_grad)):
-        setattr(Tensor, name, property(getter))
+    for name, accessors in (
+        ("_backward_hooks", (backward_hooks, set_backward_hooks)),
+        ("grad_dtype", (grad_dtype, set_grad_dtype)),
+        ("retains_grad", (retains_grad,)),
+        ("volatile", (volatile,)),
+    ):
+        setattr(Tensor, name, property(*accessors))
 
 
 install()

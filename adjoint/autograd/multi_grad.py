@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary, WeakSet
 
 from ..tape import modes
+from ..tape.edges import edge_of
 from ..tape.hooks import RemovableHandle
-from ..tape.node import Node
+from ..tape.node import NOWHERE, Node
 from ..tensor import Tensor
 from .edge import get_gradient_edge
 from .task import Task
@@ -45,7 +46,7 @@ def register_multi_grad_hook(
 
     Raises:
         ValueError: for another mode.
-        AssertionError: for a tensor that does not require grad.
+        AssertionError: for a tensor that does not require grad, unless any will do.
 
     >>> import adjoint as torch
     >>> x, y, z = (torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 3.0))
@@ -56,7 +57,7 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     hook = _All(tensors, fn) if mode == "all" else _Any(fn)
-    handles = [tensor.register_hook(hook.of(number)) for number, tensor in enumerate(tensors)]
+    handles = [tensor.register_hook(hook.of(number)) for number, tensor in enumerate(tensors) if tensor.requires_grad]
     return _MultiHandle(tuple(handles))
 
 
@@ -112,6 +113,6 @@ class _Any:
 
 
 def _node_of(tensor: Tensor) -> Node:
-    if not tensor.requires_grad:
+    if not tensor.requires_grad or edge_of(tensor) is NOWHERE:
         raise AssertionError("Expected gradient function to be set")
     return get_gradient_edge(tensor).node

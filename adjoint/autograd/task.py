@@ -44,7 +44,8 @@ class Task:
     `keep`: nodes keep what they saved; `create_graph`: gradients are tensors, and recorded; `capture`: the inputs asked
     for, None for all leaves; `accumulating`: leaves accumulate into `.grad`; `order`, `uses`, `needed`: what discovery
     found; `depth`: how many runs of this thread it is inside of; `node`: what it is at, where somebody may ask (a leaf
-    stands for its `AccumulateGrad`).
+    stands for its `AccumulateGrad`); `root`: where it begins, if that is one place: the hooks of a tensor there run whatever is
+    asked for, as they do in PyTorch.
     """
 
     order: list[Node]
@@ -55,6 +56,7 @@ class Task:
     node: Node | Tensor | None = None
     id: int | None = None
     stopped_recording = False
+    root: Node | Tensor | None = None
 
     def __init__(self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
         self.keep = keep
@@ -74,7 +76,7 @@ class Task:
         if isinstance(node, AccumulateGrad):
             if capture is None:
                 return node.variable in self.uses
-            if not self.accumulating:
+            if not self.accumulating and node.variable in capture.leaves:
                 raise RuntimeError(
                     "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). "
                     "This is currently not supported."

@@ -15,12 +15,12 @@ from ..operators.build import tensors as operators
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.levels import Transform, is_recorded
-from ..tensor import LEAF, Tensor, can_require_grad
+from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .backward import grad as gradients
 from .batching import BatchedTensor, BatchLevel, vmap
 from .engine import discover
 from .forward_ad import DualLevel, _set_fwd_grad_enabled, check_floating
-from .grad_mode import enable_grad
+from .grad_mode import inference_mode
 from .tree import Structure, flatten, mapped, unflatten
 from .wrappers import debug_unwrap
 
@@ -50,7 +50,7 @@ class Reverse(Transform):
         """
         self.begin()
         try:
-            with enable_grad():
+            with inference_mode(False):
                 places = range(len(args)) if chosen is None else chosen
                 copies = [mapped(self.track, args[place]) for place in places]
                 replaced = list(args)
@@ -89,7 +89,10 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
     if batch is None or batch.concerns(tensor):
         if tensor.requires_grad:
             return operators.alias(tensor)
-        copy = tensor.detach() if batch is None else tensor.without_history()  # type: ignore[attr-defined]
+        if batch is not None:
+            copy: Tensor = tensor.without_history()  # type: ignore[attr-defined]
+        else:  # a tensor made in inference mode, which this copy is not, could not be saved
+            copy = wrap(tensor._array) if tensor.is_inference() else tensor.detach()
     else:
         copy = BatchedTensor(tensor, None, batch)
     copy._edge = LEAF
@@ -186,7 +189,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
         _check_scalar(output)
         outside = output.requires_grad and reverse.is_recorded_outside([output])
         if output.requires_grad:
-            with enable_grad():
+            with inference_mode(False):
                 found = reverse.gradients(output, None, outside, outside)
         else:
             found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
@@ -301,6 +304,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         )
     _check_tensors(points, "primals")
     _check_tensors(directions, "tangents")
+    points = [wrap(point._array) if point.is_inference() else point for point in points]  # which may have tangents
+    inference = modes.STATE.inference
+    modes.set_inference(False)
     level = Forward()
     level.begin()
     level.enter()
@@ -324,6 +330,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     finally:
         level.leave()
         level.end()
+        modes.set_inference(inference)
     carried = [
         operators.zeros_like(value) if tangent is None else tangent
         for value, tangent in zip(values, found, strict=True)
@@ -358,7 +365,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     outputs, shape = flatten(output)
     roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
     outside = bool(roots) and reverse.is_recorded_outside(roots)
-    with enable_grad():
+    with inference_mode(False):
         vectors = [tracked(operators.zeros_like(root.detach()), reverse) for root in roots]
         products = reverse.gradients(roots, vectors, True, True) if roots else ()
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..tape.saved import detached, shared_counter
 from ..tensor import Tensor, can_require_grad
-from .task import queue_callback
+from .backward import _engine_run_backward
+from .task import is_checkpoint_valid, queue_callback
 
 __all__ = ["Variable", "VariableMeta"]
 
@@ -22,6 +23,14 @@ class ImperativeEngine:
             RuntimeError: outside of a backward.
         """
         queue_callback(callback)
+
+    def run_backward(self, *args: Any, **keywords: Any) -> tuple[Any, ...]:
+        """`backward` or `grad`, by the arguments of PyTorch's engine."""
+        return _engine_run_backward(*args, **keywords)
+
+    def is_checkpoint_valid(self) -> bool:
+        """Whether a backward may be run within the one that is running."""
+        return is_checkpoint_valid()
 
 
 class VariableMeta(type):

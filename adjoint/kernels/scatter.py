@@ -257,6 +257,8 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     length = x.shape[dim] if x.ndim else 1
     wrong = out_of_bounds(index, length)
+    if not length and index.size and x.ndim > 1:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     if wrong is not None:
         if dim == 0:
             raise IndexError("index out of range in self")

@@ -7,13 +7,14 @@ by `adopt`, so that the chain ends there and offsets count from the first elemen
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
 
 from ..device import channels_last, channels_last_3d
 from ..dtypes import from_numpy
+from .unread import Released
 
 Array = numpy.ndarray[Any, Any]
 
@@ -199,10 +200,15 @@ def to_python(array: Array) -> Any:
 
 
 class UntypedStorage:
-    """The bytes that a tensor and its views share."""
+    """The bytes that a tensor and its views share.
 
-    def __init__(self, root: Array) -> None:
+    `replace` puts another array into the tensor that was asked for its storage, of which the array is `seen`.
+    """
+
+    def __init__(self, root: Array, seen: Array | None = None, replace: Callable[[Array], None] | None = None) -> None:
         self._root = root
+        self._seen = seen
+        self._replace = replace
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
@@ -228,6 +234,34 @@ class UntypedStorage:
         if not root.flags.c_contiguous:
             root = numpy.lib.stride_tricks.as_strided(root, (root.size,), (root.itemsize,))
         return root.reshape(-1).view(numpy.uint8)
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """Give the storage another number of bytes; with 0 the memory is given back, and reading the tensor is an error.
+
+        That is so for the tensor whose storage this is: its views keep the memory as it was.
+        """
+        if self._seen is None or self._replace is None:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        if size == self.nbytes():
+            return self
+        seen = self._seen
+        steps, offset = self._steps()
+        held = self.bytes()[:size]
+        self._root = numpy.empty(size // seen.itemsize, seen.dtype)
+        self._root.view(numpy.uint8)[: held.size] = held
+        try:
+            self._seen = strided(self._root, seen.shape, steps, offset)
+        except RuntimeError:  # not enough for all elements
+            self._seen = numpy.broadcast_to(numpy.zeros((), seen.dtype), seen.shape).view(Released)
+        self._replace(self._seen)
+        return self
+
+    def _steps(self) -> tuple[tuple[int, ...], int]:
+        """Strides and offset in elements; where the memory had been given back, those of a contiguous tensor."""
+        seen = self._seen
+        if seen is None or isinstance(seen, Released):
+            return row_major_steps(() if seen is None else seen.shape), 0
+        return element_strides(seen), storage_offset(seen)
 
     def __getitem__(self, index: int) -> int:
         return int(self.bytes()[index])
@@ -257,9 +291,16 @@ def _listed(values: list[Any]) -> str:
 class TypedStorage(UntypedStorage):
     """A storage seen as elements of one dtype."""
 
-    def __init__(self, root: Array, kind: Any) -> None:
-        super().__init__(root)
+    def __init__(
+        self, root: Array, kind: Any, seen: Array | None = None, replace: Callable[[Array], None] | None = None
+    ) -> None:
+        super().__init__(root, seen, replace)
         self._kind = kind
+
+    def resize_(self, size: int) -> TypedStorage:
+        """Give the storage another number of elements; see `UntypedStorage.resize_`."""
+        super().resize_(size * self._kind.itemsize)
+        return self
 
     def _elements(self) -> Array:
         return self.bytes().view(self._kind)
@@ -283,7 +324,12 @@ class TypedStorage(UntypedStorage):
 
     def untyped(self) -> UntypedStorage:
         """The same storage as bytes."""
-        return UntypedStorage(self._root)
+        return UntypedStorage(self._root, self._seen, self._replace)
+
+
+def root_of(array: Array) -> Array:
+    """The owner of the memory of an array, which has none if it has been given back."""
+    return numpy.empty(0, array.dtype) if isinstance(array, Released) else owner(array)
 
 
 def without_elements(shape: tuple[int, ...], kind: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:

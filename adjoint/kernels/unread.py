@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-__all__ = ["Unread"]
+__all__ = ["Released", "Unread"]
 
 
 def _refuse(*args: Any, **keywords: Any) -> Any:
@@ -37,3 +37,7 @@ class Unread(numpy.ndarray[Any, Any]):
     __array_ufunc__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = _refuse  # type: ignore[assignment]
     all = any = argmax = argmin = copy = cumsum = dot = fill = item = max = min = nonzero = prod = sort = _refuse  # type: ignore[assignment]
     sum = take = tobytes = tolist = _refuse  # type: ignore[assignment]
+
+
+class Released(Unread):
+    """The array of a tensor whose memory has been given back: its shape and dtype are left."""

@@ -458,10 +458,8 @@ def written(self: Array, src: Array, shape: tuple[int, ...], window: Any) -> Arr
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(shape)}"
         )
-    if src.dtype != self.dtype:
-        raise RuntimeError("self and src must have the same dtype")
     copy = self.copy()
-    window(copy)[...] = src
+    numpy.copyto(window(copy), src, casting="unsafe")
     return copy
 
 
@@ -500,7 +498,7 @@ def view_dtype(self: Array, kind: Any) -> Array:
         return self.view(kind)
     if self.ndim == 0:
         raise RuntimeError(f"self.dim() cannot be 0 to view {given} as {wanted} (different element sizes)")
-    if self.strides[-1] != self.itemsize and self.shape[-1] != 1:
+    if self.size and self.strides[-1] != self.itemsize and self.shape[-1] != 1:
         raise RuntimeError(
             f"self.stride(-1) must be 1 to view {given} as {wanted} (different element sizes), but got "
             f"{self.strides[-1] // self.itemsize}"

@@ -8,6 +8,7 @@ try:
     from . import (
         activation,
         arithmetic,
+        blocks,
         comparison,
         conversion,
         convolution,
@@ -24,7 +25,9 @@ try:
         indexing,
         inspection,
         integration,
+        interpolation,
         joining,
+        least_squares,
         legacy,
         linalg,
         lookup,
@@ -32,6 +35,7 @@ try:
         margin_loss,
         masking,
         matmul,
+        matrix_functions,
         matrix_norms,
         matrix_products,
         memory,
@@ -55,6 +59,7 @@ try:
         special,
         statistics,
         subclassing,
+        triangular,
         view,
     )
     from .beginning import begun

@@ -99,7 +99,8 @@ def _is_bool(value):
     return value.dtype is dtypes.bool if isinstance(value, Tensor) else isinstance(value, bool)
 
 
-def _no_bool(self, other, alpha=1):
+def no_bool(self, other, *_):
+    """Raise if one of two operands to be subtracted is of bools."""
     if _is_bool(self) and _is_bool(other):
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
@@ -120,7 +121,7 @@ def _no_bool(self, other, alpha=1):
     inplace=True,
     dunder="__sub__",
     alias=("subtract",),
-    check=_no_bool,
+    check=no_bool,
     number_first=True,
     tangent="elementwise",
 )
@@ -145,7 +146,7 @@ class sub:
     method=(),
     node="RsubBackward0",
     out=False,
-    check=_no_bool,
+    check=no_bool,
     called="rsub",
     tangent="elementwise",
 )
@@ -169,7 +170,7 @@ class rsub_tensor:
     method=(),
     node="RsubBackward1",
     out=False,
-    check=_no_bool,
+    check=no_bool,
     called="rsub",
     tangent="elementwise",
 )

@@ -226,7 +226,8 @@ def rule(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @rule(
     *"alias forward_primal view_as_real view_as_complex tril triu linalg_inv linalg_det linalg_slogdet linalg_cholesky".split(),
-    *"linalg_eigh linalg_svd linalg_qr constant_pad_nd".split(),
+    *"linalg_eigh linalg_svd linalg_qr constant_pad_nd linalg_matrix_exp linalg_eig linalg_pinv linalg_cholesky_ex".split(),
+    *"cholesky_inverse linalg_matrix_rank".split(),
 )
 def leading(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """Operators on the last dimensions take further ones in front."""

@@ -18,7 +18,7 @@ from ..kernels import floating, storage
 from ..kernels.layout import laid_out
 from ..tape import modes, origin
 from ..tape.node import NOWHERE, Node, next_sequence
-from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array
+from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array, unpack_list
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
 from . import dispatch, generate
@@ -72,6 +72,7 @@ _BASE: dict[str, Any] = {
     "constant": constant,
     "unpack": unpack,
     "unpack_array": unpack_array,
+    "unpack_list": unpack_list,
     "call": dispatch.call,
     "detached_copy": dispatch.detached_copy,
     "call_operator": dispatch.call_operator,

@@ -6,9 +6,11 @@ import numpy
 
 from ..device import contiguous_format, preserve_format
 from ..kernels import broadcast, copying, storage
+from ..tape import modes, views
 from ..tape.saved import about_to_change, bump
 from ..tensor import C_NAMES, Tensor, can_require_grad, wrap
 from .build import operator, public, tensors, with_numpy_names
+from .out import Underived
 
 # --- copies ---------------------------------------------------------------------------------------------------
 
@@ -273,8 +275,12 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
     else:
         whole = source.bytes().view(input._array.dtype)
         array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
+    views.check_inplace(input, "set_")
     input._array = array
     bump(input, "set_")
+    inputs = [input, source] if isinstance(source, Tensor) else [input]
+    if modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
+        views.rebase_history(input, Underived("set_", inputs, input), 1)
     return input
 
 
@@ -289,7 +295,8 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
 
     Elements keep their order in memory; what was not there before is not initialised.
     """
-    if input.requires_grad:
+    views.check_inference(input)
+    if input.requires_grad and not modes.STATE.inference:
         raise RuntimeError("cannot resize variables that require grad")
     shape = tuple(
         size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes

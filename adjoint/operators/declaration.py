@@ -20,6 +20,7 @@ parameters name is what the node saves:
 
 An operator that is one overload of a function says what that is `called`. Other parameters may be annotated,
 `dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in PyTorch's words.
+`lists` names the saved values that are several tensors: open to saved-tensor hooks, each by itself, and let go of by backward.
 `shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
 
 A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
@@ -185,6 +186,7 @@ class Operator:
         self.saved_values = [
             item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs
         ]
+        self.lists = tuple(name for name in members.get("lists", ()) if name in self.saved_values)
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
         shown: dict[str, Callable[..., Any] | None] = dict(members.get("shown", {}))
         for name in self.saved_values:

@@ -7,6 +7,7 @@ several outputs, sequences of tensors, in-place changes. Correctness lives here;
 from __future__ import annotations
 
 import sys
+import weakref
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -25,11 +26,20 @@ from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.levels import below, innermost
 from ..tape.node import NOWHERE, Node, start
-from ..tape.saved import about_to_change, bump, mark_inference, pack_saved, save_input, save_result, shared_counter
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, wrap
+from ..tape.saved import (
+    about_to_change,
+    bump,
+    detached,
+    mark_inference,
+    pack_saved,
+    save_input,
+    save_result,
+    shared_counter,
+)
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
 from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .out import STRICT, check_castable, check_dtype, check_overlap, check_partial_overlap, write_out
+from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
 
 getframe = sys._getframe
@@ -47,11 +57,13 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             return recorder.operation(op.called, call, args, op, args, out, **names)
         if not modes.GATE.special or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
             return call_generally(op, args, out, **names)
+        if state.keeper is not None or state.view_replay:
+            return call_generally(op, args, out, **names)
         if names and any(value is not MISSING for value in names.values()):
             return call_generally(op, args, out, **names)
         # The gate is closed for another thread, or for hooks: the short way is good for this call too.
         result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
-        if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results):
+        if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.lists):
             results = result if isinstance(result, tuple) else (result,)
             edge = results[0]._edge if results else None
             if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
@@ -77,7 +89,10 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
-    results = compute(op, arrays)
+    if out is not None:
+        check_out(op, out, tensors)
+    keeper = None if op.view else modes.STATE.keeper
+    results = compute(op, arrays) if keeper is None else keeper.compute(op, args, lambda: compute(op, arrays))
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
     if op.operands and out is None:
@@ -85,11 +100,15 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if out is not None:
         return write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]
+    if keeper is not None:
+        keeper.made(outputs)
     edges = wanted_edges(op, args)
-    recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+    recording = any(edge is not None for edge in edges) and modes.is_recording()
     if op.view:
         for output in outputs:
             make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
+            if modes.STATE.view_replay and not several:
+                note_making(output, tensors[op.tensors[0]], (op, args[1:]))
     elif modes.STATE.inference:
         for output in outputs:
             mark_inference(output)
@@ -383,13 +402,22 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
     view._view_version = view._counter[0]
     if modes.STATE.inference:
         creation = views.INFERENCE
-    elif not modes.is_grad_enabled():
+    elif not modes.is_recording():
         creation = views.NO_GRAD
     elif creation is None and source._base is not None and source._creation is not None:
         creation = source._creation
     view._creation = creation
-    if not recording and edge_of(source) is not None and can_require_grad(view._array):
-        view._edge = NOWHERE  # it requires grad too, though nothing of its making is recorded
+    if not recording and view._base._edge is not None and can_require_grad(view._array):
+        view._edge = NOWHERE  # it requires grad as its base does, though nothing of its making is recorded
+
+
+def note_making(view: Tensor, source: Tensor, step: tuple[Operator, tuple[Any, ...]]) -> None:
+    """Note the operations that lead from the base to `view`, of which `step` is the last, if those to `source` are known."""
+    earlier: Any = ()
+    if source._base is not None:
+        earlier = None if source._extra is None else source._extra.made_by
+    if earlier is not None:
+        view._own_extra().made_by = (*earlier, step)
 
 
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
@@ -427,7 +455,12 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
             setattr(node, f"version_{item}", 0)
             continue
         if changed is not None and tensor is not None and (tensor is changed):
-            tensor = detached_copy(tensor)
+            if item == op.tensors[0]:
+                tensor = detached_copy(tensor)
+            else:  # not copied: backward finds that it has been changed; the tensor itself will refer to the node
+                edge = tensor._edge
+                tensor = detached(tensor, shared_counter(tensor))
+                tensor._edge = edge
         save_input(node, item, tensor)
     for item in op.saved_values:
         setattr(node, f"saved_{item}", saved_value(op, item, args, tensors))
@@ -456,7 +489,10 @@ def saved_value(op: Operator, item: str, args: Any, tensors: Any) -> Any:
             if isinstance(value, list):
                 return [getattr(v._array, suffix) for v in value]
             return None if value is None else getattr(value._array, suffix)
-    return args[op.names.index(item)]
+    value = args[op.names.index(item)]
+    if hasattr(value, "check_savable"):
+        value.check_savable()
+    return value
 
 
 def needed(op: Operator, item: str, edges: list[Any]) -> bool:
@@ -510,15 +546,10 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
             raise
         return again()  # type: ignore[no-any-return]
     edges = wanted_edges(op, args)
-    grad_enabled = modes.is_grad_enabled()
+    grad_enabled = modes.is_recording()
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
-    if target._extra is not None and target._extra.inference and not modes.STATE.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
-            "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for "
-            "more details."
-        )
+    views.check_inference(target)
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
     if changing is None:
@@ -531,8 +562,6 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         check_partial_overlap(target, arrays[1:])
         if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
             array = arrays[0] = distinct(array)
-    if grad_enabled and any(edge is not None for edge in edges) and not can_require_grad(array):
-        raise RuntimeError(f"a {target.dtype} tensor cannot be changed in place by one that requires grad")
 
     def change() -> None:
         if changing is not None:
@@ -547,7 +576,9 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
 def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
     """Run `change`, which changes the first of `args` in place, and make its node the tensor's history."""
     target: Tensor = args[0]
-    recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
+    recording = (
+        modes.is_recording() and any(edge is not None for edge in edges) and can_require_grad(target._array)
+    )  # what is written to a tensor of integers has no gradient
     node: Any = None
     if recording:
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
@@ -569,6 +600,9 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, [target])
         views.rebase_history(target, node, 3)
+        if target._base is not None and op.saved_results and is_recorded(target._edge):
+            # What is saved of the result has the view's history, of which `node` is a part.
+            node.of_view = weakref.ref(target._edge[0])
     if given is not None:
         note_operation(f"{op.called}_", given, [target])
 
@@ -609,10 +643,11 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if modes.STATE.levels and (level := innermost(args)) is not None:
         return level.call_inplace_view(op, args)
     views.check_inplace(target, f"{op.called}_")
+    views.check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
     result = compute(op, arrays)
-    recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+    recording = any(edge is not None for edge in edges) and modes.is_recording()
     if recording:
         node: Any = object.__new__(op.inplace_node_class)
         start(node, tuple(edges), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dtypes import promote_types
 from ..kernels import distance as kernels
 from ..kernels import moments
 from ..kernels.broadcast import broadcast_shapes
@@ -31,7 +32,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8, **names):
     """
     if names:
         return _with_axis(cosine_similarity, names, x1, x2, dim=dim, eps=eps)
-    dtype = tensors.result_type(x1, x2)
+    dtype = promote_types(x1.dtype, x2.dtype)
     if not dtype.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype.scalar_type}")
     if x1._array.shape != x2._array.shape:

@@ -350,7 +350,7 @@ def body(op: Operator, way_out: str, caller: int) -> list[str]:
     otherwise = [f"{name}._edge = None" for name in outputs]
     if op.view:
         otherwise += ["if not (GATE.grad or STATE.grad_enabled):", "    result._creation = NO_GRAD"]
-        otherwise += ["    if edge_0 is not None:", "        result._edge = NOWHERE"]
+        otherwise += ["    if result._base._edge is not None:", "        result._edge = NOWHERE"]
     lines += [
         *edge_lines,
         f"if {needed}:",
@@ -385,7 +385,7 @@ def many_body(op: Operator, caller: int) -> list[str]:
     lines = [*edge_lines, "node = None", f"if {needed}:", *("    " + line for line in record)]
     if op.view:
         lines.append("creation = MULTI_OUTPUT if GATE.grad or STATE.grad_enabled else NO_GRAD")
-    unrecorded = "None if edge_0 is None else NOWHERE" if op.view else "None"
+    unrecorded = "(None if result._base._edge is None else NOWHERE)" if op.view else "None"
     each = [
         *wrap_lines(op, "result", "item"),
         f"result._edge = {unrecorded} if node is None else (node, number)",
@@ -509,7 +509,10 @@ def backward_source(op: Operator, recorded: bool) -> str:
     for item in op.saved_inputs + op.saved_results:
         lines += ["    " + line for line in load_lines(op, item, recorded)]
     lines += [f"    {item} = node.saved_{item}" for item in op.saved_values]
-    released = [f"node.saved_{item}" for item in op.saved_inputs + op.saved_results]
+    for item in op.lists:
+        lines += [f"    if type({item}) is not tuple and ({item} is RELEASED or {item}.packed is not None):"]
+        lines += [f"        {item} = unpack_list(node, '{item}')"]
+    released = [f"node.saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.lists)]
     if released:
         lines += ["    if not keep:", f"        {' = '.join(released)} = RELEASED"]
     xp = "tensor_namespace" if recorded else "array_namespace"
@@ -570,6 +573,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "operator": op,
         "saved_names": (*op.saved_inputs, *op.saved_results, *op.saved_values),
         "saved_tensor_names": (*op.saved_inputs, *op.saved_results),
+        "saved_list_names": op.lists,
         "shown": op.shown,
         "backward": namespace["backward"],
         "backward_recorded": namespace["backward_recorded"],

@@ -19,7 +19,7 @@ from ..notices import warn
 from ..tape import modes
 from ..tape.node import Node, next_sequence
 from ..tape.origin import nearest_user_frame
-from ..tape.saved import bump, shared_counter, stale_error
+from ..tape.saved import Packed, bump, pack, shared_counter, stale_error, unpack_list
 from ..tape.views import NO_GRAD
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap, wrap_dim
 from .beginning import overridden
@@ -39,29 +39,61 @@ _GATE, _STATE = modes.GATE, modes.STATE
 
 # --- the operators --------------------------------------------------------------------------------------------
 
-_SHOWN = {"indices": lambda node: node.saved_indices.shown()}
+_SHOWN = {"indices": lambda node: unpack_list(node, "indices").shown()}
 
 
 class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of its own)
     """Arrays of indices, and the tensors they are of with their versions, so that backward sees whether they have changed."""
 
-    tensors: tuple[tuple[Tensor, int], ...]
+    tensors: tuple[tuple[Tensor, int | None], ...]
 
     @classmethod
     def of(cls, parts: Any) -> Indices:
         """The arrays of tensors; None stays None."""
         self = cls([None if part is None else part._array for part in parts])
-        self.tensors = tuple(
-            [(part, 0 if part._counter is None else part._counter[0]) for part in parts if part is not None]
-        )
+        self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
         return self
 
     @classmethod
     def of_one(cls, tensor: Tensor) -> Indices:
         """The array of the one tensor that is all of a key."""
         self = cls((tensor._array,))
-        self.tensors = ((tensor, 0 if tensor._counter is None else tensor._counter[0]),)
+        self.tensors = ((tensor, version_of(tensor)),)
         return self
+
+    def check_savable(self) -> None:
+        """Raise for a tensor made in inference mode."""
+        for tensor, version in self.tensors:
+            if version is None:
+                tensor._counter[0]  # type: ignore[index]  # which raises
+
+    packed: dict[int, Packed] | None = None
+    """By position, those that have gone through a pack hook; None stands in their places."""
+
+    def element(self, position: int) -> Tensor | None:
+        """The tensor at `position`."""
+        return next((tensor for tensor, _ in self.tensors if tensor._array is self[position]), None)
+
+    def packed_by(self, hooks: Any, positions: Any = None) -> Indices:
+        """The indices with those at `positions` (all) passed through the pack hook of `hooks`, a pair (pack, unpack)."""
+        chosen = [position for position in positions or range(len(self)) if self[position] is not None]
+        packed = {}
+        for position in chosen:
+            tensor = self.element(position)
+            packed[position] = pack(tensor if tensor is not None else wrap(self[position]), hooks, None, None)
+        result = Indices([None if position in packed else array for position, array in enumerate(self)])
+        result.tensors = tuple(pair for pair in self.tensors if any(pair[0]._array is array for array in result))
+        result.packed = {**(self.packed or {}), **packed}
+        return result
+
+    def unpacked(self) -> Indices:
+        """The indices, those that were packed read back."""
+        packed = self.packed or {}
+        result = Indices(
+            [packed[position].tensor()._array if position in packed else array for position, array in enumerate(self)]
+        )
+        result.tensors = self.tensors
+        return result
 
     def shown(self) -> tuple[Any, ...]:
         """The indices as `_saved_indices` shows them: up to the last that is not None."""
@@ -69,11 +101,18 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         return tuple(None if array is None else wrap(array) for array in self[:count])
 
 
+def version_of(tensor: Tensor) -> int | None:
+    """How often a tensor has been changed in place; None where nobody counts, in inference mode."""
+    if tensor._extra is not None and tensor._extra.inference:
+        return None
+    return 0 if tensor._counter is None else tensor._counter[0]
+
+
 def unchanged(indices: Any) -> Any:
-    """The indices, if no tensor of them has been changed in place since it was used.
+    """The indices a node has saved.
 
     Raises:
-        RuntimeError: if one has.
+        RuntimeError: if a tensor of them has been changed in place since it was used.
     """
     for tensor, version in getattr(indices, "tensors", ()):
         if tensor._counter is not None and tensor._counter[0] != version:
@@ -86,6 +125,7 @@ class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
     shown = _SHOWN
+    lists = ("indices",)
 
     def forward(self: Array, indices): ...
 
@@ -96,6 +136,8 @@ class index:
 @operator(namespace=None, method=False, kernel=kernels.index_backward, tangent="linear")
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
+
+    lists = ("indices",)
 
     def forward(self: Array, shape, indices): ...
 
@@ -116,6 +158,7 @@ class index_put_arrays:
     """A copy with `values` where the indices point, or added there."""
 
     shown = _SHOWN
+    lists = ("indices",)
 
     def forward(self: Array, indices, values: Array, accumulate: Bool = False):
         return kernels.index_put(self, indices, values, accumulate)

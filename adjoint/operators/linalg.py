@@ -226,10 +226,10 @@ class linalg_cholesky:
     def forward(self: Array, upper=False): ...
 
     def grad_self(grad, result, upper, xp):
-        return _cholesky_gradient(grad, result, upper, xp)
+        return cholesky_gradient(grad, result, upper, xp)
 
 
-def _cholesky_gradient(grad, result, upper, xp):
+def cholesky_gradient(grad, result, upper, xp):
     """Murray (2016), "Differentiation of the Cholesky decomposition": L^-H Phi(L^H grad) L^-1, symmetrized."""
     lower, grad = (_adjoint(result), _adjoint(grad)) if upper else (result, grad)
     inner = xp.tril(_adjoint(lower) @ grad, 0)
@@ -255,7 +255,7 @@ class cholesky:
     def forward(self: Array, upper: Bool = False): ...
 
     def grad_self(grad, result, upper, xp):
-        return _cholesky_gradient(grad, result, upper, xp)
+        return cholesky_gradient(grad, result, upper, xp)
 
 
 @operator(
@@ -319,6 +319,18 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
     """The singular value decomposition `A = U @ diag(S) @ Vh`."""
     _no_driver(driver)
     return linalg_svd(A, full_matrices, out=out)
+
+
+@public(name="svd", method=("svd",), numpy_names=True)
+def svd_function(input, some=True, compute_uv=True, *, out=None):
+    """The singular value decomposition `input = U @ diag(S) @ V.mH`: `linalg.svd`, but for V; zeros unless `compute_uv`."""
+    U, S, Vh = linalg_svd(input, not some or not compute_uv)
+    V = Vh.mH
+    if not compute_uv:
+        U, V = tensors.zeros_like(U), tensors.zeros_like(V)
+    if out is None:
+        return SVD(U, S, V)
+    return SVD.out(*(stored("svd", value, target, STRICT) for value, target in zip((U, S, V), out, strict=True)))
 
 
 def _no_driver(driver):
@@ -444,6 +456,7 @@ def qr_function(input, some=True, *, out=None):
 
 
 QR = return_type("qr", "Q", "R")
+SVD = return_type("svd", "U", "S", "V")
 SLOGDET = return_type("slogdet", "sign", "logabsdet")
 
 

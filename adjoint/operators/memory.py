@@ -14,6 +14,7 @@ from ..tape.saved import detached, mark_inference, shared_counter
 from ..tensor import Tensor
 from .build import named, operator, public
 from .declaration import OPERATORS
+from .dispatch import call
 from .parts import select
 
 
@@ -104,7 +105,7 @@ def detach_(input):
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
             "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
             "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
-            "as a solution."
+            "as the solution."
         )
     input._edge = None
     return input
@@ -184,6 +185,20 @@ def _node(name: str, result: Any, edge: Any) -> Any:
     return node
 
 
+def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
+    """The edge of a view of `base` that the operations `made_by` (each with its arguments after the tensor) make."""
+    view = base
+    enabled = modes.STATE.grad_enabled
+    modes.set_grad(True)
+    try:
+        for op, args in made_by:
+            view = call(op, (view, *args), None)
+    finally:
+        modes.set_grad(enabled)
+    return view._edge
+
+
 views.make_as_strided_node = make_as_strided_node
+views.replay = replay
 views.real_view = view_as_real
 views.complex_view = view_as_complex

@@ -34,19 +34,13 @@ _TYPE_NAMES = C_NAMES | {
 
 def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any], several: bool) -> Any:
     """Put the results of an operator into the tensors given as `out=`."""
-    targets = list(out) if isinstance(out, (tuple, list)) else [out]
-    for target in targets:
-        if not isinstance(target, Tensor):
-            raise TypeError(f"{op.called}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    targets = checked_targets(op, out)
     if several and isinstance(out, Tensor):
         raise TypeError(f"{op.called}(): argument 'out' must be tuple of Tensors, not Tensor")
     if len(targets) != len(results):
         raise TypeError(f"{op.called}() expected a tuple of {len(results)} elements but got {len(targets)}")
-    flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
-    inputs = [tensor for tensor in flat if isinstance(tensor, Tensor)]
-    underived = op.out_underived or op.node_name == "NotImplemented"
-    if op.differentiable:
-        refuse_gradient(op.called, targets if underived else inputs + targets)
+    inputs = inputs_in(tensors)
+    underived = is_underived(op)
     wording = FOUND if op.same_out is True else op.same_out
     for result, target in zip(results, targets, strict=True):
         if op.out_refusal and not dtypes.can_cast(dtypes.from_numpy(result.dtype), target.dtype):
@@ -63,14 +57,43 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
                 f"output with shape {list(target._array.shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
         check_memory(target, inputs, op.out_apart)
+    for target in targets:
+        views.check_inference(target)
     for result, target in zip(results, targets, strict=True):
         store(result, target)
         bump(target, op.name, depth=3)
-        if underived and modes.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
+        if underived and modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
             views.rebase_history(target, Underived(op.called, inputs, target), 3)
     if op.many or not several:
         return None if op.many else out  # PyTorch returns nothing where the number of results varies
     return op.returns.out(*targets) if op.outputs and op.returns is not tuple else tuple(targets)
+
+
+def checked_targets(op: Operator, out: Any) -> list[Tensor]:
+    """What is given as `out=`, if it is tensors."""
+    targets = list(out) if isinstance(out, (tuple, list)) else [out]
+    for target in targets:
+        if not isinstance(target, Tensor):
+            raise TypeError(f"{op.called}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    return targets
+
+
+def check_out(op: Operator, out: Any, tensors: dict[str, Any]) -> None:
+    """Raise if autograd would have to record the operator; it is asked before anything is computed."""
+    if op.differentiable:
+        targets = checked_targets(op, out)
+        refuse_gradient(op.called, targets if is_underived(op) else inputs_in(tensors) + targets)
+
+
+def inputs_in(tensors: dict[str, Any]) -> list[Tensor]:
+    """The tensors among operands, those of sequences each for itself."""
+    flat = [tensor for value in tensors.values() for tensor in (value if isinstance(value, list) else [value])]
+    return [tensor for tensor in flat if isinstance(tensor, Tensor)]
+
+
+def is_underived(op: Operator) -> bool:
+    """Whether the operator with `out=` is recorded, but without a derivative."""
+    return bool(op.out_underived or op.node_name == "NotImplemented")
 
 
 class Underived(Node):
@@ -117,7 +140,7 @@ def stored(name: str, result: Tensor, out: Tensor | None, same: str | None = Non
 
 def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
     """Raise if autograd would have to record a function that is given `out=`."""
-    if modes.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+    if modes.is_recording() and any(tensor.requires_grad for tensor in tensors):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."

@@ -8,7 +8,7 @@ import numpy
 
 from ..kernels import moments, special
 from ..kernels import pairwise as kernels
-from .arithmetic import overloads
+from .arithmetic import no_bool, overloads
 from .build import binary, operator, public, publish
 from .out import STRICT
 from .reduction import norm_gradient
@@ -52,7 +52,7 @@ class nextafter:
         return xp.zeros_like(grad)
 
 
-@operator()
+@operator(promote="common", check=no_bool)
 class dist:
     """The `p`-norm of `input - other`, broadcast together.
 

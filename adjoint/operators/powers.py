@@ -64,7 +64,8 @@ class pow_tensor:
             self, exponent = wide, xp.wide(exponent)
             result = xp.pow_tensor(self, exponent)
         real = xp.real(exponent) if is_complex(exponent) else exponent
-        slope = xp.zero_where(result * xp.log(self), (self == 0) & (real >= 0))
+        base = self + 0j if is_complex(result) and not is_complex(self) else self
+        slope = xp.zero_where(result * xp.log(base), (self == 0) & (real >= 0))
         return grad * slope.conj()
 
 

@@ -256,11 +256,14 @@ def prod(input=MISSING, dim=MISSING, keepdim=False, *, dtype=None, out=None, **n
 # --- extrema --------------------------------------------------------------------------------------------------
 
 
-def _shared(grad, self, result, dim, keepdim, xp):
-    """The gradient shared equally among the elements that equal the extremum."""
+def _shared(grad, self, result, dim, keepdim, xp, nan_is_one=True):
+    """The gradient shared equally among the elements that equal the extremum, which may be nan."""
     shape = tuple(self.shape)
     equal = self == xp.kept(result, shape, dim, keepdim)
-    equal = equal | ((self != self) & (xp.kept(result, shape, dim, keepdim) != xp.kept(result, shape, dim, keepdim)))
+    if nan_is_one:
+        equal = equal | (
+            (self != self) & (xp.kept(result, shape, dim, keepdim) != xp.kept(result, shape, dim, keepdim))
+        )
     share = xp.kept(grad, shape, dim, keepdim) / xp.sum(equal, dim, True)
     return share * equal
 
@@ -273,7 +276,7 @@ class amax:
         return reduction.amax(self, dim, keepdim)
 
     def grad_self(grad, self, result, dim, keepdim, xp):
-        return _shared(grad, self, result, None if dim == () else dim, keepdim, xp)
+        return _shared(grad, self, result, None if dim == () else dim, keepdim, xp, nan_is_one=False)
 
 
 @operator(same_out=AMAX)
@@ -284,7 +287,7 @@ class amin:
         return reduction.amin(self, dim, keepdim)
 
     def grad_self(grad, self, result, dim, keepdim, xp):
-        return _shared(grad, self, result, None if dim == () else dim, keepdim, xp)
+        return _shared(grad, self, result, None if dim == () else dim, keepdim, xp, nan_is_one=False)
 
 
 @operator(kernel=reduction.largest, namespace=None, method=False, node="MaxBackward1", called="max")
@@ -560,6 +563,8 @@ def _moment_function(name, target, doc):
             return with_numpy_names(function, names, input, dim, unbiased, keepdim, correction=correction, out=out)
         if type(dim) is bool and unbiased is MISSING:
             dim, unbiased = MISSING, dim
+        if type(dim) is list:
+            dim = tuple(dim)
         if unbiased is not MISSING:
             if correction is not MISSING or type(unbiased) is not bool:
                 raise invalid_arguments(name, dim, unbiased)

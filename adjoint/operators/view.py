@@ -8,7 +8,8 @@ from .. import dtypes
 from ..device import contiguous_format
 from ..kernels import view as kernels
 from ..notices import warn
-from ..tape.saved import detached, shared_counter
+from ..tape import modes
+from ..tape.saved import detached, mark_inference, shared_counter
 from ..tensor import Tensor, wrap_dim
 from .apart import one_by_one
 from .build import named, operator, public
@@ -109,8 +110,10 @@ def view(input, /, *size, dtype=None, **names):
 @one_by_one
 def view_dtype(input, dtype):
     """The bytes of `input` read as elements of another dtype; PyTorch does not count that among views, nor does it record it."""
-    result = detached(input, shared_counter(input))
+    result = detached(input, [0] if input.is_inference() else shared_counter(input))
     result._array = kernels.view_dtype(input._array, dtype.numpy)
+    if modes.STATE.inference:
+        mark_inference(result)
     return result
 
 

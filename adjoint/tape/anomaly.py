@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy
 
-from ..tensor import Tensor, can_require_grad
+from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes, origin
 from .edges import edge_of
 from .modes import ANOMALY
@@ -135,7 +135,7 @@ def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor
     cut = Cut(name, reason, line or _line())
     for output in outputs:
         CUT_BEFORE.put(output, cut)
-    for leaf in leaves_of([edge_of(tensor) for tensor in sources]):
+    for leaf in leaves_of([tensor if tensor._edge is LEAF else tensor._edge for tensor in sources]):
         _add(CUTS_TO, leaf, cut)
 
 

@@ -60,8 +60,14 @@ class RemovableHandle:
         self.remove()
 
 
+RemovableHandle.__module__ = "adjoint.utils.hooks"  # where PyTorch has it
+
+
 class HookDict(OrderedDict[int, Callable[..., Any]]):
     """Hooks in the order they were registered; weakly referable, so that handles do not keep them."""
+
+    def __repr__(self) -> str:
+        return repr(OrderedDict(self))
 
     def register(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Add `hook` at the end."""

@@ -38,6 +38,8 @@ class _ThreadState(threading.local):
     before_change: Callable[[Any], None] | None = None
     # What notes the operators that run, for a profile of this thread; None: nothing.
     recorder: Any = None
+    # What stands between operators and their array functions in this thread, to keep results or give kept ones; None: nothing.
+    keeper: Any = None
     multithreading = True
     view_replay = False
     grad_layout = True
@@ -84,6 +86,11 @@ def is_grad_enabled() -> bool:
     return GATE.grad or STATE.grad_enabled
 
 
+def is_recording() -> bool:
+    """Whether operators make nodes in this thread: gradients are enabled, and not within inference mode."""
+    return (GATE.grad or STATE.grad_enabled) and not (GATE.special and STATE.inference)
+
+
 def set_grad(enabled: bool) -> None:
     """Switch recording on or off in this thread."""
     if enabled != STATE.grad_enabled:
@@ -115,7 +122,9 @@ class inherited:
 
     def _count(self, change: int) -> None:
         away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
+        away += self.state.get("view_replay", False)
         away += bool(self.state.get("levels", ())) + (self.state.get("recorder") is not None)
+        away += self.state.get("keeper") is not None
         _count("special", change * away)
         hooks = len(self.state.get("saved_tensor_hooks", ()))
         _count("grad", change * (hooks + (not self.state.get("grad_enabled", True))))
@@ -133,6 +142,20 @@ def set_recorder(recorder: Any) -> None:
     if (recorder is None) != (STATE.recorder is None):
         _count("special", -1 if recorder is None else 1)
     STATE.recorder = recorder
+
+
+def set_keeper(keeper: Any) -> None:
+    """Let `keeper` (None: nothing) stand between the operators of this thread and their array functions."""
+    if (keeper is None) != (STATE.keeper is None):
+        _count("special", -1 if keeper is None else 1)
+    STATE.keeper = keeper
+
+
+def set_view_replay(enabled: bool) -> None:
+    """Let views of this thread be followed, or not, by the operations that made them."""
+    if enabled != STATE.view_replay:
+        _count("special", 1 if enabled else -1)
+    STATE.view_replay = enabled
 
 
 def push_saved_tensor_hooks(entry: Any) -> None:

@@ -14,12 +14,20 @@ from itertools import count
 from types import CodeType
 from typing import Any, ClassVar, NamedTuple
 
-from ..device import Size, cpu, device
+from ..device import Size
+from ..device import device as device_class
 from ..dtypes import dtype, from_numpy
 from ..tensor import Tensor, as_array, wrap
 from . import origin
 from .hooks import NodeHooks, RemovableHandle
 from .modes import ANOMALY, is_grad_enabled
+
+FREED_MESSAGE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
 
 next_sequence = count().__next__
 
@@ -29,9 +37,12 @@ class InputMetadata(NamedTuple):
 
     shape: Size
     dtype: dtype
-    device: device = cpu
+    device: device_class = device_class("cpu")
     is_nested_tensor: bool = False
     is_cpp_nested_tensor: bool = False
+
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd._InputMetadata object at {hex(id(self))}>"
 
 
 class Node:
@@ -42,19 +53,34 @@ class Node:
     that made the node.
     """
 
-    __slots__ = ("__weakref__", "_metadata", "code", "dtype", "edges", "hooks", "lasti", "sequence", "shape")
+    __slots__ = (
+        "__weakref__",
+        "_ends",
+        "_metadata",
+        "code",
+        "dtype",
+        "edges",
+        "hooks",
+        "lasti",
+        "of_view",
+        "sequence",
+        "shape",
+    )
 
     edges: tuple[Any, ...]
     sequence: int
     shape: Any
     dtype: Any
     hooks: NodeHooks | None
+    of_view: weakref.ref[Node]
+    """Of an operation that changed a view in place: the node by which the view found its place in its base's history."""
     code: CodeType
     lasti: int
     runs_undefined: ClassVar[bool] = False
     is_nowhere: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
     saved_tensor_names: ClassVar[tuple[str, ...]] = ()
+    saved_list_names: ClassVar[tuple[str, ...]] = ()
     shown: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
@@ -71,7 +97,10 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One `(node, output_nr)` for each input; `(None, 0)` for an input that needs no gradient."""
-        return tuple(function_of(edge) for edge in self.edges)
+        functions = tuple([function_of(edge) for edge in self.edges])
+        # Somebody may put a hook on an `AccumulateGrad` and forget it: it lives for as long as what leads to it.
+        self._ends: Any = [function for function, _ in functions if isinstance(function, AccumulateGrad)]
+        return functions
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -99,11 +128,23 @@ class Node:
     def __dir__(self) -> list[str]:
         from .saved import shown_names
 
-        raw = (f"_raw_saved_{name}" for name in self.saved_tensor_names)
+        raw = (f"_raw_saved_{name}" for name in (*self.saved_tensor_names, *self.saved_list_names))
         return [*super().__dir__(), *(f"_saved_{name}" for name in shown_names(self)), *raw]
 
     def _sequence_nr(self) -> int:
         return self.sequence
+
+    def _set_sequence_nr(self, number: int) -> None:
+        """Set the number by which backward orders the nodes."""
+        self.sequence = number
+
+    @property
+    def requires_grad(self) -> bool:
+        """True: what a node made required grad."""
+        return True
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"cannot pickle '{type(self).__name__}' object")
 
     def _register_hook_dict(self, hooks: dict[int, Any]) -> None:
         own_hooks(self).add_dict(hooks)
@@ -128,8 +169,11 @@ class Node:
         """The same on tensors: the computation is itself recorded (`create_graph=True`)."""
         raise NotImplementedError
 
-    def __call__(self, *grads: Any) -> Any:
+    def __call__(self, *grads: Any, **names: Any) -> Any:
         """Run this node alone on tensors, as calling `tensor.grad_fn(grad)` does."""
+        self._check_call(grads, names)
+        if not self.runs_undefined and all(grad is None for grad in grads):
+            return None if len(self.edges) == 1 else (None,) * len(self.edges)
         if is_grad_enabled():
             grad = list(grads) if type(self.shape) is list else grads[0]
             results = self.backward_recorded(grad, True, self.edges)
@@ -138,6 +182,17 @@ class Node:
             raw = self.backward(arrays if type(self.shape) is list else arrays[0], True, self.edges)
             results = tuple(None if array is None else wrap(as_array(array)) for array in raw)
         return results[0] if len(results) == 1 else results
+
+    def _check_call(self, grads: tuple[Any, ...], names: dict[str, Any]) -> None:
+        """Raise unless there is one gradient for each output."""
+        if names:
+            raise TypeError("keyword arguments are not supported")
+        expected = len(self.shape) if type(self.shape) is list else 1
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+        for position, grad in enumerate(grads):
+            if grad is not None and not isinstance(grad, Tensor):
+                raise TypeError(f"argument {position} is not a Variable")
 
     def describe_origin(self) -> str:
         """The user's line that made this node."""
@@ -172,6 +227,7 @@ class AccumulateGrad(Node):
     """The end of the graph: adds the arriving gradient to the `.grad` of the leaf `variable`."""
 
     __slots__ = ("variable",)
+    __module__ = "builtins"  # as PyTorch shows its node classes
 
     def name(self) -> str:
         """PyTorch's full name."""
@@ -237,6 +293,9 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
         from .anomaly import note_node
 
         note_node(node)
+        for end, _ in node.next_functions:
+            if isinstance(end, AccumulateGrad) and "traceback_" not in end.metadata:
+                end.metadata["traceback_"] = node.metadata["traceback_"]
 
 
 def explain(error: Exception, node: Node) -> None:

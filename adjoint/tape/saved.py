@@ -14,15 +14,17 @@ from typing import Any, ClassVar
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, wrap
 from . import modes, origin
 from .edges import edge_of
-from .node import Node
+from .node import FREED_MESSAGE, Node
 
-FREED_MESSAGE = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
-    "after calling backward."
+FREED_BEFORE_HOOKS = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "
+    "you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
+    "time or if you need to access saved variables after calling backward."
 )
-
+HOOKS_ARE_SET = (
+    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a "
+    "time."
+)
 
 new_tensor = object.__new__
 _counter_lock = threading.Lock()
@@ -149,6 +151,10 @@ def pack_saved(node: Node, results: Any) -> None:
                     setattr(node, slot, pack(saved, innermost, saved, LEAF))
                 else:
                     setattr(node, slot, pack(saved, innermost, edge, edge))
+        for item in operator.lists:
+            saved = getattr(node, f"saved_{item}")
+            if type(saved) is not tuple and saved.packed is None:
+                setattr(node, f"saved_{item}", saved.packed_by(innermost))
         for item in operator.saved_results if results else ():
             saved = getattr(node, f"saved_{item}")
             if saved is not None and type(saved) is not Packed:
@@ -251,6 +257,14 @@ def unpack(node: Node, item: str) -> Tensor | None:
     return saved
 
 
+def unpack_list(node: Node, item: str) -> Any:
+    """The saved list of tensors `item`, each through its unpack hook."""
+    saved = getattr(node, f"saved_{item}")
+    if saved is RELEASED:
+        raise released(node)
+    return saved if saved.packed is None else saved.unpacked()
+
+
 def unpack_array(node: Node, item: str) -> Any:
     """The array of `unpack`."""
     tensor = unpack(node, item)
@@ -261,7 +275,9 @@ def _as_output(node: Node, item: str, result: Tensor) -> Tensor:
     result._counter = getattr(node, f"counter_{item}")
     outputs = node.operator.outputs
     if item not in node.operator.nondifferentiable_outputs:
-        result._edge = (node, outputs.index(item) if outputs else 0)
+        view = getattr(node, "of_view", None)
+        history = None if view is None else view()
+        result._edge = (node, outputs.index(item) if outputs else 0) if history is None else (history, 0)
     if node.hooks is not None and item in node.hooks.tangents:
         result._own_extra().tangents = node.hooks.tangents[item]
     return result
@@ -348,6 +364,9 @@ class SavedTensor:
         self._node = node
         self._item = item
 
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
+
     @property
     def data(self) -> Any:
         """The packed object if hooks are registered, else the tensor."""
@@ -360,18 +379,9 @@ class SavedTensor:
         """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
-            raise RuntimeError(
-                FREED_MESSAGE.replace(
-                    "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                    "already been freed).",
-                    "Calling register_hooks on a saved tensor after it has been freed.",
-                )
-            )
+            raise RuntimeError(FREED_BEFORE_HOOKS)
         if type(saved) is Packed:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
-                "one pair of hooks is allowed at a time."
-            )
+            raise RuntimeError(HOOKS_ARE_SET)
         if saved is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         check_callable(pack_hook, unpack_hook)
@@ -382,6 +392,37 @@ class SavedTensor:
             edge = edge_of(saved)
         with modes_without_hooks():
             setattr(self._node, f"saved_{self._item}", pack(saved, (pack_hook, unpack_hook), edge, None))
+
+
+class SavedElement(SavedTensor):
+    """One tensor of a saved list, as `node._raw_saved_<name>[position]` shows it."""
+
+    def __init__(self, node: Node, item: str, position: int) -> None:
+        super().__init__(node, item)
+        self._position = position
+
+    @property
+    def data(self) -> Any:
+        """The packed object if hooks are registered, else the tensor, which may be None."""
+        saved = getattr(self._node, f"saved_{self._item}")
+        if saved is RELEASED:
+            raise released(self._node)
+        packed = saved.packed.get(self._position) if saved.packed is not None else None
+        return saved.element(self._position) if packed is None else packed.packed
+
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        """Replace the tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
+        saved = getattr(self._node, f"saved_{self._item}")
+        if saved is not RELEASED and saved.packed is not None and self._position in saved.packed:
+            raise RuntimeError(HOOKS_ARE_SET)
+        if saved is RELEASED:
+            raise RuntimeError(FREED_BEFORE_HOOKS)
+        if saved.element(self._position) is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        check_callable(pack_hook, unpack_hook)
+        with modes_without_hooks():
+            packed = saved.packed_by((pack_hook, unpack_hook), (self._position,))
+        setattr(self._node, f"saved_{self._item}", packed)
 
 
 _SHOWN_AS = {"_shape": "_sym_sizes", "_strides": "_sym_strides"}
@@ -408,6 +449,8 @@ def read_saved(node: Node, attribute: str) -> Any:
     """`node._saved_<name>` and `node._raw_saved_<name>`, for people who look."""
     raw = attribute.startswith("_raw_saved_")
     name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
+    if raw and name in node.saved_list_names:
+        return tuple([SavedElement(node, name, position) for position in range(len(node.shown[name](node)))])
     if node.shown.get(name) is not None:
         return _unsigned(name, node.shown[name](node))
     item = next((item for item in node.saved_names if shown_name(item) == name), None)

@@ -18,7 +18,7 @@ from ..kernels import storage
 from ..tensor import LEAF, Tensor, current_edge, is_recorded
 from . import modes
 from .edges import edge_of
-from .node import Node, own_hooks, start
+from .node import FREED_MESSAGE, Node, own_hooks, start
 
 NO_GRAD = "no_grad"
 INFERENCE = "inference_mode"
@@ -27,6 +27,9 @@ CUSTOM = "custom"
 
 make_as_strided_node: Any = None
 """Set by `adjoint.operators.memory`: makes the node of `as_strided(base, ...)` for a view's geometry."""
+
+replay: Any = None
+"""Set by `adjoint.operators.memory`: applies to a base the operations that made a view of it."""
 
 real_view: Any = None
 complex_view: Any = None
@@ -43,16 +46,21 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
     base_edge = edge_of(base)  # type: ignore[arg-type]
     if base_edge is not None or is_recorded(view._edge):  # the base may have been detached since
         if view._creation is not None:
-            if told or modes.is_grad_enabled():
+            if told or modes.is_recording():
                 raise invalid_view(view)
             return
-        old, view._edge = view._edge, (make_as_strided_node(base, view, base_edge), 0)
+        old = view._edge
+        if modes.STATE.view_replay and view._extra is not None and view._extra.made_by is not None:
+            view._edge = replay(base, view._extra.made_by)
+        else:
+            view._edge = (make_as_strided_node(base, view, base_edge), 0)
         move_retained(old, view._edge)
     view._view_version = view._counter[0]  # type: ignore[index]
 
 
 tensor_module.regenerate = regenerate
 tensor_module.is_grad_enabled = modes.is_grad_enabled
+tensor_module.in_inference_mode = lambda: modes.STATE.inference
 
 
 def invalid_view(view: Tensor) -> RuntimeError:
@@ -63,7 +71,9 @@ def invalid_view(view: Tensor) -> RuntimeError:
         made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
         return RuntimeError(f"{made} {what}{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}")
     if view._creation == CUSTOM:
-        return RuntimeError(f"{_made_by(view)} is a view and {what}. {_CUSTOM}")
+        tracked = is_recorded(view._edge)
+        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
+        return RuntimeError(f"{made} {what}{'' if tracked else ' with grad mode enabled'}. {_CUSTOM}")
     if view._creation == INFERENCE:
         return RuntimeError(f"A view was created in inference mode and {what} in normal mode. {_ambiguous(view)}")
     return RuntimeError(f"A view was created in no_grad mode and {what} with grad mode enabled. {_ambiguous(view)}")
@@ -83,9 +93,7 @@ _CUSTOM = (
 def _made_by(view: Tensor) -> str:
     edge = view._edge
     return (
-        f"Output {edge[1]} of {edge[0].operation()}"
-        if type(edge) is tuple
-        else "A view was created in no_grad mode and"
+        f"Output {edge[1]} of {edge[0].operation()}" if is_recorded(edge) else "A view was created in no_grad mode and"
     )
 
 
@@ -98,9 +106,18 @@ def _ambiguous(view: Tensor) -> str:
     )
 
 
+def check_inference(tensor: Tensor) -> None:
+    """Raise if `tensor` was made in inference mode, outside of which it must not be changed."""
+    if tensor._extra is not None and tensor._extra.inference and not modes.STATE.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+            "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+
+
 def check_inplace(tensor: Tensor, name: str) -> None:
     """Raise if autograd does not allow `tensor` to be changed in place."""
-    if not modes.is_grad_enabled():
+    if not modes.is_recording():
         return
     base = tensor._base
     if base is not None and (tensor._edge is not None or base._edge is not None):
@@ -112,14 +129,14 @@ def check_inplace(tensor: Tensor, name: str) -> None:
         if tensor._base is not None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if base is not None and base._edge is LEAF:
+    if base is not None and (base._edge is LEAF or (base._edge is None and edge is not None)):
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 def check_view_creation(view: Tensor, requires_grad: bool) -> None:
     """Raise if `view` was made in a way that in-place operations cannot be tracked through."""
     creation = view._creation
-    if creation is None or not requires_grad or not modes.is_grad_enabled():
+    if creation is None or not requires_grad or not modes.is_recording():
         return
     if creation == MULTI_OUTPUT:
         tracked = type(view._edge) is tuple
@@ -128,11 +145,16 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
             f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}"
         )
     if creation == CUSTOM:
-        raise RuntimeError(f"{_made_by(view)} is a view and is being modified inplace. {_CUSTOM}")
-    mode = "inference mode" if creation == INFERENCE else "no_grad mode"
-    raise RuntimeError(
-        f"A view was created in {mode} and is being modified inplace with grad mode enabled. {_ambiguous(view)}"
+        tracked = is_recorded(view._edge)
+        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
+        raise RuntimeError(f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_CUSTOM}")
+    mode, where = (
+        ("inference mode", "in normal mode") if creation == INFERENCE else ("no_grad mode", "with grad mode enabled")
     )
+    what = "A view was"
+    if is_recorded(view._edge):
+        what = f"Output {view._edge[1]} of {view._edge[0].operation()} is a view of a view which was"
+    raise RuntimeError(f"{what} created in {mode} and is being modified inplace {where}. {_ambiguous(view)}")
 
 
 class Geometry:
@@ -147,9 +169,12 @@ class Geometry:
 
 
 class CopySlices(Node):
-    """The history of a base after one of its views was changed in place by the operation of node `function`."""
+    """The history of a base after one of its views was changed in place by the operation of node `function`.
 
-    __slots__ = ("base", "function", "other_kind", "view")
+    `released`: a backward has been through here and has kept nothing.
+    """
+
+    __slots__ = ("base", "function", "other_kind", "released", "view")
 
     def name(self) -> str:
         """PyTorch's full name."""
@@ -162,13 +187,17 @@ class CopySlices(Node):
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
         self.function = function
+        self.released = False
         self.shape = base._array.shape
         self.dtype = base._array.dtype
 
     def backward(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inside the view the gradient goes through the operation; outside it passes."""
+        function = self._function(keep)
         whole, part = self._split(grad)
-        inner = self.function.backward(self._for_function(part.copy()), keep, self._inner(edges))
+        inner = function.backward(_for_function(function, part.copy()), keep, _inner(function, edges))
+        if inner[0] is None and function.runs_undefined:  # a custom function that gives no gradient
+            return (None, *inner[1:])
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
         return (whole, *inner[1:])
 
@@ -192,13 +221,12 @@ class CopySlices(Node):
             return self.view.offset - self.base.offset
         return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
 
-    def _inner(self, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The edges of the operation among those of this node: the first is its own, where it has one."""
-        return (edges[0] and self.function.edges[0], *edges[1:])
-
-    def _for_function(self, grad: Any) -> Any:
-        """The gradient of the view as the node of the operation takes it."""
-        return [grad] if type(self.function.shape) is list else grad
+    def _function(self, keep: bool) -> Node:
+        """The node of the operation, which may run once unless `keep`."""
+        if self.released:
+            raise RuntimeError(FREED_MESSAGE)
+        self.released = not keep
+        return self.function
 
     def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same with tensors."""
@@ -211,12 +239,25 @@ class CopySlices(Node):
         else:
             elements = whole if self.other_kind is None else real_view(whole)
             part = elements.as_strided(self.view.shape, self.view.steps, offset)
-        inner = self.function.backward_recorded(self._for_function(part.clone()), keep, self._inner(edges))
+        function = self._function(keep)
+        inner = function.backward_recorded(_for_function(function, part.clone()), keep, _inner(function, edges))
+        if inner[0] is None and function.runs_undefined:
+            return (None, *inner[1:])
         if inner[0] is None:
             part.zero_()
         else:
             part.copy_(inner[0])
         return (whole, *inner[1:])
+
+
+def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The edges of the operation among those of `CopySlices`: the first is its own, where it has one."""
+    return (edges[0] and function.edges[0], *edges[1:])
+
+
+def _for_function(function: Node, grad: Any) -> Any:
+    """The gradient of the view as the node of the operation takes it."""
+    return [grad] if type(function.shape) is list else grad
 
 
 def _span(geometry: Geometry) -> int:

@@ -8,6 +8,7 @@ reentrance the function runs unrecorded, as one node; its backward runs the func
 from __future__ import annotations
 
 import contextlib
+import threading
 import traceback
 import warnings
 import weakref
@@ -18,13 +19,19 @@ from typing import Any
 
 import adjoint as torch
 
+from .selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+
 __all__ = [
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
     "DefaultDeviceType",
+    "GraphExecGroup",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "get_device_states",
     "noop_context_fn",
@@ -115,6 +122,36 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
         yield
     finally:
         _debug = previous
+
+
+class GraphExecGroup:
+    """Context manager: the backwards within share what they recompute, of which each may then use what no other has used.
+
+    >>> import adjoint as torch
+    >>> from adjoint.utils.checkpoint import GraphExecGroup, checkpoint
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> a, b = checkpoint(lambda x: (x.sin(), x.exp()), x, use_reentrant=False)
+    >>> with GraphExecGroup():
+    ...     a.sum().backward()
+    ...     b.sum().backward()
+    """
+
+    _local = threading.local()
+
+    def __enter__(self) -> GraphExecGroup:
+        if self._get_current_group() is not None:
+            raise RuntimeError(
+                f"GraphExecGroup contexts cannot be nested. Already inside group {self._get_current_group()}"
+            )
+        self._local.group = self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._local.group = None
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        return getattr(cls._local, "group", None)
 
 
 _PASS_EXPLICITLY = (
@@ -334,6 +371,13 @@ class Inputs(torch.autograd.Function):
         return torch.empty(0), None
 
 
+_UNPACKED_ONCE = "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
+_ASK_ONCE = (
+    "If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details "
+    "on your use case."
+)
+
+
 class Frame:
     """One call of a checkpointed function: what it saved (as holders), and the means to run it again."""
 
@@ -358,6 +402,9 @@ class Frame:
         self.metadata: list[dict[str, Any]] = []
         self.saved_at: list[str] = []
         self.values: dict[int, weakref.WeakKeyDictionary[Holder, torch.Tensor]] = {}
+        self.of_group: weakref.WeakKeyDictionary[GraphExecGroup, weakref.WeakKeyDictionary[Holder, torch.Tensor]] = (
+            weakref.WeakKeyDictionary()
+        )
 
     def saving(self) -> AbstractContextManager[Any]:
         """The hooks of the first run."""
@@ -374,6 +421,9 @@ class Frame:
 
     def unpack(self, holder: Holder) -> torch.Tensor:
         """The value that `holder` stands for, by a recomputation if this backward has not made one."""
+        group = GraphExecGroup._get_current_group()
+        if group is not None:
+            return self.unpack_in(group, holder)
         task = torch.autograd.graph.current_task_id()
         values = self.values.get(task)
         if values is None or holder not in values or task < 0:
@@ -382,12 +432,21 @@ class Frame:
                 # Another backward, if this one keeps the graph, computes again.
                 self.values = {task: values}
         if holder not in values:
-            raise CheckpointError(
-                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
-                "calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with "
-                "details on your use case."
-            )
+            raise CheckpointError(f"{_UNPACKED_ONCE}{_ASK_ONCE}")
         return values[holder]
+
+    def unpack_in(self, group: GraphExecGroup, holder: Holder) -> torch.Tensor:
+        """The same for all backwards of `group`, which together compute once and unpack everything once."""
+        if group not in self.of_group:
+            self.of_group[group] = self.recompute()
+        value = self.of_group[group].pop(holder, None)
+        if value is None:
+            raise CheckpointError(
+                f"{_UNPACKED_ONCE}Performing two backward calls that overlap (i.e. require the same saved activation in order to "
+                "compute gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. "
+                f"{_ASK_ONCE}"
+            )
+        return value
 
     def recompute(self) -> weakref.WeakKeyDictionary[Holder, torch.Tensor]:
         """Run the function again and give its saved tensors to the holders that are still there."""

@@ -7,6 +7,14 @@ def _symmetric(matrix):
     return matrix + matrix.mH
 
 
+def _lower(matrix):
+    return matrix.tril() if matrix.shape[-1] == matrix.shape[-2] else matrix
+
+
+def _upper(matrix):
+    return matrix.triu() if matrix.shape[-1] == matrix.shape[-2] else matrix
+
+
 def _unsigned(*parts):
     """Vectors are determined up to their sign (or phase)."""
     return lambda result: [part.abs() if number in parts else part for number, part in enumerate(result)]
@@ -72,4 +80,41 @@ SAMPLES = {
         *[both(matrix(*shape), False, after=_unsigned(0, 2)) for shape in ((3, 3), (2, 3, 2), (2, 3), (0, 3, 3))]
     ],
     "linalg_qr": [both(matrix(3, 3)), both(matrix(2, 3, 2)), both(matrix(0, 3, 3))],
+    "linalg_solve_triangular": [
+        both(matrix(3, 3), real(3, 2), False),
+        both(matrix(2, 3, 3), real(2, 2, 3), True, False),
+        both(matrix(3, 3), real(3, 2), True, True, True),
+        both(matrix(0, 3, 3), real(0, 3, 2), True),
+    ],
+    "cholesky_solve": [
+        both(real(3, 2), matrix(3, 3), before=_lower),
+        both(real(2, 2, 1), matrix(2, 2, 2), True, before=_upper),
+        both(real(0, 3, 1), matrix(0, 3, 3), before=_lower),
+    ],
+    "cholesky_inverse": [
+        both(matrix(3, 3), before=_lower),
+        both(matrix(2, 2, 2), True, before=_upper),
+        both(matrix(0, 3, 3), before=_lower),
+    ],
+    "linalg_cholesky_ex": [
+        both(definite(3, 3), before=_symmetric),
+        both(definite(2, 2, 2), True, before=_symmetric),
+        both(definite(0, 3, 3), before=_symmetric),
+    ],
+    "linalg_matrix_exp": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 3, 3))],
+    "linalg_eig": [
+        both(matrix(3, 3), after=_unsigned(1)),
+        both(matrix(2, 2, 2), after=_unsigned(1)),
+        both(matrix(0, 3, 3), after=_unsigned(1)),
+    ],
+    "linalg_pinv": [
+        *[both(matrix(*shape)) for shape in ((3, 3), (2, 3, 2), (2, 3), (0, 3, 3))],
+        both(definite(3, 3), None, None, True, before=_symmetric),
+    ],
+    "linalg_lstsq": [
+        both(matrix(3, 2), real(3, 2), None, None, False),
+        both(matrix(2, 2, 3), real(2, 2), None, "gelsd", True),
+        both(matrix(0, 3, 2), real(0, 3, 2), None, None, False),
+    ],
+    "linalg_matrix_rank": [both(matrix(3, 3)), both(matrix(2, 3, 2)), both(matrix(0, 3, 3))],
 }

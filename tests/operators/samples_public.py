@@ -161,6 +161,10 @@ _TORCH = {
     ],
     "matrix_power": [both(matrix(3, 3), 3), both(matrix(3, 3), -2), both(matrix(3, 3), 0)],
     "qr": [both(matrix(3, 2))],
+    "matrix_exp": [both(matrix(3, 3))],
+    "pinverse": [both(matrix(3, 2))],
+    "svd": [both(matrix(3, 2), after=unsigned)],
+    "triangular_solve": [both(real(3, 2), matrix(3, 3), after=first)],
     "tensordot": [both(real(2, 3, 4), real(3, 4, 2)), both(_M, _M, ([0, 1], [0, 1]))],
     # networks
     "adaptive_avg_pool1d": [sample(_IMAGE, 2)],
@@ -189,6 +193,34 @@ _TORCH = {
 }
 
 _FUNCTIONAL = {
+    "embedding_bag": [
+        sample(index(3, 5), real(3, 2), exactly(0, 2)),
+        sample(index(3, 2, 2), real(3, 2), mode="sum", per_sample_weights=real(2, 2)),
+    ],
+    "interpolate": [
+        both(real(1, 2, 3), scale_factor=2),
+        sample(_IMAGES, size=3, mode="bicubic", align_corners=True),
+        sample(_IMAGES, size=3, mode="area"),
+    ],
+    "upsample": [sample(_IMAGES, size=5, mode="bilinear")],
+    "multi_head_attention_forward": [
+        sample(
+            *[real(3, 1, 4)] * 3,
+            4,
+            2,
+            real(12, 4),
+            real(12),
+            None,
+            None,
+            True,
+            0.0,
+            real(4, 4),
+            real(4),
+            after=lambda results: results,
+        ),
+    ],
+    "unfold": [both(_IMAGES, 2), both(_IMAGE, (2, 1), padding=1)],
+    "fold": [both(real(1, 8, 6), (3, 4), 2)],
     **{
         name: _TORCH[name]
         for name in """
@@ -265,6 +297,16 @@ _FUNCTIONAL = {
 _LINALG = {
     **{name: _TORCH[name] for name in "cross det slogdet matmul matrix_power".split()},
     "cholesky": [both(definite(3, 3), before=symmetric)],
+    "cholesky_ex": [both(definite(3, 3), before=symmetric, after=first)],
+    "cond": [both(matrix(3, 3)), sample(matrix(3, 3), 1)],
+    "diagonal": [both(_M), both(_M, offset=1, dim1=0, dim2=1)],
+    "eig": [both(matrix(3, 3), after=unsigned)],
+    "eigvals": [both(matrix(3, 3))],
+    "lstsq": [both(matrix(3, 2), real(3, 2), after=first)],
+    "matrix_exp": [both(matrix(3, 3))],
+    "matrix_rank": [sample(matrix(3, 2)), sample(matrix(3, 2), 0.5)],
+    "pinv": [both(matrix(3, 2)), both(matrix(3, 3), rtol=0.1)],
+    "solve_triangular": [both(matrix(3, 3), real(3, 2), upper=True)],
     "eigh": [both(definite(3, 3), before=symmetric, after=unsigned)],
     "eigvalsh": [both(definite(3, 3), before=symmetric)],
     "inv": [both(matrix(3, 3))],

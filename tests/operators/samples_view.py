@@ -13,6 +13,16 @@ def _geometry(*shape):
 
 _EMPTY, _NUMBER = real(0, 3), real()
 
+_UPSAMPLINGS = {
+    **{f"upsample_{mode}{dims}d": dims for mode in ("nearest", "nearest_exact") for dims in (1, 2, 3)},
+    "upsample_linear1d": 1,
+    "upsample_bilinear2d": 2,
+    "upsample_trilinear3d": 3,
+    "upsample_bicubic2d": 2,
+    "upsample_bilinear2d_aa": 2,
+    "upsample_bicubic2d_aa": 2,
+}
+
 SAMPLES = {
     "view_shape": [both(real(2, 3), (3, 2)), both(real(2, 3), (-1,)), both(_EMPTY, (3, 0)), both(_NUMBER, (1, 1))],
     "reshape_alias": [both(real(2, 3), (3, 2)), both(_EMPTY, (3, 0)), both(_NUMBER, (1, 1))],
@@ -133,6 +143,26 @@ SAMPLES = {
         for kind in ("reflection", "replication")
         for n in (1, 2, 3)
     },
+    "im2col": [
+        both(real(1, 2, 3, 4), (2, 2), (1, 1), (0, 0), (1, 1)),
+        both(real(2, 4, 5), (2, 1), (2, 1), (1, 2), (1, 2)),
+        both(real(0, 2, 3, 4), (2, 2), (1, 1), (0, 0), (1, 1)),
+    ],
+    "col2im": [
+        both(real(1, 8, 6), (3, 4), (2, 2), (1, 1), (0, 0), (1, 1)),
+        both(real(4, 20), (4, 5), (2, 1), (2, 1), (1, 2), (1, 2)),
+        both(real(0, 8, 6), (3, 4), (2, 2), (1, 1), (0, 0), (1, 1)),
+    ],
+    **{
+        name: [both(real(1, 2, *(2, 3, 4)[-dims:]), (3,) * dims, False, (None,) * dims), empty]
+        for name, dims in _UPSAMPLINGS.items()
+        for empty in [both(real(0, 2, *(2, 3, 4)[-dims:]), (3,) * dims, False, (1.5,) * dims)]
+    },
+    "resample_gradient": [
+        both(real(1, 2, 3, 3), (2, 3), "linear", True, False, (None, None)),
+        both(real(1, 2, 3), (2,), "nearest", False, False, (None,)),
+        both(real(0, 2, 3), (2,), "nearest", False, False, (None,)),
+    ],
     "pixel_shuffle": [both(real(1, 4, 2, 3), 2), both(real(0, 4, 2, 3), 2)],
     "pixel_unshuffle": [both(real(1, 1, 4, 6), 2), both(real(0, 1, 4, 6), 2)],
     "channel_shuffle": [both(real(1, 4, 2, 3), 2), both(real(0, 4, 2, 3), 2)],

@@ -12,6 +12,11 @@ from adjoint.operators import PUBLIC
 from .samples_public import NOT_DIFFERENTIABLE, NOT_DOUBLE, SAMPLES
 from .test_matrix import as_list, every_other, of_tensors, reversed_order
 
+pytestmark = [  # they work all the same
+    pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated"),
+    pytest.mark.filterwarnings("ignore:.nn.functional.upsample. is deprecated"),
+]
+
 CALLS = [
     pytest.param(name, call, id=f"{name}-{number}")
     for name, calls in SAMPLES.items()

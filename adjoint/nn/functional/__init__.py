@@ -33,6 +33,8 @@ from .attention import scaled_dot_product_attention
 from .declared import operators
 from .distance import normalize
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from .embedding_bag import embedding_bag
+from .interpolation import interpolate, upsample
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -55,6 +57,7 @@ from .loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from .multihead import multi_head_attention_forward
 from .normalization import batch_norm, embedding, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
 from .padding import pad
 from .pooling import (
@@ -96,6 +99,7 @@ max_pool3d_with_indices = operators.max_pool3d_with_indices
 one_hot = operators.one_hot
 pairwise_distance = operators.pairwise_distance
 pdist = operators.pdist
+fold = operators.fold
 pixel_shuffle = operators.pixel_shuffle
 pixel_unshuffle = operators.pixel_unshuffle
 prelu = operators.prelu
@@ -105,6 +109,7 @@ selu_ = operators.selu_
 softplus = operators.softplus
 softshrink = operators.softshrink
 threshold_ = operators.threshold_
+unfold = operators.unfold
 
 for _function in list(globals().values()):
     if type(_function) is type(relu) and _function.__module__.startswith(__name__):

@@ -31,6 +31,9 @@ from adjoint.nn.functional.dropout import dropout1d as dropout1d
 from adjoint.nn.functional.dropout import dropout2d as dropout2d
 from adjoint.nn.functional.dropout import dropout3d as dropout3d
 from adjoint.nn.functional.dropout import feature_alpha_dropout as feature_alpha_dropout
+from adjoint.nn.functional.embedding_bag import embedding_bag as embedding_bag
+from adjoint.nn.functional.interpolation import interpolate as interpolate
+from adjoint.nn.functional.interpolation import upsample as upsample
 from adjoint.nn.functional.loss import binary_cross_entropy as binary_cross_entropy
 from adjoint.nn.functional.loss import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from adjoint.nn.functional.loss import cosine_embedding_loss as cosine_embedding_loss
@@ -51,6 +54,7 @@ from adjoint.nn.functional.loss import smooth_l1_loss as smooth_l1_loss
 from adjoint.nn.functional.loss import soft_margin_loss as soft_margin_loss
 from adjoint.nn.functional.loss import triplet_margin_loss as triplet_margin_loss
 from adjoint.nn.functional.loss import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from adjoint.nn.functional.multihead import multi_head_attention_forward as multi_head_attention_forward
 from adjoint.nn.functional.normalization import batch_norm as batch_norm
 from adjoint.nn.functional.normalization import embedding as embedding
 from adjoint.nn.functional.normalization import group_norm as group_norm
@@ -94,6 +98,7 @@ from adjoint.operators import max_pool3d_with_indices as max_pool3d_with_indices
 from adjoint.operators import one_hot as one_hot
 from adjoint.operators import pairwise_distance as pairwise_distance
 from adjoint.operators import pdist as pdist
+from adjoint.operators import fold as fold
 from adjoint.operators import pixel_shuffle as pixel_shuffle
 from adjoint.operators import pixel_unshuffle as pixel_unshuffle
 from adjoint.operators import prelu as prelu
@@ -103,3 +108,4 @@ from adjoint.operators import selu_ as selu_
 from adjoint.operators import softplus as softplus
 from adjoint.operators import softshrink as softshrink
 from adjoint.operators import threshold_ as threshold_
+from adjoint.operators import unfold as unfold

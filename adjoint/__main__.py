@@ -1,0 +1,89 @@
+"""The command `adjoint` (or `python -m adjoint`): `graph SCRIPT`, `info`, `--version`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ._version import __version__
+
+SUFFIXES = ".html, .svg, .png, .dot, .json, .mmd, .txt"
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command accepts."""
+    command = argparse.ArgumentParser(prog="adjoint", description="Automatic differentiation: look into it.")
+    command.add_argument("--version", action="version", version=f"adjoint {__version__}")
+    parts = command.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    graph = parts.add_parser(
+        "graph",
+        help="run a script and show the graph of its last backward",
+        description="Run SCRIPT as `python SCRIPT ARGUMENT ...` would, and show the graph of its last backward.",
+    )
+    graph.add_argument(
+        "-o", "--output", metavar="FILE", help=f"write to FILE ({SUFFIXES}) instead of opening a browser"
+    )
+    graph.add_argument("--trace", action="store_true", help="note the steps of backward too; the page plays them")
+    graph.add_argument("script", metavar="SCRIPT")
+    graph.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="for the script")
+    parts.add_parser("info", help="show versions, BLAS, threads and which optional packages are installed")
+    return command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments of the command say; returns the exit code."""
+    wanted = parser().parse_args(arguments)
+    return info() if wanted.command == "info" else graph(wanted)
+
+
+def info() -> int:
+    """Print what is installed."""
+    from .inspect.installation import installation
+
+    found = installation()
+    width = max(map(len, found))
+    for name, value in found.items():
+        print(f"{name:{width}}  {value}")
+    return 0
+
+
+def graph(wanted: argparse.Namespace) -> int:
+    """Run a script and save or open the graph of its last backward."""
+    from .inspect.drawing import form_of
+    from .inspect.script import exit_code, run_script, traceback_of
+
+    if not Path(wanted.script).is_file():
+        print(f"adjoint: {wanted.script}: no such file", file=sys.stderr)
+        return 2
+    try:
+        form_of(wanted.output or "graph.html")
+    except ValueError as error:
+        print(f"adjoint: {error}", file=sys.stderr)
+        return 2
+    kept = run_script(wanted.script, wanted.arguments, wanted.trace)
+    code = exit_code(kept.error)
+    if kept.error is not None and not isinstance(kept.error, SystemExit):
+        sys.stderr.write(traceback_of(kept.error, wanted.script))
+    if kept.graph is None:
+        print(f"adjoint: {wanted.script} has run no backward, so there is no graph to show", file=sys.stderr)
+        return code or 1
+    target = wanted.output or str(Path(tempfile.mkdtemp(prefix="adjoint-")) / "graph.html")
+    try:
+        path = kept.graph.save(target)
+    except (OSError, RuntimeError, ValueError) as error:
+        print(f"adjoint: {error}", file=sys.stderr)
+        return code or 1
+    which = "the only backward" if kept.count == 1 else f"the last of {kept.count} backwards"
+    print(f"the graph of {which}: {path}", file=sys.stderr)
+    if wanted.output is None:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri())
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

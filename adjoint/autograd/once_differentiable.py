@@ -1,0 +1,59 @@
+"""`once_differentiable`: a `backward` of a custom function whose computation cannot itself be differentiated."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..tape import modes
+from ..tape.node import Node, start
+from ..tensor import Tensor, wrap
+from .hooks import recording_mode
+
+__all__ = ["once_differentiable"]
+
+
+class Error(Node):
+    """The history of the results of a `once_differentiable` backward: differentiating them is an error."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        """PyTorch's full name."""
+        return "torch::autograd::Error"
+
+    def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
+        """Refuse."""
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+    backward_recorded = backward
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a `backward` whose computation is not itself to be differentiated."""
+
+    @functools.wraps(function)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        with recording_mode(False):
+            results = function(ctx, *grads)
+        needs = any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads)
+        if not modes.is_grad_enabled() or not needs:
+            return results
+        several = isinstance(results, tuple)
+        marked = [undifferentiable(result) for result in (results if several else (results,))]
+        return tuple(marked) if several else marked[0]
+
+    return wrapper
+
+
+def undifferentiable(result: Any) -> Any:
+    """`result` with a history that refuses to be differentiated, and that nothing lies behind."""
+    if not isinstance(result, Tensor):
+        return result
+    node = object.__new__(Error)
+    start(node, (None,), 2)
+    result = wrap(result._array)
+    node.shape, node.dtype = result._array.shape, result._array.dtype
+    result._edge = (node, 0)
+    return result

@@ -1,0 +1,156 @@
+"""`graph` and what it returns: a picture of a graph that shows itself wherever it is, and can be saved in many forms."""
+
+from __future__ import annotations
+
+import html
+import json
+import sys
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ..autograd.edge import GradientEdge
+from ..tensor import Tensor
+from . import dot, mermaid, text
+from .model import NodeBox, Snapshot
+from .names import variables_of
+from .snapshot import snapshot
+
+SMALL = 60
+"""A graph of at most so many nodes is shown in a notebook as it is, a larger one as a page to look around in."""
+
+
+def graph(*tensors: Any, params: Any = None) -> Graph:
+    """The graph that `tensors` were computed by, as a picture.
+
+    Args:
+        tensors: tensors (or gradient edges), before or after their backward.
+        params: the names of parameters: a Module, a dict of names and tensors, or an iterable of pairs. Without it, tensors are
+            called like the variables of the caller that alone refer to them, and the parameters of the only model among
+            these like in the model.
+
+    In a notebook the result shows itself, `print` writes it as a tree, and `save` draws it. It keeps nothing of the graph alive.
+
+    >>> import adjoint as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> x = torch.tensor([3.0, 4.0])
+    >>> y = w * x
+    >>> torch.inspect.graph(y)
+    graph of y: 1 operation, 1 leaf, 8 bytes saved
+    MulBackward0 n2  → y float32[2] = [3, 8]
+    │ ...
+    │ saved other = x  float32[2]  version 0
+    ├─ x float32[2] = [3, 4]  off the graph
+    ╰─ w float32[2] = [1, 2]  AccumulateGrad
+    """
+    for tensor in tensors:
+        check(tensor, "graph")
+    return Graph(snapshot(tensors, params, variables_of(sys._getframe(1))))
+
+
+def check(tensor: Any, function: str) -> None:
+    """Raise unless `tensor` is something that may have a graph."""
+    if not isinstance(tensor, (Tensor, GradientEdge)):
+        raise TypeError(f"{function}(): expected tensors, but got {type(tensor).__name__}")
+
+
+class Graph:
+    """A picture of a graph. `snapshot` holds the records it is drawn from."""
+
+    def __init__(self, picture: Snapshot) -> None:
+        self.snapshot = picture
+        if not picture.title:
+            names = {tensor.id: tensor.name for tensor in picture.tensors}
+            called = ", ".join(names[root] or root for root in picture.roots)
+            picture.title = f"graph of {called}" if called else "an empty graph"
+
+    def __getitem__(self, key: str) -> NodeBox:
+        """The node of that id (`n3`), or the only one of that name (`MulBackward0`)."""
+        found = [node for node in self.snapshot.nodes if key in (node.id, node.name)]
+        if len(found) != 1:
+            raise KeyError(f"{key}: there are {len(found)} such nodes")
+        return found[0]
+
+    def text(self, full: bool = True) -> str:
+        """The graph as a tree of lines, all nodes of it if `full`; else, of a large graph, the groups."""
+        return text.render(self.snapshot, full)
+
+    def __str__(self) -> str:
+        return self.text(full=False)
+
+    __repr__ = __str__
+
+    def __rich__(self) -> Any:
+        """The tree in colour, for `rich.print`."""
+        from rich.text import Text
+
+        parts: list[Any] = []
+        for row in text.rows(self.snapshot):
+            parts += [(piece.text, piece.style) for piece in row]
+            parts.append("\n")
+        return Text.assemble(*parts[:-1], no_wrap=True)
+
+    def _repr_html_(self) -> str:
+        if len(self.snapshot.nodes) <= SMALL and not self.snapshot.steps:
+            return f'<div style="overflow: auto">{self.svg()}</div>'
+        page = html.escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
+
+    def svg(self) -> str:
+        """The picture as SVG."""
+        from . import svg
+
+        return svg.render(self.snapshot)
+
+    def html(self) -> str:
+        """A page that needs nothing else: to look around in, to search, to unfold."""
+        from . import page
+
+        return page.render(self.snapshot)
+
+    def json(self) -> str:
+        """All that the picture shows, as data."""
+        return json.dumps(self.snapshot.as_dict(), ensure_ascii=False)
+
+    def dot(self) -> str:
+        """The graph in the language of Graphviz."""
+        return dot.render(self.snapshot)
+
+    def mermaid(self) -> str:
+        """The graph as a Mermaid flowchart."""
+        return mermaid.render(self.snapshot)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the picture into a file, in the form that the name's ending says; returns its path.
+
+        Args:
+            path: ends in `.svg`, `.html`, `.png` (needs something that draws SVG: see below), `.dot`, `.json`, `.mmd` (Mermaid)
+                or `.txt`.
+
+        Raises:
+            ValueError: for another ending.
+            RuntimeError: for `.png`, if none of Chromium, `rsvg-convert`, Inkscape and the package `cairosvg` is installed.
+        """
+        target = Path(path)
+        form = form_of(target)
+        if form == "png":
+            from .png import write
+
+            write(self.svg(), target)
+        else:
+            target.write_text(getattr(self, form)().rstrip("\n") + "\n", encoding="utf-8")
+        return target
+
+
+FORMS = {
+    ".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".dot": "dot", ".gv": "dot", ".json": "json",
+    ".mmd": "mermaid", ".txt": "text",
+}  # fmt: skip
+
+
+def form_of(path: str | PathLike[str]) -> str:
+    """The form that the ending of a file's name asks for."""
+    form = FORMS.get(Path(path).suffix.lower())
+    if form is None:
+        raise ValueError(f"save(): expected a name that ends in {', '.join(FORMS)}, but got {Path(path).name!r}")
+    return form

@@ -1,0 +1,243 @@
+"""Which parts of a graph belong together and can be shown as one: modules, functions, repeated blocks.
+
+Groups hold nodes that were recorded one after the other. So what leads from group to group leads from an earlier to a later one,
+and a picture with folded groups has no cycles, just as the graph has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from itertools import count
+from math import isqrt
+from typing import Any, Literal
+
+from .model import Group, NodeBox, Snapshot
+from .modules import Place, modules_of
+from .names import Names
+from .repeats import LONGEST, Repeat, repeats
+
+MOST_ITEMS = 240
+"""A group of more items is divided into blocks."""
+
+
+class Part:
+    """A group in the making. Its items are nodes and other parts, in the order in which they were recorded."""
+
+    __slots__ = ("items", "kind", "label", "path", "signature", "size", "times")
+
+    def __init__(
+        self, kind: Literal["module", "block", "repeat"], label: str, path: tuple[str, ...] = (), items: Any = ()
+    ) -> None:
+        self.kind = kind
+        self.label = label
+        self.path = path
+        self.items: list[Part | NodeBox] = list(items)
+        self.times = 1
+        self.signature: Hashable = None
+        self.size = 0
+
+
+def group(picture: Snapshot, places: Sequence[Place], names: Names) -> None:
+    """Fill in the modules of the nodes and the groups of `picture`; `places`: of all nodes but `AccumulateGrad`, in order."""
+    nodes = [node for node in picture.nodes if not node.accumulate]
+    if any(place.parameters for place in places):
+        modules = modules_of(places, names)
+        for node, module in zip(nodes, modules, strict=True):
+            node.module = module or None
+        paths = [tuple(module.split(".")) if module else () for module in modules]
+        kind: Literal["module", "block"] = "module"
+    else:
+        paths, kind = _functions(places), "block"
+    whole = _tree(nodes, paths, kind, names)
+    signatures = _Signatures(nodes, places)
+    _tidy(whole)
+    _fold(whole, signatures)
+    _divide(whole)
+    _emit(whole, picture)
+
+
+# --- modules and functions ----------------------------------------------------------------------------------------
+
+
+def _functions(places: Sequence[Place]) -> list[tuple[str, ...]]:
+    """The function whose line made each node, but for the one that made the last, which is the whole."""
+    outermost = places[-1].code if places else None
+    return [() if place.code is None or place.code is outermost else (place.code.co_qualname,) for place in places]
+
+
+def _tree(nodes: Sequence[NodeBox], paths: Sequence[tuple[str, ...]], kind: Any, names: Names) -> Part:
+    """The nodes in nested parts: a new one begins wherever the path changes."""
+    whole = Part("block", "")
+    stack = [whole]
+    for node, path in zip(nodes, paths, strict=True):
+        while path[: len(stack) - 1] != stack[-1].path:
+            stack.pop()
+        while len(stack) <= len(path):
+            inner = path[: len(stack)]
+            name = ".".join(inner)
+            cls = names.classes.get(name) if kind == "module" else None
+            part = Part(kind, f"{name} ({cls})" if cls else name, inner)
+            stack[-1].items.append(part)
+            stack.append(part)
+        stack[-1].items.append(node)
+    return whole
+
+
+def _tidy(part: Part) -> None:
+    """Take away parts that hold a single item."""
+    for index, item in enumerate(part.items):
+        if isinstance(item, Part):
+            _tidy(item)
+            if len(item.items) == 1:
+                part.items[index] = item.items[0]
+
+
+# --- repetitions --------------------------------------------------------------------------------------------------
+
+
+class _Signatures:
+    """What items look like: numbers that are equal where names and lines are, and the structure of what is inside."""
+
+    def __init__(self, nodes: Sequence[NodeBox], places: Sequence[Place]) -> None:
+        self.numbers: dict[Hashable, int] = {}
+        self.of_nodes = {
+            id(node): self.number((node.name, id(place.code), place.lasti))
+            for node, place in zip(nodes, places, strict=True)
+        }
+
+    def number(self, key: Hashable) -> int:
+        return self.numbers.setdefault(key, len(self.numbers))
+
+    def of(self, item: Part | NodeBox) -> Hashable:
+        """The signature of an item; that of a part is found once, when what is in it has been folded."""
+        if not isinstance(item, Part):
+            return self.of_nodes[id(item)]
+        if item.signature is None:
+            label = _general(item.path[-1] if item.path else item.label)
+            inside = tuple(map(self.of, item.items)) if item.kind != "repeat" else (self.of(item.items[0]), item.times)
+            item.signature = self.number((item.kind, label, inside))
+            item.size = sum(each.size if isinstance(each, Part) else 1 for each in item.items)
+        return item.signature
+
+
+def _general(label: str) -> str:
+    return re.sub(r"\d+", "#", label)
+
+
+def _fold(part: Part, signatures: _Signatures) -> None:
+    """Put what repeats, one after the other, into a part of its own, from the inside out."""
+    for item in part.items:
+        if isinstance(item, Part):
+            _fold(item, signatures)
+    longest = 1  # short ones first, so that a loop within a loop is found as such
+    while longest <= min(2 * len(part.items), LONGEST):
+        marks = [signatures.of(item) for item in part.items]
+        sizes = [item.size if isinstance(item, Part) else 1 for item in part.items]
+        found = repeats(marks, sizes, longest)
+        if not found or (len(found) == 1 and _is_all(found[0], part)):
+            longest *= 2
+            continue
+        items: list[Part | NodeBox] = []
+        end = 0
+        for each in found:
+            items += part.items[end : each.start]
+            end = each.start + each.period * each.times
+            items.append(_repeated(part.items[each.start : end], each))
+        part.items = items + part.items[end:]
+
+
+def _is_all(found: Repeat, part: Part) -> bool:
+    """Whether `part` is nothing but the repetition, and says so already."""
+    return part.kind == "repeat" and found.period * found.times == len(part.items)
+
+
+def _repeated(items: list[Part | NodeBox], found: Repeat) -> Part:
+    first = items[: found.period]
+    part = Part("repeat", _summary(first), items=items)
+    part.times = found.times
+    if found.period > 1:
+        rounds = range(0, len(items), found.period)
+        part.items = [Part("block", part.label, items=items[start : start + found.period]) for start in rounds]
+    return part
+
+
+def _summary(items: Sequence[Part | NodeBox]) -> str:
+    """A name for several items: those of the first few."""
+    words = [_general(item.label) if isinstance(item, Part) else _short(item.name) for item in items[:4]]
+    return ", ".join(words[:3]) + (", …" if len(items) > 3 else "")
+
+
+def _short(name: str) -> str:
+    return re.sub(r"Backwards?\d*$", "", name)
+
+
+def _divide(part: Part) -> None:
+    """Cut parts of very many items into blocks, and these into blocks if need be."""
+    for item in part.items:
+        if isinstance(item, Part):
+            _divide(item)
+    total, span = len(part.items), 1
+    while len(part.items) > MOST_ITEMS:
+        step = isqrt(len(part.items))
+        span *= step
+        blocks: list[Part | NodeBox] = []
+        for start in range(0, len(part.items), step):
+            first = span * (start // step) + 1
+            label = f"{first} to {min(first + span - 1, total)} of {total}"
+            blocks.append(Part("block", label, items=part.items[start : start + step]))
+        part.items = blocks
+
+
+# --- the result ---------------------------------------------------------------------------------------------------
+
+
+def _emit(whole: Part, picture: Snapshot) -> None:
+    """Write the parts as groups, outer ones first, and put the leaves into the innermost group that has all their users."""
+    home: dict[str, Group] = {}
+    depths: dict[str, int] = {}
+    groups: dict[str, Group] = {}
+    numbers = count(1)
+    stack: list[tuple[Part, Group | None]] = [(whole, None)]
+    while stack:
+        part, own = stack.pop()
+        inner: list[tuple[Part, Group | None]] = []
+        for item in part.items:
+            if isinstance(item, Part):
+                made = Group(
+                    f"g{next(numbers)}", item.label, item.kind, own.id if own is not None else None, [], item.times
+                )
+                depths[made.id] = depths[own.id] + 1 if own else 0
+                groups[made.id] = made
+                picture.groups.append(made)
+                inner.append((item, made))
+            elif own is not None:
+                own.nodes.append(item.id)
+                home[item.id] = own
+        stack.extend(reversed(inner))
+    users: dict[str, list[Group | None]] = {}
+    for node in picture.nodes:
+        for target, _ in node.next:
+            if target is not None:
+                users.setdefault(target, []).append(home.get(node.id))
+    for node in picture.nodes:
+        if node.accumulate:
+            place = _around(users.get(node.id, []), groups, depths)
+            if place is not None:
+                place.nodes.append(node.id)
+
+
+def _around(places: list[Group | None], groups: dict[str, Group], depths: dict[str, int]) -> Group | None:
+    """The innermost group that all `places` are in."""
+    if not places:
+        return None
+    here = places[0]
+    for other in places[1:]:
+        while here is not other:
+            if here is None or other is None:
+                return None
+            if depths[here.id] >= depths[other.id]:
+                here = groups[here.parent] if here.parent else None
+            else:
+                other = groups[other.parent] if other.parent else None
+    return here

@@ -1,0 +1,78 @@
+"""What is installed: versions, the library that multiplies matrices, threads, and which optional packages are there."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from .._version import __version__
+from ..kernels.parallel import get_num_threads
+
+EXTRAS = {
+    "scipy": "special functions, parts of linalg",
+    "matplotlib": "plots of gradients",
+    "rich": "colours in terminals",
+    "tqdm": "progress of gradcheck",
+    "cairosvg": "pictures as PNG",
+}
+
+
+def installation() -> dict[str, str]:
+    """What `adjoint info` shows, by name."""
+    found = {
+        "adjoint": __version__,
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "platform": platform.platform(),
+        "NumPy": numpy.__version__,
+        "ml_dtypes": version_of("ml_dtypes") or "not installed",
+        "BLAS": blas(),
+        "BLAS core type": core_type() or "unknown",
+        "threads": str(get_num_threads()),
+    }
+    for name, use in EXTRAS.items():
+        found[name] = version_of(name) or f"not installed ({use})"
+    return found
+
+
+def version_of(package: str) -> str | None:
+    """The version of an installed package."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def blas() -> str:
+    """Name and version of the BLAS that NumPy was built with."""
+    config: Any = numpy.show_config(mode="dicts")
+    found = config.get("Build Dependencies", {}).get("blas", {})
+    return " ".join(str(found[key]) for key in ("name", "version") if found.get(key)) or "unknown"
+
+
+def core_type() -> str | None:
+    """The kind of processor that OpenBLAS has chosen its kernels for, which decides how fast matrices are multiplied."""
+    for library in _loaded("openblas"):
+        handle = ctypes.CDLL(library)
+        for prefix in ("scipy_openblas", "openblas"):
+            for suffix in ("64_", "_64", ""):
+                function = getattr(handle, f"{prefix}_get_corename{suffix}", None)
+                if function is not None:
+                    function.restype = ctypes.c_char_p
+                    name: bytes = function()
+                    return name.decode()
+    return None
+
+
+def _loaded(name: str) -> list[str]:
+    """The shared libraries of this process with `name` in theirs, where the system tells."""
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return sorted({path for path in re.findall(r"(/\S+)$", maps, re.MULTILINE) if name in Path(path).name})

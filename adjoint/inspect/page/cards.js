@@ -1,0 +1,156 @@
+// What is written on the cards, and how large they are: as adjoint/inspect/cards.py, which says more.
+
+const SIZE = 11, ADVANCE = 0.62;
+const TITLE = 24, ROW = 16, PAD = 10, PILL = 20, PILL_GAP = 10, PAIR = 24;
+const NAME_LIMIT = 22, VALUE_LIMIT = 26, SHOWN_OUTPUTS = 4;
+
+const widthOf = (text, size) => {
+  let ems = 0;
+  for (const character of text) ems += character < "\u0080" ? ADVANCE : character > "\u1100" && character < "\uffe7" && !/[\u2010-\u22ff]/.test(character) ? 1.1 : 0.8;
+  return ems * size;
+};
+
+function shorten(text, limit, keepEnd = false) {
+  text = String(text).split(/\s+/).join(" ").trim();
+  if (text.length <= limit) return text;
+  return keepEnd ? "…" + text.slice(1 - limit) : text.slice(0, limit - 1) + "…";
+}
+
+const sizeOf = (shape) => (shape ? `[${shape.join(", ")}]` : "");
+const dtypeOf = (name) => (name ?? "").replace(/^torch\./, "");
+const fileOf = (line) => `${line.file.split(/[\\/]/).pop()}:${line.number}`;
+const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+const joined = (...parts) => parts.filter(Boolean).join(" ");
+
+function amount(count) {
+  if (count < 1000) return `${count} B`;
+  let unit = "B";
+  for (unit of ["KB", "MB", "GB", "TB"]) {
+    count /= 1000;
+    if (count < 1000) break;
+  }
+  return `${Number(count.toPrecision(3))} ${unit}`;
+}
+
+function versionsOf(saved) {
+  if (saved.version_saved == null) return "";
+  if (saved.version_now == null || saved.version_now === saved.version_saved) return `v${saved.version_saved}`;
+  return `v${saved.version_saved} → v${saved.version_now}`;
+}
+
+class Cards {
+  constructor(graph, full) {
+    this.graph = graph;
+    this.full = full;
+    const count = new Map();
+    for (const { dtype } of graph.data.tensors) if (dtype) count.set(dtype, (count.get(dtype) ?? 0) + 1);
+    this.dtype = [...count].reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0])[0];
+    this.traced = graph.data.steps.length > 0;
+  }
+
+  fit(card) {
+    let wide = widthOf(card.title, SIZE) + (card.note ? 10 + widthOf(card.note, SIZE - 1) : 0);
+    for (const row of card.rows) {
+      const gap = row.label && row.value ? 12 : 0;
+      wide = Math.max(wide, widthOf(row.label, SIZE - 1) + gap + widthOf(row.widest ?? row.value, SIZE - 1));
+    }
+    card.width = Math.round(wide + 2 * PAD);
+    card.height = TITLE + (card.rows.length ? ROW * card.rows.length + 7 : 0);
+    return card;
+  }
+
+  /** What an operation makes only for its own derivative, and nobody uses, is not shown beside what it is for. */
+  tensors(list) {
+    const used = list.filter((tensor) => this.graph.used.has(tensor.id) || tensor.name);
+    if (used.length) list = used;
+    if (list.length <= SHOWN_OUTPUTS) return list.map((tensor) => this.tensor(tensor));
+    const sizes = [...new Set(list.map((tensor) => `${sizeOf(tensor.shape)} ${dtypeOf(tensor.dtype)}`))];
+    const rows = sizes.slice(0, 3).map((size) => ({ label: "", value: size }));
+    const card = { id: list[0].id, kind: "intermediate", title: `${list.length} outputs`, rows, hint: sizes.join(", ") };
+    card.root = list.some((tensor) => this.graph.roots.has(tensor.id));
+    return [this.fit(card)];
+  }
+
+  tensor(tensor) {
+    const size = tensor.shape.length ? sizeOf(tensor.shape) : "", dtype = dtypeOf(tensor.dtype);
+    const card = { id: tensor.id, kind: tensor.kind, title: shorten(tensor.name ?? "", NAME_LIMIT, true), rows: [] };
+    card.root = this.graph.roots.has(tensor.id);
+    card.hint = `${tensor.name ?? "tensor"}: ${size} ${dtype}`;
+    if (this.full) {
+      card.title ||= "tensor";
+      card.note = tensor.shape.length || tensor.dtype !== this.dtype ? joined(size, dtype) : "";
+      card.rows = this.facts(tensor);
+    } else {
+      if (card.title) card.rows = [{ label: size || "scalar", value: dtype }];
+      else Object.assign(card, { title: size || shorten(tensor.data ?? "scalar", VALUE_LIMIT), note: dtype });
+      if (this.traced && tensor.kind === "leaf") card.rows.push(this.gradRow(tensor));
+    }
+    return this.fit(card);
+  }
+
+  /** While backward is played, this row changes; there is room for the widest of what it will say. */
+  gradRow(tensor) {
+    const values = [tensor.grad ?? "None", tensor.node ? this.lastGrad(tensor) : ""].map((text) => shorten(text, VALUE_LIMIT));
+    const widest = values.reduce((a, b) => (b.length > a.length ? b : a));
+    return { label: "grad", value: shorten(tensor.grad ?? "None", VALUE_LIMIT), widest, css: "grad" };
+  }
+
+  lastGrad(tensor) {
+    const step = this.graph.data.steps.findLast((each) => each.node === tensor.node);
+    return step?.accumulated ?? "";
+  }
+
+  facts(tensor) {
+    const node = tensor.is_leaf ? null : this.graph.byId.get(tensor.node);
+    const yes = (value) => (value ? "True" : "False");
+    const rows = [
+      { label: "data", value: tensor.data ? shorten(tensor.data, VALUE_LIMIT) : "not kept" },
+      tensor.kind === "leaf" ? this.gradRow(tensor) : { label: "grad", value: shorten(tensor.grad ?? "None", VALUE_LIMIT) },
+      { label: "grad_fn", value: node ? node.name : "None" },
+      { label: "is_leaf", value: yes(tensor.is_leaf) },
+      { label: "requires_grad", value: yes(tensor.requires_grad) },
+    ];
+    const base = this.graph.byId.get(tensor.view_of);
+    if (base) rows.push({ label: "view of", value: shorten(base.name ?? "a tensor", NAME_LIMIT, true) });
+    return rows;
+  }
+
+  node(node) {
+    if (!node) return null;
+    const card = { id: node.id, kind: node.accumulate ? "accumulate" : "node", title: node.name, rows: [] };
+    for (const saved of node.saved) {
+      const row = this.saved(saved);
+      if (row) card.rows.push(row);
+    }
+    if (this.full) {
+      for (const [name, value] of Object.entries(node.values)) card.rows.push({ label: name, value: shorten(value, VALUE_LIMIT) });
+    }
+    if (node.hooks.length) card.rows.push({ label: "hooks", value: String(node.hooks.length), css: "hook" });
+    if (node.line && !node.accumulate) {
+      card.rows.push({ label: shorten(fileOf(node.line), NAME_LIMIT, true), value: "", css: "place" });
+    }
+    card.hint = node.name + (node.line ? `\n${fileOf(node.line)}  ${node.line.text}` : "");
+    return this.fit(card);
+  }
+
+  saved(saved) {
+    const label = shorten(saved.name.replace(/^_saved_/, ""), NAME_LIMIT);
+    if (saved.state === "none") return this.full ? { label, value: "None" } : null;
+    const css = saved.state === "stale" || saved.state === "freed" ? saved.state : "";
+    if (saved.state === "freed" || saved.state === "packed") {
+      return { label, value: joined(sizeOf(saved.shape), saved.state), css, saved: saved.name };
+    }
+    const name = shorten((this.graph.byId.get(saved.tensor)?.name ?? "").split(".").pop(), 12, true);
+    const dtype = saved.dtype !== this.dtype ? dtypeOf(saved.dtype) : "";
+    return { label, value: joined(name, sizeOf(saved.shape), dtype, versionsOf(saved)), css, saved: saved.name };
+  }
+
+  /** The card of a folded group. */
+  group(group) {
+    const title = shorten(group.label, 30, true) + (group.times > 1 ? ` ×${group.times}` : "");
+    const rows = [{ label: plural(group.operations, "operation"), value: group.bytes ? amount(group.bytes) : "" }];
+    if (group.parameters) rows.push({ label: plural(group.parameters, "leaf").replace("leafs", "leaves"), value: "" });
+    const card = { id: group.id, kind: "group", title, rows, hint: `${group.kind} ${group.label}`, root: false };
+    return this.fit(card);
+  }
+}

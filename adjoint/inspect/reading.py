@@ -1,0 +1,211 @@
+"""What live nodes say about themselves: what they have saved, their hooks, their formulas."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from ..autograd.function import Function, FunctionNode
+from ..tape.node import Node, live_accumulator
+from ..tape.saved import RELEASED
+from ..tape.views import CopySlices
+from ..tensor import Tensor
+from .model import Hook
+
+
+class Slot(NamedTuple):
+    """A place where nodes of one kind keep a saved tensor.
+
+    `input`: the edge that it is an input of; `output_nr`: the output that it is.
+    """
+
+    name: str
+    value: str
+    version: str
+    counter: str
+    input: int | None
+    output_nr: int | None
+
+
+class Kind:
+    """What all nodes of one class have in common, read from the operator's declaration once."""
+
+    def __init__(self, cls: type[Node]) -> None:
+        operator = getattr(cls, "operator", None)
+        self.operator = operator
+        self.name = cls.__name__
+        self.operation = operation_of(cls.__name__)
+        self.is_view = bool(operator is not None and operator.view)
+        self.inputs: list[str] = []
+        self.operands: list[tuple[str, int | None, bool]] = []
+        """The tensors that the operation takes: name, which edge, and whether there always is one."""
+        self.slots: list[Slot] = []
+        self.values: list[tuple[str, str]] = []
+        self.undifferentiable: frozenset[int] = frozenset()
+        self.formula: dict[str, str] = {}
+        if operator is not None:
+            self._read(operator)
+
+    def _read(self, operator: Any) -> None:
+        self.sequence = operator.sequence
+        if operator.sequence is None:
+            self.inputs = list(operator.differentiable)
+        places = {name: place for place, name in enumerate(self.inputs)}
+        self.operands = [(name, places.get(name), operator.kinds[name] == "Array") for name in operator.tensors]
+        for name in (*operator.saved_inputs, *operator.saved_results):
+            number = None
+            if name in operator.saved_results:
+                number = operator.outputs.index(name) if operator.outputs else 0
+            slots = (f"saved_{name}", f"version_{name}", f"counter_{name}")
+            self.slots.append(Slot(name, *slots, places.get(name), number))
+        self.values = [(name, f"saved_{name}") for name in operator.saved_values]
+        self.undifferentiable = frozenset(map(operator.outputs.index, operator.nondifferentiable_outputs))
+        if operator.joint is not None:
+            self.formula = {", ".join(operator.differentiable): source_of(operator.joint)}
+        else:
+            self.formula = {name: source_of(formula) for name, formula in operator.formulas.items()}
+
+
+_KINDS: dict[Any, Kind] = {}
+
+
+def kind_of(cls: type[Node]) -> Kind:
+    """What nodes of `cls` have in common."""
+    found = _KINDS.get(cls)
+    if found is None:
+        found = _KINDS[cls] = Kind(cls)
+    return found
+
+
+def operation_of(name: str) -> str:
+    """`LogSoftmaxBackward0` is the node of `log_softmax`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"Backwards?\d*$", "", name)).lower()
+
+
+def is_function(node: Node) -> bool:
+    """Whether `node` is that of a custom function."""
+    return isinstance(node, FunctionNode)
+
+
+def operation(node: Node) -> str:
+    """What the operation of `node` is called."""
+    if type(node) is CopySlices:
+        return operation(node.function).rstrip("_") + "_"
+    return node._forward_cls.__name__ if isinstance(node, FunctionNode) else kind_of(type(node)).operation
+
+
+class Item(NamedTuple):
+    """Something that a node has saved: its name, what is in its place, the version it was of, and what it is of the node's."""
+
+    name: str
+    value: Any
+    version: int | None = None
+    counter: list[Any] | None = None
+    input: int | None = None
+    output_nr: int | None = None
+
+
+def items_of(node: Node) -> Iterator[Item]:
+    """The tensors that `node` has saved, or what stands in their places."""
+    if isinstance(node, FunctionNode):
+        if node._saved is None:
+            yield Item("saved_tensors", RELEASED)
+        for index, each in enumerate(node._saved or ()):
+            name = f"saved_tensors[{index}]"
+            if each is None:
+                yield Item(name, None)
+            else:
+                yield Item(name, each.tensor, each.version, each.counter, None, each.output_nr)
+        return
+    for slot in kind_of(type(node)).slots:
+        value = getattr(node, slot.value, None)
+        if isinstance(value, (list, tuple)):
+            versions = getattr(node, slot.version, 0)
+            versions = versions if isinstance(versions, (list, tuple)) else [versions] * len(value)
+            for index, (each, version) in enumerate(zip(value, versions, strict=True)):
+                yield Item(f"{slot.name}[{index}]", each, version)
+        elif value is None or value is RELEASED:
+            yield Item(slot.name, value, None, None, slot.input, slot.output_nr)
+        else:
+            counter = None if slot.output_nr is None else getattr(node, slot.counter, None)
+            yield Item(slot.name, value, getattr(node, slot.version, 0), counter, slot.input, slot.output_nr)
+
+
+def input_names(node: Node) -> list[str]:
+    """What the inputs of the operation are called, one name for each edge."""
+    count = len(node.edges)
+    if isinstance(node, FunctionNode):
+        code = getattr(node._forward_cls.forward, "__code__", None)
+        given = list(code.co_varnames[: code.co_argcount]) if code is not None else []
+        given = given[len(given) - len(node._tensor_inputs) :]  # without `ctx`
+        names = [name for name, is_tensor in zip(given, node._tensor_inputs, strict=False) if is_tensor]
+    else:
+        kind = kind_of(type(node.function if type(node) is CopySlices else node))
+        if kind.operator is not None and kind.sequence is not None:
+            return [f"{kind.sequence}[{index}]" for index in range(count)]
+        names = kind.inputs
+        if len(names) == count:
+            return list(names)
+    return (names + [f"input {index}" for index in range(len(names), count)])[:count]
+
+
+def hooks_of_node(node: Node) -> list[Hook]:
+    """The hooks of `node`, in the order in which they will run."""
+    hooks = node.hooks
+    if hooks is None:
+        return []
+    found = []
+    for number, groups in hooks.tensor.items():
+        found += [Hook("tensor", number, described(hook)) for each in groups for hook in each.values()]
+    found += [
+        Hook("retain_grad", number, "retain_grad") for number, kept in hooks.retained.items() if kept() is not None
+    ]
+    found += [Hook("node pre", None, described(hook)) for hook in hooks.pre.values()]
+    return found + [Hook("node post", None, described(hook)) for each in hooks.post for hook in each.values()]
+
+
+def hooks_of_leaf(leaf: Tensor) -> list[Hook]:
+    """The hooks that run when the gradient of `leaf` is complete, in order."""
+    extra = leaf._extra
+    if extra is None:
+        return []
+    node = live_accumulator(leaf)
+    own = None if node is None else node.hooks
+    found = [Hook("tensor", 0, described(hook)) for hook in (extra.hooks or {}).values()]
+    if own is not None:
+        found += [Hook("node pre", None, described(hook)) for hook in own.pre.values()]
+    found += [Hook("post accumulate", None, described(hook)) for hook in (extra.post_hooks or {}).values()]
+    if own is not None:
+        found += [Hook("node post", None, described(hook)) for each in own.post for hook in each.values()]
+    return found
+
+
+def described(hook: Any) -> str:
+    """A hook's name, and where it was written."""
+    function = hook
+    while hasattr(function, "func"):  # partial
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    code = getattr(function, "__code__", None)
+    return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def formula_of(node: Node) -> dict[str, str]:
+    """The derivative as it is written: in the operator's declaration, or in a custom function's `backward`."""
+    if isinstance(node, FunctionNode):
+        cls = node._forward_cls
+        return {"backward": source_of(cls.backward if cls.vjp is Function.vjp else cls.vjp)}
+    return kind_of(type(node.function if type(node) is CopySlices else node)).formula
+
+
+@cache
+def source_of(function: Callable[..., Any]) -> str:
+    """The source of `function`, or its name where there is none to be had."""
+    try:
+        return textwrap.dedent(inspect.getsource(function)).strip()
+    except (OSError, TypeError):
+        return getattr(function, "__qualname__", repr(function))

@@ -1,0 +1,115 @@
+"""Running somebody's script and keeping the graph of its last backward."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from .. import autograd
+from ..autograd.edge import GradientEdge
+from ..tape.node import accumulator_of
+from ..tape.origin import nearest_user_frame
+from ..tensor import Tensor
+from .drawing import Graph
+from .names import variables_of
+from .snapshot import walked
+from .tracing import Trace, Tracer, watching
+
+
+class Kept:
+    """What a script has left: the picture of its last backward, how many there were, and the exception that ended it, if any."""
+
+    def __init__(self) -> None:
+        self.graph: Graph | None = None
+        self.count = 0
+        self.error: BaseException | None = None
+
+
+def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False) -> Kept:
+    """Run the script at `path` as `python path` would, and keep the graph of its last backward, with its steps if `trace`.
+
+    Every backward is drawn before it runs, as nobody knows which will be the last; this takes about as long as the backward.
+    """
+    kept = Kept()
+    before = sys.argv, sys.path[:]
+    sys.argv = [path, *arguments]
+    sys.path.insert(0, str(Path(path).resolve().parent))
+    try:
+        with _drawn_before(kept, trace):
+            runpy.run_path(path, run_name="__main__")
+    except BaseException as error:  # noqa: BLE001  (raised again, or shown, by who called)
+        kept.error = error
+    finally:
+        sys.argv, sys.path[:] = before
+    return kept
+
+
+@contextmanager
+def _drawn_before(kept: Kept, trace: bool) -> Iterator[None]:
+    """Draw each graph before the engine walks it, in the outermost backward of each."""
+    engine: Any = sys.modules[f"{autograd.__name__}.backward"]
+    start = engine.start
+    running = False
+
+    def drawing(edges: Any, *args: Any) -> None:
+        nonlocal running
+        if running:
+            start(edges, *args)
+            return
+        running = True
+        try:
+            walk = walked([_as_gradient_edge(edge) for edge in edges if edge is not None], None, _variables())
+            kept.count += 1
+            if trace:
+                tracer = Tracer(walk)
+                kept.graph = Trace(walk.picture)
+                with watching(tracer):
+                    start(edges, *args)
+            else:
+                kept.graph = Graph(walk.picture)
+                start(edges, *args)
+        finally:
+            running = False
+
+    engine.start = drawing
+    try:
+        yield
+    finally:
+        engine.start = start
+
+
+def _as_gradient_edge(edge: Any) -> GradientEdge:
+    return GradientEdge(accumulator_of(edge), 0) if isinstance(edge, Tensor) else GradientEdge(*edge)
+
+
+def _variables() -> dict[str, Any]:
+    """The variables where backward was called, and of the script's module."""
+    frame: FrameType = nearest_user_frame(sys._getframe(1))
+    return variables_of(frame)
+
+
+def exit_code(error: BaseException | None) -> int:
+    """The code with which Python itself would have ended."""
+    if error is None:
+        return 0
+    if isinstance(error, SystemExit):
+        code = error.code
+        return code if isinstance(code, int) else 0 if code is None else 1
+    return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def traceback_of(error: BaseException, path: str) -> str:
+    """The traceback from the script's own first line on."""
+    import traceback
+
+    script = os.path.realpath(path)
+    trace = error.__traceback__
+    while trace is not None and os.path.realpath(trace.tb_frame.f_code.co_filename) != script:
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace or error.__traceback__))

@@ -1,0 +1,380 @@
+"""Reading a live graph into records: `snapshot` walks it once, changes nothing in it and keeps nothing of it."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy
+
+from ..autograd.edge import GradientEdge, recorded_edge
+from ..autograd.engine import discover
+from ..dtypes import from_numpy
+from ..kernels.storage import owner
+from ..tape.edges import edge_of
+from ..tape.node import Node
+from ..tape.origin import line_of
+from ..tape.saved import RELEASED, Packed
+from ..tape.views import CopySlices
+from ..tensor import LEAF, Tensor
+from .grouping import group
+from .model import Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
+from .modules import Place
+from .names import Names, names_from
+from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input_names, items_of, kind_of, operation
+from .values import in_short, statistics
+
+MOST_VALUES = 6000
+"""So many tensors of a graph are shown with their values; of the others, of a very large graph, only shapes are."""
+
+
+def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Snapshot:
+    """The graph of `tensors` as records, which keep nothing of it alive.
+
+    Args:
+        tensors: tensors or gradient edges: the roots.
+        params: names of leaves: None, a Module, a dict of names and tensors, or an iterable of pairs.
+        variables: the caller's variables, for names.
+
+    >>> import adjoint as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> seen = snapshot([(w * w).sum()], {"w": w})
+    >>> [node.name for node in seen.nodes]
+    ['AccumulateGrad', 'MulBackward0', 'SumBackward0']
+    >>> seen.tensors[0].name, seen.tensors[0].data
+    ('w', '[1, 2]')
+    """
+    return walked(tensors, params, variables).picture
+
+
+def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Walk:
+    """The same, with the ids of the live nodes, whose graph it keeps alive."""
+    walk = Walk(list(tensors), names_from(params, variables))
+    with numpy.errstate(all="ignore"), uncollected():
+        walk.run()
+    return walk
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collection: it would look through all records again and again while they are made, and find nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class Walk:
+    """One walk over a graph, and what it has found so far.
+
+    `leaves` and `outputs` give the boxes of live objects by identity, which is safe as the graph keeps those alive.
+    """
+
+    def __init__(self, roots: list[Any], names: Names) -> None:
+        self.roots = roots
+        self.names = names
+        self.picture = Snapshot()
+        self.order: list[Node] = []
+        self.ids: dict[int, str] = {}
+        """The ids of the boxes of nodes; of an `AccumulateGrad`, by the leaf."""
+        self.leaves: dict[int, TensorBox] = {}
+        self.outputs: dict[tuple[int, int], TensorBox] = {}
+        self.variables: dict[str, Tensor] = {}
+        """The live tensor, by the id of its box, where there is one."""
+        self.owned: dict[str, list[str]] = {}
+        """The names of parameters and buffers, by the id of the box."""
+        self.storages: dict[int, str] = {}
+        self.held: dict[str, int] = {}
+        self.leaf_bytes: dict[str, int] = {}
+        self.seen_values: dict[tuple[Any, ...], tuple[str | None, Statistics | None]] = {}
+        self.lines: dict[tuple[int, int], Line] = {}
+
+    def run(self) -> None:
+        """Fill `picture`."""
+        edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
+        latest_first, _ = discover(edges)
+        self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
+        for node in self.order:
+            self.add(node)
+        for root, edge in zip(self.roots, edges, strict=True):
+            box = self.constant(root, None) if edge is None or _is_nowhere(edge) else self.at(edge)
+            if isinstance(root, Tensor):
+                self.know(box, root)
+            self.picture.roots.append(box.id)
+        for name, tensor in self.names.variables:
+            self.recognise(name, tensor)
+        self.picture.bytes = sum(size for key, size in self.held.items() if key not in self.leaf_bytes)
+        group(self.picture, self.places(), self.names)
+
+    def places(self) -> list[Place]:
+        """Where each node was made, for `group`."""
+        owned = self.owned
+        return [
+            Place(
+                getattr(node, "code", None),
+                getattr(node, "lasti", -1),
+                operation.name,
+                [owned[tensor] for tensor in operation.inputs if tensor in owned] if owned else [],
+            )
+            for node, operation in zip(self.order, self.picture.operations, strict=True)
+        ]
+
+    # --- tensors ------------------------------------------------------------------------------------------------
+
+    def box(self, kind: Any, shape: Any, dtype: Any) -> TensorBox:
+        """A new tensor of the picture."""
+        box = TensorBox(f"t{len(self.picture.tensors) + 1}", kind, None, list(shape), _dtype_name(dtype))
+        self.picture.tensors.append(box)
+        return box
+
+    def at(self, edge: Any) -> TensorBox:
+        """The tensor whose gradient goes to `edge`."""
+        if type(edge) is tuple:
+            return self.outputs[id(edge[0]), edge[1]]
+        return self.leaf(edge)
+
+    def leaf(self, tensor: Tensor) -> TensorBox:
+        """The box of a leaf that requires grad, and that of its `AccumulateGrad`."""
+        box = self.leaves.get(id(tensor))
+        if box is None:
+            array = tensor._array
+            box = self.leaves[id(tensor)] = self.box("leaf", array.shape, array.dtype)
+            self.know(box, tensor)
+            if box.storage is not None:
+                self.leaf_bytes[box.storage] = owner(array).nbytes
+            node = NodeBox(f"n{len(self.picture.nodes) + 1}", "AccumulateGrad", -1, True)
+            node.hooks = hooks_of_leaf(tensor)
+            node.formula = {"grad": "variable.grad += grad"}
+            self.picture.nodes.append(node)
+            self.ids[id(tensor)] = box.node = node.id
+        return box
+
+    def constant(self, tensor: Tensor | None, like: tuple[Any, Any] | None) -> TensorBox:
+        """The box of a tensor off the graph: of one that is known, or of one of which only so much is."""
+        if tensor is None:
+            shape, dtype = like or ((), None)
+            return self.box("constant", shape, dtype)
+        is_number = tensor._extra is not None and tensor._extra.number is not None
+        box = None if is_number else self.leaves.get(id(tensor))
+        if box is None:
+            box = self.box("constant", tensor._array.shape, tensor._array.dtype)
+            if is_number:
+                box.known, box.data, box.is_leaf = True, in_short(tensor._array), True
+                return box
+            self.leaves[id(tensor)] = box
+            self.know(box, tensor)
+        return box
+
+    def know(self, box: TensorBox, tensor: Tensor) -> None:
+        """Show what `tensor`, which is what `box` stands for, is now."""
+        if box.id in self.variables:
+            return
+        self.variables[box.id] = tensor
+        names = self.names.tensors.get(id(tensor))
+        if names:
+            box.name = names[0]
+            if id(tensor) in self.names.owned:
+                self.owned[box.id] = names
+        box.is_leaf = box.kind != "intermediate"
+        box.requires_grad = box.kind != "constant"
+        box.version = None if tensor.is_inference() else _version(tensor._counter)
+        if tensor._grad is not None:
+            box.grad = in_short(tensor._grad._array)
+        self.fill(box, tensor._array)
+
+    def fill(self, box: TensorBox | Saved, array: Any) -> None:
+        """The values, bytes and storage of `array`, for which `box` stands."""
+        if isinstance(box, TensorBox):
+            box.known = True
+        box.storage = self.storage(array)
+        box.bytes = array.nbytes
+        box.data, box.statistics = self.values(array)
+
+    def values(self, array: Any) -> tuple[str | None, Statistics | None]:
+        """The elements and statistics of `array`, computed once for all that look at the same memory in the same way."""
+        if len(self.seen_values) >= MOST_VALUES:
+            return None, None
+        interface = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+        found = self.seen_values.get(interface)
+        if found is None:
+            found = self.seen_values[interface] = in_short(array), statistics(array)
+        return found
+
+    def storage(self, array: Any) -> str:
+        """The storage of `array`, by which all that share it are known."""
+        root = owner(array)
+        return self.storages.setdefault(id(root), f"s{len(self.storages) + 1}")
+
+    def recognise(self, name: str, tensor: Tensor) -> None:
+        """Give the name of a variable to the tensor of the picture that it is, if it is one."""
+        edge = tensor._edge
+        if type(edge) is not tuple or tensor.is_inference():
+            return
+        if tensor._base is not None and tensor._view_version != _version(tensor._counter):
+            return  # a view of what has been changed since
+        box = self.outputs.get((id(edge[0]), edge[1]))
+        if box is not None and box.name is None:
+            self.know(box, tensor)
+            box.name = name
+
+    # --- nodes --------------------------------------------------------------------------------------------------
+
+    def add(self, node: Node) -> None:
+        """Add the boxes of a node, of its operation and of its outputs; those of its inputs, made before, exist."""
+        picture = self.picture
+        inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node.edges]
+        kind = kind_of(type(node))
+        box = NodeBox(f"n{len(picture.nodes) + 1}", kind.name, node.sequence)
+        picture.nodes.append(box)
+        self.ids[id(node)] = box.id
+        performed = OperationBox(f"o{len(picture.operations) + 1}", operation(node), node=box.id)
+        picture.operations.append(performed)
+        box.next = [(None, 0) if tensor is None else (tensor.node, tensor.output_nr) for tensor in inputs]
+        box.inputs = input_names(node)
+        several = type(node.shape) is list
+        shapes, dtypes = (node.shape, node.dtype) if several else ([node.shape], [node.dtype])
+        base = inputs[0].view_of or inputs[0].id if kind.is_view and inputs and inputs[0] is not None else None
+        for number, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
+            if shape is None:
+                continue
+            tensor = self.box("intermediate", shape, dtype)
+            tensor.node, tensor.output_nr, tensor.view_of = box.id, number, base
+            tensor.requires_grad = number not in kind.undifferentiable
+            self.outputs[id(node), number] = tensor
+            performed.outputs.append(tensor.id)
+        constants = self.add_saved(node, box, inputs)
+        performed.inputs = self.operands(kind, inputs, constants)
+        box.line = self.line(node)
+        if node.hooks is not None:
+            box.hooks = hooks_of_node(node)
+        box.formula = formula_of(node)
+
+    def operands(self, kind: Kind, inputs: list[TensorBox | None], constants: dict[str, TensorBox]) -> list[str]:
+        """The tensors that the operation took, in the order of its parameters; constants as far as they are on record."""
+        if kind.operator is None or kind.sequence is not None:
+            return [tensor.id for tensor in (*inputs, *constants.values()) if tensor is not None]
+        found = []
+        for name, place, always in kind.operands:
+            tensor = inputs[place] if place is not None else None
+            if tensor is None:
+                tensor = constants.get(name)
+                if tensor is None and always:
+                    tensor = self.constant(None, None)
+            if tensor is not None:
+                found.append(tensor.id)
+        return found
+
+    def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
+        """What `node` has saved; returns the tensors off the graph among it, by name."""
+        constants: dict[str, TensorBox] = {}
+        if type(node) is CopySlices:
+            node, inputs = node.function, [None, *inputs[1:]]
+        for item in items_of(node):
+            value, tensor = item.value, None
+            if item.output_nr is not None:
+                tensor = self.outputs.get((id(node), item.output_nr))
+            elif item.input is not None:
+                tensor = inputs[item.input]
+            elif isinstance(value, Tensor):
+                tensor = self.found(value)
+            if tensor is None and item.output_nr is None and isinstance(value, Tensor) and value._edge is None:
+                tensor = constants[item.name] = self.constant(value, None)
+            box.saved.append(self.saved(item, tensor))
+        kind = kind_of(type(node))
+        if kind.values:
+            box.values = {name: _printed(getattr(node, slot, None)) for name, slot in kind.values}
+        return constants
+
+    def found(self, tensor: Tensor) -> TensorBox | None:
+        """The box of a live tensor, if there is one."""
+        edge = tensor._edge
+        if edge is LEAF:
+            return self.leaves.get(id(tensor))
+        return self.outputs.get((id(edge[0]), edge[1])) if type(edge) is tuple else None
+
+    def saved(self, item: Item, tensor: TensorBox | None) -> Saved:
+        """The record of one saved tensor."""
+        value = item.value
+        if value is None:
+            return Saved(item.name, "none")
+        saved = Saved(item.name, "ok", None if tensor is None else tensor.id, version_saved=item.version)
+        if value is RELEASED:
+            saved.state, saved.version_saved = "freed", None
+        elif type(value) is Packed:
+            saved.state = "packed"
+            saved.data = _printed(value.packed)
+            array = value.packed._array if isinstance(value.packed, Tensor) else value.packed
+            if isinstance(array, numpy.ndarray):
+                saved.bytes, saved.storage = array.nbytes, self.storage(array)
+                self.held[saved.storage] = owner(array).nbytes
+        else:
+            self.look(saved, item, tensor)
+            return saved
+        if tensor is not None and (tensor.shape or tensor.dtype):
+            saved.shape, saved.dtype = tensor.shape, tensor.dtype
+        return saved
+
+    def look(self, saved: Saved, item: Item, tensor: TensorBox | None) -> None:
+        """What a saved tensor that is still there looks like."""
+        value = item.value
+        array = value._array if isinstance(value, Tensor) else value
+        saved.version_now = _version(item.counter if item.counter is not None else getattr(value, "_counter", None))
+        saved.state = "ok" if saved.version_now == saved.version_saved else "stale"
+        saved.shape, saved.dtype = list(array.shape), _dtype_name(array.dtype)
+        if isinstance(value, Tensor) and value._extra is not None and value._extra.number is not None:
+            saved.data = in_short(array)  # a number, which many nodes share and none holds
+            return
+        if tensor is not None and saved.state == "ok":
+            if isinstance(value, Tensor) and item.output_nr is None:
+                self.know(tensor, value)
+            elif not tensor.known:
+                self.fill(tensor, array)
+                tensor.version = saved.version_now
+            saved.storage, saved.bytes = tensor.storage, tensor.bytes
+            saved.data, saved.statistics = tensor.data, tensor.statistics
+        else:
+            self.fill(saved, array)
+        if saved.storage not in self.held:
+            self.held[saved.storage] = owner(array).nbytes  # type: ignore[index]
+
+    def line(self, node: Node) -> Line | None:
+        """The user's line that made `node`."""
+        code = getattr(node, "code", None)
+        if code is None:
+            return None
+        key = id(code), node.lasti  # comparing code objects would take long
+        if key not in self.lines:
+            number = line_of(code, node.lasti)
+            text = linecache.getline(code.co_filename, number or 0).strip()
+            self.lines[key] = Line(code.co_filename, number or 0, code.co_qualname, text)
+        return self.lines[key]
+
+
+def _is_nowhere(edge: Any) -> bool:
+    return type(edge) is tuple and edge[0].is_nowhere
+
+
+def _version(counter: list[Any] | None) -> int:
+    return 0 if counter is None else counter[0]
+
+
+@cache
+def _dtype_name(dtype: Any) -> str:
+    return "" if dtype is None else str(from_numpy(dtype)).removeprefix("torch.")
+
+
+def _printed(value: Any) -> str:
+    """Something that was saved and is no tensor, in short."""
+    if isinstance(value, Tensor):
+        return f"tensor {in_short(value._array)}"
+    if isinstance(value, numpy.ndarray):
+        return f"array {in_short(value)}"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"

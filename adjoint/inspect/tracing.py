@@ -1,0 +1,272 @@
+"""`trace_backward`: a backward that notes what every node was given, what it made of it and what it let go.
+
+It stands where a profile's recorder does, at the engine's own door beside which nodes run when nobody watches. So nothing is
+registered on nodes or tensors, and nothing stays behind.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+
+from ..autograd.backward import as_tuple, backward
+from ..autograd.conform import as_taken
+from ..tape import modes
+from ..tape.node import AccumulateGrad, Node
+from ..tape.saved import RELEASED
+from ..tape.views import CopySlices
+from ..tensor import Tensor
+from .drawing import Graph, check
+from .model import Flow, NodeBox, Step
+from .names import variables_of
+from .reading import items_of
+from .snapshot import Walk, walked
+from .text import size
+from .values import in_short, statistics
+
+
+def trace_backward(
+    tensors: Any,
+    gradient: Any = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+    params: Any = None,
+) -> Trace:
+    """Run `backward` and note each step: the gradients that arrive at a node and leave it, accumulation, hooks, what is freed.
+
+    Args:
+        tensors, gradient, retain_graph, create_graph, inputs: those of `adjoint.autograd.backward`.
+        params: the names of parameters, as for `graph`.
+
+    The page that the result saves (`.save("backward.html")`) plays the steps.
+
+    >>> import adjoint as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> trace = torch.inspect.trace_backward((w * w).sum())
+    >>> trace
+    backward of t3: 3 steps, 0 bytes freed
+    1  SumBackward0 n3   1
+         → MulBackward0 n2 (self)  [1, 1]
+    2  MulBackward0 n2   [1, 1]
+         → w (self)  [1, 2]
+         → w (other)  [1, 2]
+         freed other, self
+    3  AccumulateGrad n1   [2, 4]
+         w.grad = [2, 4]
+    >>> w.grad
+    tensor([2., 4.])
+    """
+    return run(
+        Tracer(walk_of(tensors, params, sys._getframe(1), "trace_backward")),
+        tensors, gradient, retain_graph, create_graph, inputs,
+    )  # fmt: skip
+
+
+def walk_of(tensors: Any, params: Any, frame: Any, function: str) -> Walk:
+    """The graph of what is to be differentiated."""
+    roots = as_tuple(tensors)
+    for tensor in roots:
+        check(tensor, function)
+    return walked(roots, params, variables_of(frame))
+
+
+def run(tracer: Tracer, tensors: Any, gradient: Any, retain_graph: Any, create_graph: bool, inputs: Any) -> Trace:
+    """Run backward while `tracer` watches."""
+    with watching(tracer):
+        backward(tensors, gradient, retain_graph, create_graph, inputs=inputs)
+    return Trace(tracer.picture)
+
+
+@contextmanager
+def watching(tracer: Tracer) -> Iterator[None]:
+    """Let `tracer` see the nodes that run in this thread, and go on showing them to who already does."""
+    tracer.outer = modes.STATE.recorder
+    modes.set_recorder(tracer)
+    try:
+        yield
+    finally:
+        modes.set_recorder(tracer.outer)
+        tracer.forget()
+
+
+class Trace(Graph):
+    """The picture of a graph together with the steps of its backward."""
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps in the order in which they ran."""
+        return self.snapshot.steps
+
+    def text(self, full: bool = True) -> str:
+        """The graph as a tree, and the steps."""
+        return f"{super().text(full)}\n\n{self.table()}"
+
+    def table(self) -> str:
+        """The steps as lines."""
+        nodes = {node.id: node for node in self.snapshot.nodes}
+        names = self._leaf_names()
+        freed = sum(step.freed_bytes for step in self.steps)
+        called = self.snapshot.title.removeprefix("graph of ")
+        lines = [f"backward of {called}: {len(self.steps)} steps, {size(freed)} freed"]
+        for number, step in enumerate(self.steps, start=1):
+            lines += describe(step, f"{number}  ", nodes, names)
+        return "\n".join(lines)
+
+    def _leaf_names(self) -> dict[str, str]:
+        return leaf_names(self.snapshot.tensors)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    __repr__ = __str__
+
+    def __rich__(self) -> str:
+        """The steps."""
+        from rich.markup import escape
+
+        return escape(self.table())
+
+
+def leaf_names(tensors: Any) -> dict[str, str]:
+    """What the leaves are called, by the ids of their `AccumulateGrad`."""
+    return {tensor.node: tensor.name or tensor.id for tensor in tensors if tensor.kind == "leaf"}
+
+
+def describe(step: Step, first: str, nodes: dict[str, NodeBox], names: dict[str, str]) -> list[str]:
+    """A step as lines."""
+    node = nodes[step.node]
+    lines = [f"{first}{node.name} {node.id}   {', '.join(flow.data or 'none' for flow in step.incoming)}"]
+    lines += [f"     {line}" for line in results(step, nodes, names)]
+    return lines
+
+
+def results(step: Step, nodes: dict[str, NodeBox], names: dict[str, str]) -> list[str]:
+    """What came of a step."""
+    node = nodes[step.node]
+    lines = [f"hook: {hook}" for hook in step.hooks]
+    for flow, name in zip(step.outgoing, node.inputs, strict=True):
+        if flow.node is not None:
+            target = names.get(flow.node) or f"{nodes[flow.node].name} {flow.node}"
+            number = f" output {flow.index}" if flow.index else ""
+            lines.append(f"→ {target}{number} ({name})  {flow.data or 'none'}")
+    if step.accumulated is not None:
+        lines.append(f"{names[step.node]}.grad = {step.accumulated}")
+    if step.freed:
+        lines.append(f"freed {', '.join(step.freed)}")
+    return lines
+
+
+class Tracer:
+    """Notes the steps of one backward. `outer` is the recorder that was there before, which goes on being told of everything."""
+
+    def __init__(self, walk: Walk) -> None:
+        self.picture = walk.picture
+        self.walk: Walk | None = walk
+        self.outer: Any = None
+        self.task: Any = None
+        self.boxes = {node.id: node for node in self.picture.nodes}
+        self.holders: dict[str, int] = {}
+        for node in self.picture.nodes:
+            for storage in {saved.storage for saved in node.saved if saved.storage is not None}:
+                self.holders[storage] = self.holders.get(storage, 0) + 1
+
+    def forget(self) -> None:
+        """Let go of the graph."""
+        self.walk = self.task = self.outer = None
+
+    # --- as a recorder ------------------------------------------------------------------------------------------
+
+    def asks(self) -> bool:
+        """Whether an operator is to be run by `operation`: only for who watched before."""
+        return self.outer is not None and self.outer.asks()
+
+    def operation(self, *args: Any, **names: Any) -> Any:
+        """Leave operators to who watched before."""
+        return self.outer.operation(*args, **names)
+
+    def begin(self, *args: Any, **names: Any) -> Any:
+        """Leave the user's sections to who watched before."""
+        return None if self.outer is None else self.outer.begin(*args, **names)
+
+    def finish(self, event: Any) -> None:
+        """The end of such a section."""
+        if self.outer is not None:
+            self.outer.finish(event)
+
+    def backward(self, node: Node, function: Any, grad: Any, *args: Any) -> Any:
+        """`function(node, grad, *args)`, which runs `node`, and note it if it is a node of the graph in hand."""
+        own = self.walk
+        leaf = node.variable if isinstance(node, AccumulateGrad) else None
+        key = None if own is None else own.ids.get(id(node if leaf is None else leaf))
+        if self.task is None:
+            self.task = modes.STATE.task
+        run = function if self.outer is None else self.outer.backward
+        first = () if self.outer is None else (function,)
+        if key is None or modes.STATE.task is not self.task:  # a backward within this one
+            return run(node, *first, grad, *args)
+        held = _held(node)
+        with numpy.errstate(all="ignore"):
+            step = Step(key, incoming=_arrived(key, grad))
+        box = self.boxes[key]
+        step.hooks = [f"{hook.when}: {hook.text}" for hook in box.hooks]
+        self.arrived(step, node, grad)
+        outcome = run(node, *first, grad, *args)
+        with numpy.errstate(all="ignore"):
+            if leaf is None:
+                step.outgoing = self._sent(node, box, outcome)
+            elif leaf._grad is not None:
+                step.accumulated = in_short(leaf._grad._array)
+        box.gradient = [flow.statistics for flow in step.incoming]
+        self._note_freed(step, box, held, node)
+        self.picture.steps.append(step)
+        self.done(step)
+        return outcome
+
+    def _sent(self, node: Node, box: NodeBox, outcome: Any) -> list[Flow]:
+        """The gradients that a node has computed, as those they are for take them."""
+        return [
+            _flow(target, index, None if result is None or target is None else as_taken(result, edge, node))
+            for edge, result, (target, index) in zip(node.edges, outcome, box.next, strict=True)
+        ]
+
+    def _note_freed(self, step: Step, box: NodeBox, held: list[str], node: Node) -> None:
+        """What the node no longer holds, and which memory was held by it alone."""
+        still = set(_held(node))
+        step.freed = [name for name in held if name not in still]
+        gone = {saved.storage for saved in box.saved if saved.name in step.freed and saved.storage is not None}
+        walk = self.walk
+        for storage in gone:
+            self.holders[storage] -= 1
+            if not self.holders[storage] and walk is not None and storage not in walk.leaf_bytes:
+                step.freed_bytes += walk.held[storage]
+
+    # --- for those who do more than note ------------------------------------------------------------------------
+
+    def arrived(self, step: Step, node: Node, grad: Any) -> None:
+        """Called before a node of the graph runs."""
+
+    def done(self, step: Step) -> None:
+        """Called after it has run."""
+
+
+def _held(node: Node) -> list[str]:
+    """The names of the saved tensors that `node` holds."""
+    inner = node.function if type(node) is CopySlices else node
+    return [item.name for item in items_of(inner) if item.value is not None and item.value is not RELEASED]
+
+
+def _arrived(key: str, grad: Any) -> list[Flow]:
+    return [_flow(key, number, each) for number, each in enumerate(grad if type(grad) is list else [grad])]
+
+
+def _flow(key: str | None, index: int, grad: Any) -> Flow:
+    if grad is None:
+        return Flow(key, index, None, None)
+    array = grad._array if isinstance(grad, Tensor) else numpy.asarray(grad)
+    return Flow(key, index, in_short(array), list(array.shape), statistics(array))

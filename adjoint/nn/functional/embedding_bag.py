@@ -1,0 +1,101 @@
+"""Bags of embeddings: one vector for each group of indices."""
+
+from __future__ import annotations
+
+import adjoint as torch
+
+from .normalization import embedding
+
+
+def embedding_bag(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    offsets: torch.Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: torch.Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> torch.Tensor:
+    """The sums, means or maxima of the rows of `weight` at each bag of indices; zeros where a bag is empty.
+
+    Args:
+        input: bags of one size as `(bags, size)`, or all indices in one dimension with `offsets` where each bag begins.
+        per_sample_weights: what each row is multiplied with, for mode "sum".
+        include_last_offset: the last offset is where the last bag ends, not where another begins.
+        padding_idx: an index that does not count.
+
+    >>> import adjoint as torch
+    >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> torch.nn.functional.embedding_bag(torch.tensor([0, 1, 1]), table, torch.tensor([0, 2]))
+    tensor([[2., 3.],
+            [3., 4.]])
+    """
+    _check(input, offsets, mode, per_sample_weights)
+    if input.dim() == 2:
+        offsets = torch.arange(0, input.numel(), input.size(1)) if input.numel() else torch.zeros(input.size(0)).long()
+        input = input.reshape(-1)
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+        include_last_offset = False
+    assert offsets is not None
+    bags, count = _bag_of_each(input, offsets, include_last_offset)
+    rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    if padding_idx is not None:
+        counted = input != padding_idx % weight.size(0)
+        rows, bags = rows[counted], bags[counted]
+    result = rows.new_zeros((count, weight.size(1)))
+    if mode == "max":
+        return result.index_reduce(0, bags, rows, "amax", include_self=False)
+    result = result.index_add(0, bags, rows)
+    if mode == "mean":
+        sizes = torch.bincount(bags, minlength=count).clamp(min=1)
+        result = result / sizes.unsqueeze(-1).to(result.dtype)
+    return result
+
+
+def _check(
+    input: torch.Tensor, offsets: torch.Tensor | None, mode: str, per_sample_weights: torch.Tensor | None
+) -> None:
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape "
+            f"as the input ({input.shape})"
+        )
+    if input.dim() == 2 and offsets is not None:
+        raise ValueError(
+            "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
+            f"However, found offsets of type {type(offsets)}"
+        )
+    if input.dim() == 1 and (offsets is None or offsets.dim() != 1):
+        raise ValueError(f"offsets has to be a 1D Tensor but got {offsets}")
+    if input.dim() not in (1, 2):
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
+            f"(got mode='{mode}'). Please open a feature request on GitHub."
+        )
+
+
+def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> tuple[torch.Tensor, int]:
+    """The number of the bag that each index is in, and how many bags there are."""
+    starts = offsets.tolist()
+    if starts and starts[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+            f"{starts[0]}"
+        )
+    if starts and starts[-1] > input.size(0):
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {input.size(0)} but got offsets[-1] of {starts[-1]}"
+        )
+    ends = starts[1:] if include_last_offset else [*starts[1:], input.size(0)]
+    sizes = torch.tensor([end - start for start, end in zip(starts, ends, strict=False)], dtype=torch.int64)
+    return torch.arange(len(ends)).repeat_interleave(sizes), len(ends)

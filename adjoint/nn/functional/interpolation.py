@@ -1,0 +1,106 @@
+"""Images, sequences and volumes of another size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import adjoint as torch
+
+from .declared import operators
+
+_NEAREST = ("nearest", "nearest-exact", "area")
+_SMOOTH = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
+"""The modes that know corners, and of how many dimensions they are."""
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+
+
+def interpolate(
+    input: torch.Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> torch.Tensor:
+    """`(N, C, *)` with the last one to three dimensions of another size.
+
+    Args:
+        size: the new size; or
+        scale_factor: how many times the old one it is, a number or one for each dimension.
+        mode: "nearest", "nearest-exact", "area"; "linear" (one dimension), "bilinear" and "bicubic" (two), "trilinear" (three).
+        align_corners: let the centres of the corners lie on each other rather than the corners themselves.
+        recompute_scale_factor: go by the sizes alone, which have been rounded, rather than by the factors.
+        antialias: for bilinear and bicubic, average where the image becomes smaller.
+
+    >>> import adjoint as torch
+    >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
+    tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
+    """
+    if align_corners is not None and mode in _NEAREST:
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    dims = input.dim() - 2
+    output_size, scales = _sizes(input, size, scale_factor, recompute_scale_factor)
+    if antialias and not (mode in ("bilinear", "bicubic") and dims == 2):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    wanted = _SMOOTH.get(mode)
+    if mode in ("linear", "bilinear", "trilinear") and 1 <= dims <= 3 and dims != wanted:
+        raise NotImplementedError(f"Got {input.dim()}D input, but {mode} mode needs {_SMOOTH[mode] + 2}D input")
+    if not 1 <= dims <= 3 or (mode not in _NEAREST and dims != wanted):
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: {_MODES} (got {mode})"
+        )
+    if mode == "area":
+        return getattr(operators, f"adaptive_avg_pool{dims}d")(input, output_size)
+    prefix = mode.replace("-", "_")
+    name = f"upsample_{prefix}{dims}d{'_aa' if antialias else ''}"
+    return getattr(torch.operators, name)(input, output_size, bool(align_corners), scales)
+
+
+def _sizes(
+    input: torch.Tensor, size: Any, scale_factor: Any, recompute: bool | None
+) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+    """The new size, and the factors to go by."""
+    dims = input.dim() - 2
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        sizes = _each(size, dims)
+        _check_count("output size of", "output size in (o1, o2, ...,oK)", input, sizes)
+        return tuple(int(length) for length in sizes), (None,) * dims
+    factors = _each(scale_factor, dims)
+    _check_count("scale_factor of shape", "scale_factor in (s1, s2, ...,sK)", input, factors)
+    new = tuple(math.floor(length * factor) for length, factor in zip(input.shape[2:], factors, strict=True))
+    return new, (None,) * dims if recompute else tuple(float(factor) for factor in factors)
+
+
+def _each(value: Any, dims: int) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, Sequence) else (value,) * dims
+
+
+def _check_count(name: str, form: str, input: torch.Tensor, given: tuple[Any, ...]) -> None:
+    if len(given) != input.dim() - 2:
+        what = "output" if name.startswith("output") else "scale_factor"
+        raise ValueError(
+            f"Input and {what} must have the same number of spatial dimensions, but got input with spatial dimensions of "
+            f"{list(input.shape[2:])} and {name} {given}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+            f"{form} format."
+        )
+
+
+def upsample(
+    input: torch.Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None
+) -> torch.Tensor:
+    """`interpolate`, which is preferred."""
+    torch.notices.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
+    return interpolate(input, size, scale_factor, mode, align_corners)

@@ -1,0 +1,199 @@
+"""Sequences of different lengths: padded to one length, or packed so that no step is wasted on padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import adjoint as torch
+from adjoint import Tensor
+
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
+
+
+class PackedSequence_(NamedTuple):
+    """The parts of a `PackedSequence`."""
+
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(PackedSequence_):
+    """Sequences, the longest first, with their first elements together, then their second ones, ...
+
+    `batch_sizes[t]` is how many sequences have a step t; `sorted_indices` says which sequences these are, in the order of
+    those that were packed, and `unsorted_indices` the reverse. Made by `pack_sequence` and `pack_padded_sequence`.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        data: Any,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ) -> PackedSequence:
+        """Put the parts together; `unsorted_indices` follow from `sorted_indices`."""
+        if batch_sizes is None:  # (data, batch_sizes) as one
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """With `data.to(...)`."""
+        data = self.data.to(*args, **kwargs)
+        return self if data is self.data else type(self)(data, *self[1:])
+
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """On the CPU, where it is."""
+        return self.to(*args, device="cpu", **kwargs)
+
+    def double(self) -> PackedSequence:
+        """In float64."""
+        return self.to(torch.float64)
+
+    def float(self) -> PackedSequence:
+        """In float32."""
+        return self.to(torch.float32)
+
+    def half(self) -> PackedSequence:
+        """In float16."""
+        return self.to(torch.float16)
+
+    def long(self) -> PackedSequence:
+        """In int64."""
+        return self.to(torch.int64)
+
+    def int(self) -> PackedSequence:
+        """In int32."""
+        return self.to(torch.int32)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is on a GPU."""
+        return bool(self.data.is_cuda)
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes this one."""
+    if permutation is None:
+        return None
+    result = torch.empty_like(permutation)
+    result[permutation] = torch.arange(permutation.numel())
+    return result
+
+
+def pad_sequence(
+    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
+    """Sequences `(length, *)` as one tensor `(longest, batch, *)`, or `(batch, longest, *)`.
+
+    >>> from adjoint.nn.utils.rnn import pad_sequence
+    >>> pad_sequence([torch.tensor([1, 2]), torch.tensor([3])], batch_first=True)
+    tensor([[1, 2],
+            [3, 0]])
+    """
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"padding_side must be 'left' or 'right', but got '{padding_side}'")
+    parts = list(sequences)
+    if not parts:
+        raise RuntimeError("Expected sequences to be a non-empty list of Tensors")
+    longest = max(part.size(0) for part in parts)
+    padded = []
+    for part in parts:
+        missing = part.new_full((longest - part.size(0), *part.shape[1:]), padding_value)
+        padded.append(torch.cat((part, missing) if padding_side == "right" else (missing, part)))
+    return torch.stack(padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
+    """The sequences that `pad_sequence` had padded, given their lengths."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [part[: int(length)] for part, length in zip(padded_sequences, lengths, strict=True)]
+
+
+def pack_padded_sequence(
+    input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """A batch `(longest, batch, *)` (or `(batch, longest, *)`) of padded sequences, packed.
+
+    Raises:
+        RuntimeError: if lengths are not positive, or not descending although `enforce_sorted`.
+    """
+    counts = torch.as_tensor(lengths, dtype=torch.int64)
+    order = None
+    if not enforce_sorted:
+        counts, order = torch.sort(counts, descending=True)
+        input = input.index_select(0 if batch_first else 1, order)
+    if batch_first:
+        input = input.transpose(0, 1)
+    values = counts.tolist()
+    if len(values) != input.size(1):
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(values)} (batch_size={input.size(1)})"
+        )
+    if not values or min(values) <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
+    if values != sorted(values, reverse=True):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do not "
+            "need ONNX exportability."
+        )
+    sizes = [sum(value > step for value in values) for step in range(values[0])]
+    data = torch.cat([input[step, :size] for step, size in enumerate(sizes)])
+    return PackedSequence(data, torch.tensor(sizes), order, None)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """The packed sequences, padded, in the order in which they were packed, and their lengths."""
+    sizes = sequence.batch_sizes.tolist()
+    steps = len(sizes)
+    if total_length is not None and total_length < steps:
+        raise ValueError(
+            "Expected total_length to be at least the length of the longest sequence in input, but got "
+            f"total_length={total_length} and max sequence length being {steps}"
+        )
+    data = sequence.data
+    rows = []
+    for part in data.split(sizes):
+        missing = data.new_full((sizes[0] - part.size(0), *data.shape[1:]), padding_value)
+        rows.append(torch.cat((part, missing)))
+    empty = data.new_full((sizes[0], *data.shape[1:]), padding_value)
+    rows += [empty] * ((total_length or steps) - steps)
+    padded = torch.stack(rows, 1 if batch_first else 0)
+    lengths = torch.tensor([sum(size > place for size in sizes) for place in range(sizes[0])])
+    if sequence.unsorted_indices is not None:
+        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
+        lengths = lengths[sequence.unsorted_indices]
+    return padded, lengths
+
+
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Sequences of different lengths, packed."""
+    lengths = torch.as_tensor([part.size(0) for part in sequences])
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences that had been packed."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

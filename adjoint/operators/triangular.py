@@ -1,0 +1,139 @@
+"""Triangular systems and Cholesky factors: solving with them, inverting, and factorizing with a report of what failed."""
+
+from __future__ import annotations
+
+import functools
+
+from ..kernels import triangular as kernels
+from ..notices import warn
+from ..tape.saved import unpack
+from .build import operator, public, tensors
+from .linalg import cholesky_gradient
+from .out import STRICT
+from .return_types import return_type
+
+
+def _adjoint(matrix):
+    return matrix.mT.conj()
+
+
+def _triangle(matrix, upper, unitriangular, xp):
+    return xp.triu(matrix, int(unitriangular)) if upper else xp.tril(matrix, -int(unitriangular))
+
+
+@operator(kernel=kernels.solve_triangular, namespace=None, method=False, same_out=STRICT)
+class linalg_solve_triangular:
+    """The solution of linear systems of triangular matrices."""
+
+    def forward(self: Array, B: Array, upper, left=True, unitriangular=False): ...
+
+    differentiable = ("self", "B")
+
+    def grad_inputs(grad, self, result, upper, left, unitriangular, needs, xp):
+        to_b = xp.linalg_solve_triangular(_adjoint(self), grad, not upper, left, unitriangular)
+        if not needs[0]:
+            return None, to_b
+        product = to_b @ _adjoint(result) if left else _adjoint(result) @ to_b
+        return -_triangle(product, upper, unitriangular, xp), to_b if needs[1] else None
+
+
+@public(namespace="linalg")
+def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
+    """X with `A @ X = B` (or `X @ A = B` if not `left`), where of A only the upper (or lower) triangle is read.
+
+    If `unitriangular`, the diagonal is not read either: it is taken to be one.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.solve_triangular(torch.tensor([[2.0, 1.0], [0.0, 4.0]]), torch.tensor([[3.0], [4.0]]), upper=True)
+    tensor([[1.],
+            [1.]])
+    """
+    return tensors.linalg_solve_triangular(A, B, upper, left, unitriangular, out=out)
+
+
+TRIANGULAR_SOLVE = return_type("triangular_solve", "solution", "cloned_coefficient")
+
+_OLDER = """torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand \
+will be removed in a future PyTorch release.
+torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.
+X = torch.triangular_solve(B, A).solution
+should be replaced with
+X = torch.linalg.solve_triangular(A, B)."""
+
+
+@functools.cache
+def _warn_of_age():
+    warn(_OLDER)
+
+
+@public(method=True)
+def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False):
+    """The solution of `A @ X = input` and a copy of A: `linalg.solve_triangular`, which is preferred."""
+    _warn_of_age()
+    matrix = A.mT if transpose else A
+    solution = tensors.linalg_solve_triangular(matrix, input, upper != transpose, True, unitriangular)
+    return TRIANGULAR_SOLVE(solution, A.clone())
+
+
+@operator(kernel=kernels.cholesky_solve)
+class cholesky_solve:
+    """The solution X of `L @ L.mH @ X = self`; of `L.mH @ L` if `upper`.
+
+    >>> import adjoint as torch
+    >>> torch.cholesky_solve(torch.tensor([[4.0], [8.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0]]))
+    tensor([[1.],
+            [2.]])
+    """
+
+    def forward(self: Array, input2: Array, upper: Bool = False): ...
+
+    differentiable = ("self", "input2")
+
+    def grad_inputs(grad, input2, result, upper, needs, xp):
+        to_self = xp.cholesky_solve(grad, input2, upper)
+        if not needs[1]:
+            return to_self, None
+        product = to_self @ _adjoint(result)
+        total = product + _adjoint(product)
+        return to_self if needs[0] else None, -(input2 @ total if upper else total @ input2)
+
+
+@operator(kernel=kernels.cholesky_inverse)
+class cholesky_inverse:
+    """The inverse of the matrices of which these are the Cholesky factors."""
+
+    def forward(self: Array, upper: Bool = False): ...
+
+    def grad_self(grad, self, result, upper):
+        inner = result @ (grad + _adjoint(grad)) @ result
+        return -(self @ inner if upper else inner @ self)
+
+
+@operator(
+    kernel=kernels.cholesky_ex,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    outputs=("L", "info"),
+    returns=return_type("linalg_cholesky_ex", "L", "info"),
+)
+class linalg_cholesky_ex:
+    """The triangular factor of positive-definite matrices, and which are none."""
+
+    nondifferentiable = ("info",)
+    shown = {"L": functools.partial(unpack, item="L")}
+
+    def forward(self: Array, upper=False, check_errors=False): ...
+
+    def grad_self(grads, L, upper, xp):
+        return cholesky_gradient(grads[0], L, upper, xp)
+
+
+@public(namespace="linalg", numpy_names=True)
+def cholesky_ex(input, *, upper=False, check_errors=False, out=None):
+    """The triangular factor as of `linalg.cholesky`, and for each matrix 0, or the order of the first bad minor.
+
+    Raises:
+        LinAlgError: if a matrix is not positive-definite and `check_errors` is set.
+    """
+    return tensors.linalg_cholesky_ex(input, upper, check_errors, out=out)

@@ -1,0 +1,6 @@
+"""What tests of numerical programs need: comparison within tolerances, and tensors of random values; names, no logic."""
+
+from .comparison import assert_allclose, assert_close
+from .creation import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

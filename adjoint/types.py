@@ -1,0 +1,21 @@
+"""Names for the types of arguments, for annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from .device import Size
+from .device import device as _device
+from .kernels.storage import UntypedStorage as Storage
+from .tensor import Tensor
+
+_int, _float, _bool = int, float, bool
+
+_size: TypeAlias = Size | list[int] | tuple[int, ...]
+_TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
+
+Number: TypeAlias = int | float | bool
+Device: TypeAlias = _device | str | int | None
+
+__all__ = ["Device", "Number", "Size", "Storage", "Tensor"]

@@ -1,0 +1,142 @@
+"""Selective checkpointing: a policy says which operations keep their results, and are not run again by the recomputation."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import adjoint as torch
+
+__all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
+
+
+class CheckpointPolicy(enum.Enum):
+    """What becomes of the result of an operation: it is kept, or computed again. Here there is nothing to offload to."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+_KEPT = (
+    CheckpointPolicy.MUST_SAVE,
+    CheckpointPolicy.PREFER_SAVE,
+    CheckpointPolicy.MUST_CPU_OFFLOAD,
+    CheckpointPolicy.PREFER_CPU_OFFLOAD,
+)
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told of the run it is asked in."""
+
+    def __init__(self, *, is_recompute: bool) -> None:
+        self.is_recompute = is_recompute
+
+
+class _Kept:
+    """The results of the operations of a first run, in order, for each operation; None for those to be computed again."""
+
+    def __init__(self, policy: Callable[..., Any], mutable: bool) -> None:
+        self.policy = policy
+        self.mutable = mutable
+        self.results: dict[Any, list[Any]] = {}
+
+
+class _FirstRun:
+    """Keeps what the policy says."""
+
+    def __init__(self, kept: _Kept) -> None:
+        self.kept = kept
+        self.last: list[Any] | None = None
+
+    def result(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """Compute, and keep the result if the policy wants it."""
+        answer = self.kept.policy(SelectiveCheckpointContext(is_recompute=False), op, *args)
+        if isinstance(answer, bool):
+            answer = CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
+        result = compute()
+        self.last = [result, ()] if answer in _KEPT else None
+        self.kept.results.setdefault(op, []).append(self.last)
+        return result
+
+    def made(self, outputs: Sequence[torch.Tensor]) -> None:
+        """Note the versions of what is kept."""
+        if self.last is not None:
+            self.last[1] = tuple([(output.detach(), output._version) for output in outputs])
+            self.last = None
+
+
+class _Recomputation:
+    """Gives back what was kept."""
+
+    def __init__(self, kept: _Kept) -> None:
+        self.kept = kept
+
+    def result(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """The result that was kept, or a new one.
+
+        Raises:
+            RuntimeError: where the first run did not get to this, in a second recomputation, or if what was kept has been
+                changed in place since.
+        """
+        if op not in self.kept.results:
+            raise RuntimeError(f"{op} encountered during backward, but not found in storage")
+        if not self.kept.results[op]:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective "
+                "activation checkpoint."
+            )
+        entry = self.kept.results[op].pop(0)
+        if entry is None:
+            return compute()
+        result, outputs = entry
+        if not self.kept.mutable and any(output._version != version for output, version in outputs):
+            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        return result
+
+    def made(self, outputs: Sequence[torch.Tensor]) -> None:
+        """Nothing more."""
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Callable[..., Any] | list[Any], allow_cache_entry_mutation: bool = False
+) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """The two contexts, for `checkpoint(context_fn=...)`, that keep the results of some operations from being computed again.
+
+    Args:
+        policy_fn_or_list: the operations whose results are kept (as `torch.ops.aten.mm.default`), or a function that is
+            called as `policy(context, operation, *args)` and returns a `CheckpointPolicy`, or whether to keep the result.
+        allow_cache_entry_mutation: do not mind that a kept result has been changed in place.
+
+    Raises:
+        TypeError: for something else.
+        ValueError: for a list of other things.
+
+    >>> import functools
+    >>> import adjoint as torch
+    >>> from adjoint.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+    >>> keep = functools.partial(create_selective_checkpoint_contexts, [torch.ops.aten.mm.default])
+    >>> x = torch.ones(2, 2, requires_grad=True)
+    >>> checkpoint(lambda x: (x @ x).sigmoid(), x, use_reentrant=False, context_fn=keep).sum().backward()
+    """
+    policy: Callable[..., Any]
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, torch.ops.OpOverload):
+                raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. ")
+        chosen = set(policy_fn_or_list)
+
+        def policy(context: SelectiveCheckpointContext, op: Any, *args: Any) -> CheckpointPolicy:
+            return CheckpointPolicy.MUST_SAVE if op in chosen else CheckpointPolicy.PREFER_RECOMPUTE
+
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    kept = _Kept(policy, allow_cache_entry_mutation)
+    return torch.autograd.graph.keeping(_FirstRun(kept)), torch.autograd.graph.keeping(_Recomputation(kept))

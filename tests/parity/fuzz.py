@@ -1,0 +1,617 @@
+"""Random programs: drawn line by line, run by both libraries, and compared in everything that can be seen of them."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy
+import torch
+
+from .candidate import candidate
+from .comparison import errors_differ, is_tensor
+from .conversion import to_array
+from .fuzz_lines import CHOICES, KINDS, PRELUDE, STARTS
+
+Choose = Callable[[Sequence[Any]], Any]
+
+_PRELUDE = compile(PRELUDE, "<prelude>", "exec")
+
+# Rounding differs, and a program of many lines multiplies it. What was computed in single precision may have become double
+# since, so that it decides the tolerance of the whole program.
+_DOUBLE, _SINGLE = 1e-8, 1e-4
+
+
+class Explained(NamedTuple):
+    """A difference that is meant, or of something that PyTorch leaves open. Where one is found, the program ends.
+
+    `line` is searched for in the program, with NAME for the tensor that differs; `difference` in how that is described; `error`
+    in what PyTorch has raised so far.
+    """
+
+    reason: str
+    line: str
+    difference: str
+    error: str = ""
+
+
+EXPLAINED = [
+    Explained(
+        "PyTorch has no kernel for the dtype, or no derivative",
+        "",
+        r"expected NotImplementedError: .*not implemented for '|does not support automatic differentiation for outputs with",
+    ),
+    Explained(
+        "PyTorch packs what an operation saves before the operation, which fails, is tried",
+        "failing_pack",
+        "expected KeyError: 'pack'",
+    ),
+    Explained(
+        "PyTorch refuses transforms under saved-tensor hooks",
+        "",
+        "expected RuntimeError.*don't yet support saved tensor hooks",
+    ),
+    Explained("levels of forward mode nest here", "", "raised nothing.*Nested forward mode AD is not supported"),
+    Explained(
+        "PyTorch takes what a transform returns to depend on the point wherever the point requires grad",
+        r"NAME = .*torch.func.",
+        "requires_grad False, expected True",
+    ),
+    Explained(
+        "the same, differentiated",
+        "torch.func.(jvp|jacfwd)",
+        "does not require grad( and does not have a grad_fn)?, expected nothing",
+    ),
+    Explained(
+        "an operand is also what is changed: saved as it was, so that its gradient is right",
+        r"\b(\w+)\.\w+_\(.*\b\1\b",
+        "raised nothing, expected RuntimeError: one of the variables needed for gradient computation has been modified",
+    ),
+    Explained(
+        "integers never require grad here; PyTorch records some changes of them",
+        "",
+        r"\((int64|bool)\): (requires_grad False, expected True|grad_fn NoneType|is_leaf True, expected False)",
+    ),
+    Explained("integers never require grad here", "", "Autograd not support dtype: (Long|Bool)"),
+    Explained("the leaf has another shape than when it was used", r"\.data = ", "invalid gradient at index"),
+    Explained(
+        "the softmax of one number is constant", r"NAME = .*torch.func.*softmax", "requires_grad True, expected False"
+    ),
+    Explained("two mistakes", "", "^raised NotImplementedError: .*, expected RuntimeError: The size of tensor a"),
+    Explained("two mistakes", "func.*index_select", "^raised RuntimeError: index_select.*, expected IndexError"),
+    Explained("single precision, written to double", r"torch.exp\(.*out=NAME", r"\(float64\): \[+.*, expected"),
+    Explained("detached, it has nothing to retain", r"NAME.detach_\(\)", "retains_grad False, expected True"),
+    Explained("PyTorch detaches nothing in inference mode", "NAME.detach_", "requires_grad False, expected True"),
+    Explained("PyTorch detaches nothing in inference mode", "inference_mode", "Can't detach views in-place"),
+    Explained(
+        "PyTorch fills some results in place, and counts it outside of inference mode",
+        r"inference_mode[^Z]*NAME = ",
+        "_version 0, expected 1",
+    ),
+    Explained(
+        "polar saves its operands here", "polar", "^raised RuntimeError: one of the variables needed for gradient"
+    ),
+    Explained("rounding decides whether a matrix is singular", "linalg", "^raised _LinAlgError|expected _LinAlgError"),
+    Explained(
+        "`data` of a view of a tensor made in inference mode", r"NAME = .*\.data$", "is_inference False, expected True"
+    ),
+    Explained(
+        "a view of a leaf told to require no grad",
+        "requires_grad",
+        "^raised RuntimeError: cannot register a hook on a ten",
+    ),
+    Explained("how often vmap calls the backward of a function", "vmap.*Sinh", "^seen .*'Sinh'"),
+    Explained(
+        "PyTorch changes the tensor, and then raises",
+        "",
+        "",
+        "Inplace update to inference tensor|ZeroDivisionError|KeyError\\('pack'",
+    ),
+    Explained(
+        "PyTorch packs what an operation saves before the operation, which fails, is tried",
+        r"  # \w+\Z",
+        "^seen .*'pack'",
+    ),
+    Explained("another choice of what is saved has the same derivative", "cross_entropy|polar", "^seen .*'pack'"),
+    Explained("the first gradient of a leaf may be copied into its place", r"NAME = .*\.grad$", "_version"),
+    Explained(
+        "an error all the same, found later", "clamp", "clamp is not supported for complex types, expected RuntimeError"
+    ),
+    Explained(
+        "the dtype is wrong as well as the function",
+        "jacrev",
+        "not implemented for .*, expected RuntimeError: jacrev: Expected",
+    ),
+    Explained(
+        "two mistakes",
+        "cross_entropy",
+        "expected RuntimeError: Expected floating point type for target with class probab",
+    ),
+    Explained(
+        "a view made in inference mode has no node in PyTorch",
+        "register_multi_grad_hook",
+        "expected AttributeError: 'NoneType'",
+    ),
+    Explained(
+        "results for operands in another order of dimensions: NumPy keeps it where PyTorch does not, and the other way round",
+        "",
+        "laid out",
+    ),
+    Explained(
+        "PyTorch's derivative of scatter expects an index of the shape of the source",
+        "scatter",
+        "ScatterBackward0 returned an invalid gradient",
+    ),
+    Explained(
+        "PyTorch finds out by accident that there is no such index", "index_fill_", "expected RuntimeError: setStorage"
+    ),
+    Explained("any pair of numbers is a complex number here", "view_as_complex", "storage_offset divisible by 2"),
+    Explained(
+        "fill_diagonal_ is an operator of its own here, and the change of a view in PyTorch",
+        "fill_diagonal_",
+        "grad_fn FillDiagonalBackward0, expected",
+    ),
+    Explained(
+        "PyTorch repeats the views by which a real view of complex numbers was made; here one node is their history",
+        "real|imag|complex",
+        r"grad_fn AsStridedBackward0, expected \w+Backward0",
+    ),
+    Explained("`data` set to a tensor made in inference mode", r"\.data = ", "is_inference False, expected True"),
+    Explained(
+        "PyTorch does not count a leaf among what runs when it is the root itself",
+        "register_multi_grad_hook",
+        "^seen .*, expected|A leaf node was passed to _will_engine_execute_node",
+    ),
+]
+
+
+class LeftOut(NamedTuple):
+    """Lines that are not drawn, where `condition` holds of their tensors."""
+
+    reason: str
+    line: str
+    condition: str
+
+
+LEFT_OUT = [
+    LeftOut(
+        "a conjugate is computed at once here", r"\.m?H\b|conj\(\)$|adjoint\(\)", "any(t.is_complex() for t in given)"
+    ),
+    LeftOut("memory that others see is resized with it in PyTorch", r"out=|resize_", "any(shared(t) for t in given)"),
+    LeftOut(
+        "PyTorch crashes when such a tensor is then changed in place",
+        r"retain_grad|inputs=",
+        "any(t.output_nr > 0 for t in given)",
+    ),
+    LeftOut("random numbers are drawn before or after an error", "dropout", "not given[0].is_floating_point()"),
+    LeftOut("memory beyond the tensor", "as_strided", "given[0].numel() < 4 or not given[0].is_contiguous()"),
+    LeftOut(
+        "elements are read after they have been written to", r"out=|scatter|index_\w+_\(", "len(given) < line_names"
+    ),
+]
+
+
+class Modes:
+    """The contexts that a program has entered, to be left in reverse order."""
+
+    def __init__(self) -> None:
+        self.entered: list[Any] = []
+
+    def enter(self, mode: Any) -> None:
+        mode.__enter__()
+        self.entered.append(mode)
+
+    def leave(self) -> None:
+        self.entered.pop().__exit__(None, None, None)
+
+
+class Run:
+    """One library's side of a program."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.modes = Modes()
+        self.values: dict[str, numpy.ndarray] = {}
+        self.names: dict[str, Any] = {
+            "torch": module,
+            "modes": self.modes,
+            "snapshot": snapshot,
+            "ThreadPoolExecutor": ThreadPoolExecutor,
+        }
+        module.manual_seed(0)
+        exec(_PRELUDE, self.names)
+
+    def step(self, code: Any) -> Exception | None:
+        try:
+            exec(code, self.names)
+        except Exception as error:  # compared
+            return error
+        return None
+
+    def tensors(self) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in self.names.items()
+            if isinstance(value, self.module.Tensor) and (name in "abcd" or name[1:].isdigit())
+        }
+
+    def close(self) -> None:
+        """Leaves the modes, however the program ended."""
+        while self.modes.entered:
+            with contextlib.suppress(Exception):
+                self.modes.leave()
+        self.module.set_grad_enabled(True)
+        self.module.autograd.set_detect_anomaly(False)
+
+
+def snapshot(value: Any) -> Any:
+    """What was seen of a value when a function was called, independent of the library."""
+    if is_tensor(value):
+        return values_of(value)
+    if isinstance(value, tuple | list):
+        return tuple(snapshot(item) for item in value)
+    return value
+
+
+def values_of(tensor: Any) -> numpy.ndarray:
+    """A copy: PyTorch does not resize memory that an array shares."""
+    return to_array(tensor.detach().clone())
+
+
+# Drawing a line
+
+
+class Program:
+    """A program as it grows: both runs of it, and its text so far."""
+
+    def __init__(self, choose: Choose) -> None:
+        self.choose = choose
+        self.actual, self.expected = Run(candidate), Run(torch)
+        self.lines: list[str] = []
+        self.errors = ""
+        self.tolerance = _DOUBLE
+
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def start(self) -> str | None:
+        for name in "abcd":
+            difference = self.run(f"{name} = {self.choose(STARTS)}")
+            if difference:
+                return difference
+        return None
+
+    def draw(self) -> str | None:
+        """The next line; None where PyTorch does not say what it does."""
+        tensors = self.expected.tensors()
+        names = [name for name in tensors if self.is_tame(name)][::-1]
+        if not names:
+            return None
+        line = self.choose(self.choose(KINDS))
+        obey = self.choose(range(8))
+        x, y, z = (self.choose(names) for _ in range(3))
+        if obey:
+            condition = _condition(line.condition)
+            fitting = [
+                (one, two, three)
+                for one in names
+                for two in (names if "y" in condition.co_names else [y])
+                for three in (names if "z" in condition.co_names else [z])
+                if eval(condition, _SHAPES, {"x": tensors[one], "y": tensors[two], "z": tensors[three]})
+            ]
+            if not fitting:
+                return None
+            x, y, z = self.choose(fitting)
+        text = self.fill(line.text, x, y, z)
+        if not text.startswith(("modes", "del", "torch.set")) and not self.choose(range(12)):
+            text = self.fill("with {mode}: ", x, y, z) + text
+        return None if self.is_left_out(text) else text
+
+    def is_left_out(self, line: str) -> bool:
+        """Whether PyTorch, or this comparison, leaves open what a line does."""
+        tensors = self.expected.tensors()
+        given = {name: tensors[name] for name in tensors if re.search(rf"\b{name}\b", line)}
+        storages = [tensor.untyped_storage().data_ptr() for tensor in tensors.values()]
+        known = {
+            "given": list(given.values()),
+            "line_names": len(re.findall(rf"\b({'|'.join(given)})\b", line)),
+            "shared": lambda tensor: storages.count(tensor.untyped_storage().data_ptr()) > 1,
+        }
+        if not is_defined(line, given):
+            return True
+        return any(re.search(each.line, line) and eval(each.condition, known) for each in LEFT_OUT)
+
+    def fill(self, text: str, x: str, y: str, z: str) -> str:
+        tensor = self.expected.names[x]
+        given = {"x": x, "y": y, "z": z, "r": f"t{len(self.lines)}"}
+        while found := re.search(r"\{(\w+)\}", text):
+            name = found[1]
+            if name == "d":
+                value = str(self.choose(range(-1, max(tensor.dim(), 1))))
+            elif name == "i":
+                value = str(self.choose([0, 1, -1]))
+            else:
+                value = given[name] if name in given else self.choose(CHOICES[name])
+            text = text[: found.start()] + value + text[found.end() :]
+        return text
+
+    def is_tame(self, name: str) -> bool:
+        """Whether rounding does not become the result: sines of huge numbers, signs of tiny ones, nan."""
+        for run in (self.actual, self.expected):
+            values = run.values.get(name)
+            if values is not None and values.size:
+                sizes = numpy.abs(values.astype(numpy.complex128))
+                if not numpy.all((sizes == 0) | (sizes > 1e-10)) or sizes.max() > 1e4:
+                    return False
+        return True
+
+    def run(self, line: str) -> str | None:
+        """Runs a line by both libraries, and says how what can be seen of them afterwards differs."""
+        self.lines.append(line)
+        code = compile(line, "<program>", "exec")
+        error, expected_error = self.actual.step(code), self.expected.step(code)
+        if expected_error is not None:
+            difference = errors_differ(error, expected_error, words=0)
+            if difference:
+                return difference
+            self.lines[-1] += f"  # {type(expected_error).__name__}"
+            self.errors += repr(expected_error)
+        elif error is not None:
+            return f"raised {type(error).__name__}: {error}, expected nothing"
+        return self.compare_values() or self.compare_logs()
+
+    # What can be seen
+
+    def compare_values(self) -> str | None:
+        actual, expected = self.actual.tensors(), self.expected.tensors()
+        if list(actual) != list(expected):
+            return f"names {list(actual)}, expected {list(expected)}"
+        for name, two in expected.items():
+            one = actual[name]
+            difference = self.compare_tensor(name, one, two)
+            if difference:
+                return f"{name} ({_dtype(two)}): {difference}"
+            if (one.grad is None) != (two.grad is None):
+                return f"{name} ({_dtype(two)}): grad {one.grad}, expected {two.grad}"
+            if two.grad is not None:
+                difference = self.compare_tensor(f"{name}.grad", one.grad, two.grad)
+                if difference:
+                    return f"{name}.grad ({_dtype(two.grad)}): {difference}"
+        return None
+
+    def compare_tensor(self, name: str, one: Any, two: Any) -> str | None:
+        if tuple(one.shape) != tuple(two.shape):
+            return f"shape {tuple(one.shape)}, expected {tuple(two.shape)}"
+        if str(one.dtype) != str(two.dtype):
+            return f"dtype {one.dtype}, expected {two.dtype}"
+        if not two._is_view() and not name.endswith("grad") and _steps(one) != _steps(two):
+            return f"laid out {_steps(one)}, expected {_steps(two)}"
+        first, second = values_of(one), values_of(two)
+        self.actual.values[name], self.expected.values[name] = first, second
+        if second.dtype in (numpy.float32, numpy.complex64):
+            self.tolerance = _SINGLE
+        return values_differ(first, second, self.tolerance)
+
+    def compare_logs(self) -> str | None:
+        """What functions of the user's saw while a line ran. The order in which an operator saves its operands, and reads
+        them, is its own."""
+        logs = [
+            sorted(run.names["log"], key=lambda entry: repr(entry) if entry[0] in ("pack", "unpack") else "")
+            for run in (self.actual, self.expected)
+        ]
+        for run in (self.actual, self.expected):
+            run.names["log"].clear()
+        return records_differ(*logs, self.tolerance)
+
+    def compare_graphs(self) -> str | None:
+        """All that is known of the tensors besides values. Asking for a `grad_fn` makes views find theirs again."""
+        actual, expected = self.actual.tensors(), self.expected.tensors()
+        for name in expected:
+            for question in QUESTIONS:
+                one, two = _ask(question, actual, name), _ask(question, expected, name)
+                if one != two:
+                    return f"{name} ({_dtype(expected[name])}): {question} {one}, expected {two}"
+        return None
+
+
+def _condition(text: str) -> Any:
+    if text not in _CONDITIONS:
+        _CONDITIONS[text] = compile(text, "<condition>", "eval")
+    return _CONDITIONS[text]
+
+
+_CONDITIONS: dict[str, Any] = {}
+
+
+def _dtype(tensor: Any) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def fits(one: Sequence[int], two: Sequence[int]) -> bool:
+    """Whether shapes broadcast together."""
+    return all(a == b or 1 in (a, b) for a, b in zip(one[::-1], two[::-1], strict=False))
+
+
+def fits_into(one: Sequence[int], two: Sequence[int]) -> bool:
+    """Whether the first shape broadcasts to the second."""
+    return len(one) <= len(two) and all(a in (1, b) for a, b in zip(one[::-1], two[::-1], strict=False))
+
+
+_SHAPES = {"fits": fits, "fits_into": fits_into}
+
+
+# What PyTorch defines
+
+
+def is_defined(line: str, tensors: dict[str, torch.Tensor]) -> bool:
+    """Whether PyTorch says what a line does.
+
+    A change of elements that share memory, or from elements that overlap those written to, depends on the order in which
+    elements are visited.
+    """
+    if not re.search(r"_\(|\] .?=|[-+*/]=|out=|\.data|inplace=|stepping|Double_|Dirty2", line):
+        return True
+    places = {name: _places(tensor) for name, tensor in tensors.items() if re.search(rf"\b{name}\b", line)}
+    if any(len(set(place)) < len(place) for place in places.values()):
+        return False
+    found = list(places.items())
+    return not any(set(one) & set(two) for k, (_, one) in enumerate(found) for _, two in found[:k])
+
+
+def _places(tensor: torch.Tensor) -> list[int]:
+    """Where in memory the elements are."""
+    size, start = tensor.element_size(), tensor.untyped_storage().data_ptr()
+    places = numpy.zeros(tensor.shape, dtype=numpy.int64) + tensor.storage_offset()
+    for dim, (length, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        places += (numpy.arange(length) * step).reshape(-1, *[1] * (tensor.dim() - dim - 1))
+    return [
+        start + place * size + byte
+        for place in places.flatten().tolist()
+        for byte in range(0, size, 4 if size > 4 else 1)
+    ]
+
+
+# Questions
+
+
+def _sharing(tensors: dict[str, Any], name: str) -> str:
+    """The first tensor with the same memory."""
+    if not tensors[name].numel():
+        return name
+    storage = tensors[name].untyped_storage().data_ptr()
+    return next(other for other, tensor in tensors.items() if tensor.untyped_storage().data_ptr() == storage)
+
+
+def _base(tensors: dict[str, Any], name: str) -> str | None:
+    base = tensors[name]._base
+    return None if base is None else next((other for other in tensors if tensors[other] is base), "another")
+
+
+def _same(tensors: dict[str, Any], name: str) -> str:
+    return next(other for other in tensors if tensors[other] is tensors[name])
+
+
+def _layout(tensors: dict[str, Any], name: str) -> Any:
+    """Strides and offset of views; those of fresh memory are PyTorch's own business where they follow no operand."""
+    tensor = tensors[name]
+    if not tensor._is_view() or tensor.numel() < 2:
+        return None
+    return tensor.storage_offset(), _steps(tensor)
+
+
+def _steps(tensor: Any) -> list[int]:
+    if not tensor.numel():
+        return []
+    return [step for step, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1]
+
+
+def _tangent(tensors: dict[str, Any], name: str) -> Any:
+    module = torch if isinstance(tensors[name], torch.Tensor) else candidate
+    try:
+        tangent = module.autograd.forward_ad.unpack_dual(tensors[name]).tangent
+    except Exception as error:  # there is no level
+        return type(error).__name__
+    return None if tangent is None else (str(tangent.dtype), Values(values_of(tangent)))
+
+
+class Values:
+    """Values that are equal where they are close."""
+
+    def __init__(self, array: numpy.ndarray) -> None:
+        self.array = array
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Values) and values_differ(self.array, other.array) is None
+
+    def __repr__(self) -> str:
+        return repr(self.array)
+
+
+QUESTIONS: dict[str, Callable[[dict[str, Any], str], Any]] = {
+    "the same object as": _same,
+    "requires_grad": lambda tensors, name: tensors[name].requires_grad,
+    "is_leaf": lambda tensors, name: tensors[name].is_leaf,
+    "_version": lambda tensors, name: tensors[name]._version,
+    "is_inference": lambda tensors, name: tensors[name].is_inference(),
+    "is view": lambda tensors, name: tensors[name]._is_view(),
+    "base": _base,
+    "shares memory with": _sharing,
+    "layout": _layout,
+    "tangent": _tangent,
+    "grad_fn": lambda tensors, name: type(tensors[name].grad_fn).__name__,
+    "output_nr": lambda tensors, name: tensors[name].output_nr,
+    "retains_grad": lambda tensors, name: tensors[name].retains_grad,
+}
+
+
+def _ask(question: str, tensors: dict[str, Any], name: str) -> Any:
+    try:
+        return QUESTIONS[question](tensors, name)
+    except Exception as error:  # compared
+        return type(error).__name__
+
+
+# Comparing
+
+
+def values_differ(actual: numpy.ndarray, expected: numpy.ndarray, tolerance: float = _SINGLE) -> str | None:
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return f"{actual.dtype} {actual.shape}, expected {expected.dtype} {expected.shape}"
+    if numpy.array_equal(actual, expected):
+        return None
+    if expected.dtype.kind not in "fc":
+        tolerance = 0
+    with numpy.errstate(all="ignore"):
+        close = numpy.isclose(actual, expected, tolerance, tolerance, equal_nan=True)
+        if expected.dtype.kind == "c":  # infinite when either part is; the other part is left open (C99, annex G)
+            close |= ~numpy.isfinite(actual) & ~numpy.isfinite(expected)
+    return None if close.all() else f"{actual.tolist()}, expected {expected.tolist()}"
+
+
+def records_differ(actual: Any, expected: Any, tolerance: float) -> str | None:
+    if isinstance(expected, numpy.ndarray):
+        if not isinstance(actual, numpy.ndarray):
+            return f"seen {actual!r}, expected {expected!r}"
+        return values_differ(actual, expected, tolerance) and f"seen {actual!r}, expected {expected!r}"
+    if isinstance(expected, tuple | list):
+        if not isinstance(actual, tuple | list) or len(actual) != len(expected):
+            return f"seen {actual!r}, expected {expected!r}"
+        pairs = zip(actual, expected, strict=True)
+        return next((difference for one, two in pairs if (difference := records_differ(one, two, tolerance))), None)
+    return None if type(actual) is type(expected) and actual == expected else f"seen {actual!r}, expected {expected!r}"
+
+
+def explanation(program: Program, difference: str) -> Explained | None:
+    """Why a difference is none to mend, if it is known."""
+    named = re.match(r"(\w+)(\.grad)? \(", difference)
+    return next((each for each in EXPLAINED if _explains(each, program, difference, named[1] if named else "")), None)
+
+
+def _explains(each: Explained, program: Program, difference: str, name: str) -> bool:
+    return (
+        re.search(each.line.replace("NAME", name), program.text(), re.MULTILINE) is not None
+        and re.search(each.difference, difference, re.DOTALL) is not None
+        and re.search(each.error, program.errors) is not None
+    )
+
+
+def differences(choose: Choose, steps: int) -> Iterator[tuple[Program, str]]:
+    """Draws a program and runs it until something differs, which is yielded; nothing if it does not."""
+    program = Program(choose)
+    try:
+        difference = program.start()
+        for _ in range(steps):
+            if difference:
+                break
+            line = program.draw()
+            if line is not None:
+                difference = program.run(line)
+                if not difference and choose(range(2)):
+                    difference = program.compare_graphs()
+        difference = difference or program.compare_graphs()
+        if difference and not explanation(program, difference):
+            yield program, difference
+    finally:
+        program.actual.close()
+        program.expected.close()
