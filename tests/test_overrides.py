@@ -348,6 +348,25 @@ def test_a_class_that_defines_it_otherwise_is_warned():
         assert torch.mul(Old(), 2) == "mul"
 
 
+def test_every_function_is_told_of_as_the_one_that_was_called():
+    class Duck:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return [func]
+
+    stand_ins = overrides.get_testing_overrides()
+    for owner, functions in overrides.get_overridable_functions().items():
+        for function in functions:
+            name = overrides.resolve_name(function)
+            if owner is torch.Tensor:
+                continue
+            parameters = inspect.signature(stand_ins[function]).parameters.values()
+            needed = [one for one in parameters if one.default is one.empty and one.kind is not one.KEYWORD_ONLY]
+            result = function(*[Duck() for _ in needed or [None]])
+            assert result == [function], name
+            assert getattr(owner, name.rpartition(".")[2]) is function, name
+
+
 FIRST_MEETING = """
 import adjoint as torch
 
@@ -373,22 +392,3 @@ assert torch.allclose(Length(), torch.ones(1)) == ("allclose", ["Length", "Tenso
 def test_the_first_object_that_is_no_tensor_opens_the_doors(call, expected):
     program = FIRST_MEETING.format(call=call, expected=expected)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
-
-
-def test_every_function_is_told_of_as_the_one_that_was_called():
-    class Duck:
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            return [func]
-
-    stand_ins = overrides.get_testing_overrides()
-    for owner, functions in overrides.get_overridable_functions().items():
-        for function in functions:
-            name = overrides.resolve_name(function)
-            if owner is torch.Tensor:
-                continue
-            parameters = inspect.signature(stand_ins[function]).parameters.values()
-            needed = [one for one in parameters if one.default is one.empty and one.kind is not one.KEYWORD_ONLY]
-            result = function(*[Duck() for _ in needed or [None]])
-            assert result == [function], name
-            assert getattr(owner, name.rpartition(".")[2]) is function, name
