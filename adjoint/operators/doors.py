@@ -133,17 +133,28 @@ def door_code(cells: int) -> CodeType:
 
 def put(function: FunctionType, name: str, shown: Any = None) -> Door:
     """Put a door in front of `function`; `shown`, by default the function itself, is what is said to have been called."""
+    behind = moved(function)
+    targets = function.__globals__.get("TARGETS", [])
+    if function in targets:  # where code is put when it has been generated
+        targets[targets.index(function)] = behind
+    door = Door(behind, function if shown is None else shown, name)
+    front(function, door.enter)
+    function.__defaults__ = None
+    function.__dict__["__wrapped__"] = behind  # whose signature tools show
+    return door
+
+
+def moved(function: FunctionType) -> FunctionType:
+    """Another function of the same code, to be called when there is a door in its place."""
     behind = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     behind.__kwdefaults__, behind.__qualname__ = function.__kwdefaults__, function.__qualname__
     behind.__dict__.update(function.__dict__)
-    targets = function.__globals__.get("TARGETS", [])
-    if function in targets:  # where code is put when it has been generated
-        targets[targets.index(function)] = behind
-    door = Door(behind, function if shown is None else shown, name)
+    return behind
+
+
+def front(function: FunctionType, enter: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    """Have all calls of `function` go to `enter`; at no time is there a moment when another thread cannot call it."""
+    function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), "enter": enter}
     function.__code__ = door_code(len(function.__closure__ or ()))
-    function.__defaults__ = None
-    function.__kwdefaults__ = {"enter": door.enter}
-    function.__dict__["__wrapped__"] = behind  # whose signature tools show
-    return door
