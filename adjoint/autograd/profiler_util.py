@@ -299,9 +299,9 @@ class EventList(list[Any]):
         line = "".join("-" * width + "  " for _, width, _ in columns)
         text = []
         if header is not None:
-            text += ["=" * len(line), header]
+            text += ["=" * len(line.rstrip()), header]
         if top_level_events_only:
-            text += ["=" * len(line), "This report only display top-level ops statistics"]
+            text += ["=" * len(line.rstrip()), "This report only display top-level ops statistics"]
         text += [line, "".join(f"{title:>{width}}  " for title, width, _ in columns), line]
         text += [
             "".join(f"{_shortened(show(event), width):>{width}}  " for _, width, show in columns) for event in rows
