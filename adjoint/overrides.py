@@ -15,7 +15,7 @@ from typing import Any
 
 from . import autograd, linalg, special
 from .nn import functional, init
-from .operators import PUBLIC, doors
+from .operators import PUBLIC, doors, events
 from .tape import overrides
 from .tape.modes import STATE
 from .tape.overrides import (
@@ -206,7 +206,8 @@ def _open() -> None:
     overrides.DOORS.open = True
 
 
-_open()
+with events.unwatched():
+    _open()
 
 
 # --- questions about them -------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ FLOORS = [
         "adjoint.types",
         "adjoint._C",
         "adjoint.ops",
+        "adjoint.profiler",
     },
     {"adjoint.backends", "adjoint.cuda"},
     {"adjoint.autograd"},
