@@ -56,7 +56,7 @@ class Beginning:
         self.original = original
         self.guarded = guarded
 
-    def first_call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def __call__(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Open doors, if anything overrides functions, else put the function's own code into its place; call it again."""
         function = self.function
         if not DOORS.open and about_to_be_overridden(args, keywords):
@@ -86,7 +86,7 @@ def beginning_of(function: Any) -> Beginning | None:
     defaults = function.__kwdefaults__
     if not defaults:
         return None
-    found = defaults.get("guarded") or getattr(defaults.get("enter"), "__self__", None)
+    found = defaults.get("guarded") or defaults.get("enter")
     return found if type(found) is Beginning else None
 
 
@@ -128,7 +128,7 @@ def begun(function: F) -> F:
 
 def begin(function: FunctionType, original: FunctionType, guarded: bool) -> None:
     """Let `function`, which has code that stands in for that of `original`, begin."""
-    function.__kwdefaults__ = {"enter": Beginning(function, original, guarded).first_call}
+    function.__kwdefaults__ = {"enter": Beginning(function, original, guarded)}
     function.__dict__ = {**original.__dict__, "__wrapped__": original}  # whose signature tools show
 
 
