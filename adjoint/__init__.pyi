@@ -91,6 +91,7 @@ from adjoint import inspect as inspect
 from adjoint import nn as nn
 from adjoint import optim as optim
 from adjoint import overrides as overrides
+from adjoint import profiler as profiler
 from adjoint import serialization as serialization
 from adjoint import testing as testing
 from adjoint import types as types

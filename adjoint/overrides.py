@@ -1,7 +1,7 @@
 """`torch.overrides`: what can be overridden by `__torch_function__`, and modes that see every call.
 
 Importing this puts doors (`adjoint.operators.doors`) in front of all of it: it is imported with the first class of tensors that
-may take over calls. Classes that are no tensors are seen from then on, too.
+may take over calls, or when another class that does is first met (`adjoint.operators.beginning`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from . import autograd, linalg, special
 from .nn import functional, init
-from .operators import PUBLIC, doors
+from .operators import PUBLIC, doors, events
 from .tape import overrides
 from .tape.modes import STATE
 from .tape.overrides import (
@@ -76,7 +76,8 @@ IN_PYTHON = {
         adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d alpha_dropout
         batch_norm binary_cross_entropy binary_cross_entropy_with_logits celu cosine_embedding_loss cross_entropy ctc_loss dropout
         dropout1d dropout2d dropout3d elu embedding embedding_bag feature_alpha_dropout fold gaussian_nll_loss glu grid_sample
-        group_norm gumbel_softmax hardtanh hinge_embedding_loss huber_loss instance_norm interpolate kl_div l1_loss layer_norm
+        group_norm gumbel_softmax hardsigmoid hardswish hardtanh hinge_embedding_loss huber_loss
+        instance_norm interpolate kl_div l1_loss layer_norm
         leaky_relu local_response_norm log_softmax lp_pool1d lp_pool2d lp_pool3d margin_ranking_loss max_pool1d
         max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d
         max_unpool3d mish mse_loss multi_head_attention_forward multi_margin_loss multilabel_margin_loss
@@ -106,6 +107,7 @@ SHOWN_AS = {
     "__mod__": "remainder", "__matmul__": "matmul", "__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__ne__": "ne",
     "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__rand__": "bitwise_and", "__ror__": "bitwise_or",
     "__rxor__": "bitwise_xor", "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_",
+    "__div__": "div", "__idiv__": "div_",
     "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__rtruediv__": "__rdiv__",
 }  # fmt: skip
 """The methods that Python's operators are said to call."""
@@ -137,22 +139,18 @@ def _remember(namespace: str, name: str, function: Any) -> None:
     _members[namespace].append(function)
 
 
-def _door(function: Any) -> doors.Door:
-    """The door in front of a function."""
-    door: doors.Door = function.__kwdefaults__["enter"].__self__
-    return door
-
-
 def _put(namespace: str, name: str, function: Any, shown: Any = None) -> None:
     """A door in front of one function, unless it has got one under another name."""
     _remember(namespace, name, function)
-    if "enter" in (function.__kwdefaults__ or {}):
+    if doors.door_of(function) is not None:
         return
     of_python = name in IN_PYTHON.get(namespace, ())
     place = PYTHON_MODULES.get(namespace, namespace) if of_python else ERROR_NAMES.get(namespace, namespace)
     door = doors.put(function, f"{place}.{(shown or function).__name__}", shown)
     door.of_python = of_python
     door.of_data = name in DATA_TAKERS
+    door.of_keywords = namespace == "torch.nn.init"
+    door.of_many = name == "einsum"
 
 
 def _put_in_front_of_namespace(namespace: str, module: ModuleType, names: Iterable[str]) -> None:
@@ -175,8 +173,11 @@ def _put_in_front_of_tensors() -> None:
             member.__name__ = CALLED.get(name, member.__name__)
             _put("torch.Tensor", name, member, shown)
             if name.strip("_") in OF_OPERATORS and name.startswith("__"):
-                _door(member).of_operator = True
-    _door(vars(Tensor)["__eq__"]).of_first = vars(Tensor)["eq"]
+                doors.door_of(member).of_operator = True  # type: ignore[union-attr]
+            doors.door_of(member).of_method = name != "is_pinned"  # type: ignore[union-attr]
+            doors.door_of(member).of_attribute = name in ("apply_", "new", "new_tensor")  # type: ignore[union-attr]
+    doors.door_of(vars(Tensor)["__setitem__"]).of_statement = True  # type: ignore[union-attr]
+    doors.door_of(vars(Tensor)["__eq__"]).of_first = vars(Tensor)["eq"]  # type: ignore[union-attr]
 
 
 def _put_in_front_of_attribute(name: str, attribute: property) -> None:
@@ -205,7 +206,8 @@ def _open() -> None:
     overrides.DOORS.open = True
 
 
-_open()
+with events.unwatched():
+    _open()
 
 
 # --- questions about them -------------------------------------------------------------------------------------------
@@ -295,7 +297,9 @@ def handle_torch_function(
     likes = tensor_likes(relevant_args, {})
     result = ask(public_api, likes, args, kwargs, True)
     if result is NotImplemented:
-        raise nobody(f"{public_api.__module__}.{public_api.__name__}", likes, True)
+        door = doors.door_of(public_api) if type(public_api) is FunctionType else None
+        name = f"{public_api.__module__}.{public_api.__name__}" if door is None else door.name
+        raise nobody(name, likes, True)
     return result
 
 

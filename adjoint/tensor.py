@@ -416,11 +416,9 @@ class Tensor(TensorMethods):
             raise RuntimeError("requires_grad must be a bool")
         edge = self._edge if self._base is None else current_edge(self)
         if is_recorded(edge):
-            advice = "If you want to use a computed variable in a subgraph that doesn't require differentiation use"
-            raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables."
-                + ("" if value else f" {advice} var_no_grad = var.detach().")
-            )
+            advice = " If you want to use a computed variable in a subgraph that doesn't require differentiation use"
+            advice = "" if value else f"{advice} var_no_grad = var.detach()."
+            raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{advice}")
         if value and not can_require_grad(self._array):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if value and self._extra is not None and self._extra.inference and not in_inference_mode():

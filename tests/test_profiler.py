@@ -1,6 +1,8 @@
 """The profiler: what it notes, what its tables and traces say, and that it leaves nothing behind."""
 
+import gzip
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -8,6 +10,8 @@ import pytest
 
 import adjoint as torch
 from adjoint.autograd.profiler import profile, record_function
+from adjoint.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
+from adjoint.operators import events as composites
 from adjoint.tape import modes
 
 
@@ -18,6 +22,7 @@ def test_operators_and_their_backwards_are_noted_and_linked() -> None:
         y.backward()
     events = {event.name: event for event in prof.function_events}
     assert list(events) == [
+        "aten::matmul",
         "aten::mm",
         "aten::sum",
         "autograd::engine::evaluate_function: SumBackward0",
@@ -62,9 +67,8 @@ def test_sections_contain_what_they_call() -> None:
 def test_averages_and_table() -> None:
     x = torch.ones(100, 100)
     with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
-        for _ in range(3):
-            x.exp()
-        x[0].exp()
+        kept = [x.exp() for _ in range(3)]
+        kept.append(x[0].exp())
         x.t()
         x.add_(1)
     averages = {average.key: average for average in prof.key_averages()}
@@ -122,7 +126,7 @@ def test_errors_leave_nothing_running() -> None:
         1 / 0
     with profile() as inner, pytest.raises(RuntimeError, match="must match"):
         x + torch.ones(2)
-    assert [event.name for event in inner.function_events] == ["aten::add"]
+    assert [event.name for event in inner.function_events][-1] == "aten::add"
     assert [event.name for event in prof.function_events] == ["fails"]
     with pytest.raises(RuntimeError, match="not reentrant"):
         prof.__enter__()
@@ -132,3 +136,216 @@ def test_errors_leave_nothing_running() -> None:
         x.exp()
     assert nothing is None
     assert not modes.GATE.special
+
+
+def test_functions_made_of_operators_are_events_around_theirs() -> None:
+    layer = torch.nn.Linear(3, 2)
+    x = torch.ones(4, 3)
+    with profile(record_shapes=True) as prof:
+        layer(x)
+        torch.rand(2).double()
+        x.sum()
+        x.view(-1)
+        x**2
+    found = [(event.name, event.cpu_parent and event.cpu_parent.name) for event in prof.function_events]
+    assert found == [
+        ("aten::linear", None),
+        ("aten::t", "aten::linear"),
+        ("aten::addmm", "aten::linear"),
+        ("aten::rand", None),
+        ("aten::to", None),
+        ("aten::sum", None),
+        ("aten::view", None),
+        ("aten::pow", None),
+    ]
+    assert prof.function_events[0].input_shapes == [[4, 3], [2, 3], [2]]
+
+
+def test_functions_are_as_they_were_when_nobody_profiles() -> None:
+    functions = [torch.rand, torch.nn.functional.linear, torch.Tensor.sum, torch.Tensor.double, torch.linalg.norm]
+
+    def state() -> list[object]:
+        return [(f.__code__, f.__defaults__, f.__kwdefaults__, dict(f.__dict__)) for f in functions]
+
+    before = state()
+    with profile():
+        assert state() != before
+        outer = threading.Thread(target=lambda: profile().__enter__().__exit__())
+        outer.start()
+        outer.join()
+        assert state() != before
+        with composites.unwatched():
+            assert state() == before
+    assert state() == before
+
+
+def test_modes_that_take_over_are_told_once_while_a_profile_runs() -> None:
+    told = []
+
+    class Log(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            told.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, 2)
+    with profile() as prof, Log():
+        torch.matmul(x, x)
+    assert told == ["matmul"]
+    assert [event.name for event in prof.function_events] == ["aten::matmul", "aten::mm"]
+
+
+def test_memory_that_is_let_go_of_counts_where_it_is() -> None:
+    x = torch.ones(100)
+    with profile(profile_memory=True) as prof:
+        y = x.exp()
+        z = y.view(10, 10)
+        del y
+        with record_function("section"):
+            del z
+        y = x * 2
+        y.add_(1).neg_()
+        x.detach()
+        torch.exp(x, out=y)
+        del y
+        x @ torch.ones(100, 3)
+    memory = [(event.name, event.cpu_memory_usage, event.self_cpu_memory_usage) for event in prof.function_events]
+    assert [each for each in memory if each[1]] == [
+        ("aten::exp", 400, 400),
+        ("section", -400, -400),
+        ("aten::mul", 400, 400),
+        ("[memory]", -400, -400),
+        ("aten::ones", 1200, 1200),
+        ("aten::matmul", 12, 0),
+        ("aten::mm", 12, 12),
+        ("[memory]", -1200, -1200),
+        ("[memory]", -12, -12),
+    ]
+    assert sum(event.self_cpu_memory_usage for event in prof.function_events) == 0
+    assert not prof.recorder.held
+
+
+def test_memory_of_gradients_is_that_of_the_nodes_that_made_them() -> None:
+    x = torch.ones(50, requires_grad=True)
+    with profile(profile_memory=True) as prof:
+        y = x.exp().sum()
+        y.backward(retain_graph=True)
+    event = next(event for event in prof.function_events if event.name == "ExpBackward0")
+    assert event.self_cpu_memory_usage == event.cpu_parent.cpu_memory_usage == 200
+    with profile(profile_memory=True) as prof:
+        y = x.exp().sum()
+        y.backward()
+    event = next(event for event in prof.function_events if event.name == "ExpBackward0")
+    assert event.self_cpu_memory_usage == 0  # as much as the result it has let go of
+
+
+def test_functions_of_ones_own_and_optimizers_are_events() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):  # type: ignore[no-untyped-def]
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):  # type: ignore[no-untyped-def]
+            return grad * 2
+
+    x = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([x], lr=0.1)
+    with profile() as prof:
+        Twice.apply(x).sum().backward()
+        optimizer.step()
+    events = {event.name: event for event in prof.function_events}
+    assert events["Twice"].sequence_nr == events["TwiceBackward"].sequence_nr >= 0
+    assert [child.name for child in events["Twice"].cpu_children] == ["aten::mul"]
+    step = events["Optimizer.step#SGD.step"]
+    assert step.is_user_annotation and step.cpu_children
+    x.grad = torch.ones(3)
+    optimizer.step()
+
+
+def test_events_of_ones_own() -> None:
+    event = FunctionEvent(id=0, name="foo", thread=0, start_us=10, end_us=15, stack=["a b", "c;d"])
+    average = FunctionEventAvg().add(event)
+    average.add(FunctionEvent(id=1, name="foo", thread=0, start_us=20, end_us=30))
+    assert (average.key, average.count, average.cpu_time_total, average.cpu_time) == ("foo", 2, 15, 7.5)
+    assert EventList([event]).self_cpu_time_total == 5
+    outer = FunctionEvent(2, "outer", 0, 0, 20, cpu_memory_usage=10)
+    outer.append_cpu_child(event)
+    assert (outer.self_cpu_time_total, outer.self_cpu_memory_usage, event.cpu_parent) == (15, 10, outer)
+    assert repr(event).startswith(
+        "<FunctionEvent id=0 name=foo overload_name=None device_type=DeviceType.CPU node_id=-1 "
+    )
+
+
+def test_stacks(tmp_path: Path) -> None:
+    path = tmp_path / "stacks"
+    event = FunctionEvent(id=0, name="foo", thread=0, start_us=10, end_us=15, stack=["a b", "c;d"])
+    EventList([event]).export_stacks(str(path), "self_cpu_time_total")
+    assert path.read_text() == "c_d;a_b 5\n"
+    with pytest.raises(ValueError, match="metric should be one of"):
+        EventList([event]).export_stacks(str(path), "bogus")
+    x = torch.ones(300, 300)
+    with profile(with_stack=True) as prof:
+        x @ x
+    prof.export_stacks(str(path))
+    assert re.search(r"test_profiler\.py\(\d+\):_test_stacks \d+$", path.read_text().splitlines()[0])
+    with profile() as prof:
+        x.exp()
+    with pytest.raises(AssertionError, match="requires with_stack=True"):
+        prof.export_stacks(str(path))
+
+
+def test_sections_by_hand_may_outlive_the_profile() -> None:
+    with profile() as prof:
+        handle = torch.ops.profiler._record_function_enter("by hand", None)
+        torch.ops.profiler._record_function_exit(handle)
+        left = record_function("left").__enter__()
+    left.__exit__(None, None, None)
+    assert [event.name for event in prof.function_events] == ["by hand", "left"]
+
+
+def test_other_devices_are_not_there() -> None:
+    with pytest.raises(AssertionError, match="Device-only"):
+        profile(use_cpu=False)
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        profile(use_device="cuda")
+    with pytest.raises(AssertionError, match="No valid profiler activities"):
+        torch.profiler.profile(activities=[])
+
+
+def test_schedules() -> None:
+    steps = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+    names = [steps(number).name for number in range(10)]
+    cycle = ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"]
+    assert names == ["NONE", *cycle, *cycle, "NONE"]
+    with pytest.raises(AssertionError, match="Invalid profiler schedule"):
+        torch.profiler.schedule(wait=1, warmup=1, active=0)
+    with pytest.warns(UserWarning, match="warmup"):
+        torch.profiler.schedule(wait=1, warmup=0, active=1)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_profiles_of_some_steps(tmp_path: Path, accumulate: bool) -> None:
+    x = torch.ones(3)
+    seen = []
+    steps = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=2)
+
+    def ready(prof: torch.profiler.profile) -> None:
+        seen.append((prof.step_num, [event.name for event in prof.events()]))
+        prof.add_metadata("which", str(len(seen)))
+        prof.add_metadata_json("numbers", "[1, 2]")
+        torch.profiler.tensorboard_trace_handler(str(tmp_path), "me", use_gzip=True)(prof)
+
+    with torch.profiler.profile(schedule=steps, on_trace_ready=ready, acc_events=accumulate) as prof:
+        for _ in range(8):
+            x.exp()
+            prof.step()
+    once = ["ProfilerStep*", "aten::exp"]
+    assert seen == [(3, once), (6, once * (1 + accumulate))]
+    assert prof.key_averages()[0].key == "ProfilerStep*"
+    traces = [json.loads(gzip.decompress(path.read_bytes())) for path in sorted(tmp_path.iterdir())]
+    assert [trace["which"] for trace in traces] == ["1", "2"]
+    assert traces[0]["numbers"] == [1, 2]
+    assert [event["name"] for event in traces[0]["traceEvents"]] == ["ProfilerStep#2", "aten::exp"]
+    assert not modes.GATE.special
+    with pytest.raises(AssertionError, match="must be initialized"):
+        torch.profiler.profile().events()

@@ -12,6 +12,7 @@ import numpy
 from ..device import Size
 from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
+from ..operators.beginning import begun
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -23,6 +24,7 @@ from .hooks import recording_mode
 from .task import Capture
 
 
+@begun
 def backward(
     tensors: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -98,6 +100,7 @@ def backward(
         warn_of_cycle()
 
 
+@begun
 def grad(
     outputs: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],
     inputs: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],

@@ -179,8 +179,13 @@ class DualLevel(Level):
         target: Tensor = args[0]
         with below(self):
             if any(tangent is not None for tangent in given.values()):
-                result = applied(operator, args)
-                (tangent,) = self.carried(operator, args, given, (result,))
+                before = args
+                if is_recorded(target):  # what the new tangent is computed from must not change, nor the old tangent
+                    copy = dispatch.detached_copy(target)
+                    before = tuple(copy if value is target else value for value in args)
+                    given = self.given(operator, before)
+                result = applied(operator, before)
+                (tangent,) = self.carried(operator, before, given, (result,))
             else:
                 tangent = None
             dispatch.call_inplace(operator, args)
@@ -367,10 +372,7 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the strides of `primal`, so that views of one are views of the other."""
     if tangent.stride() == primal.stride():
         return tangent
-    owner = (
-        tangent if hasattr(tangent, "level") else primal
-    )  # a tangent for each example, of a point they have in common
-    return owner.new_empty_strided(primal.shape, primal.stride()).zero_().copy_(tangent)
+    return tangent.new_empty_strided(primal.shape, primal.stride()).zero_().copy_(tangent)
 
 
 # --- the public functions ---------------------------------------------------------------------------------------

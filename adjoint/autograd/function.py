@@ -363,6 +363,8 @@ class Function(metaclass=FunctionMeta):
             args = bound(cls, args, keywords, separate)
         if modes.STATE.levels and (level := innermost(args)) is not None:
             return level.apply_function(cls, args)
+        if modes.GATE.special and modes.STATE.recorder is not None:
+            return modes.STATE.recorder.custom(cls.__name__, cls.applied, args)[1]
         return cls.applied(args)[1]
 
     @classmethod

@@ -1,7 +1,7 @@
 """`no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode` and rarer switches: context managers that also decorate.
 
 A decorated function runs in the mode; a decorated generator is in it while it runs, not while it is suspended; a decorated
-class is in it while it is constructed.
+class becomes a function that constructs its instances in it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..operators.signatures import type_name
 from ..tape import modes
 from ..tape.saved import shared_counter
 from ..tensor import Tensor
@@ -28,6 +29,12 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def check_bool(name: str, mode: Any) -> None:
+    """Raise a TypeError unless `mode`, the argument of the function `name`, is a bool."""
+    if not isinstance(mode, bool):
+        raise TypeError(f"{name}(): argument 'enabled' (position 1) must be bool, not {type_name(mode)}")
+
+
 class _Mode:
     """A context manager that may be entered again, and decorates functions, generators and classes."""
 
@@ -40,8 +47,7 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-            function.__init__ = self(function.__init__)  # type: ignore[method-assign]
-            return function
+            return self(lambda *args, **keywords: function(*args, **keywords))  # type: ignore[return-value]
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)  # type: ignore[return-value]
 
@@ -136,10 +142,7 @@ class set_grad_enabled(_Mode):
     """Switch recording on or off, at once; as a context manager, back again at its end."""
 
     def __init__(self, mode: bool) -> None:
-        if mode is not True and mode is not False:
-            raise TypeError(
-                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
-            )
+        check_bool("set_grad_enabled", mode)
         self.prev = modes.STATE.grad_enabled
         self.mode = mode
         modes.set_grad(mode)
@@ -208,10 +211,7 @@ class _Switch(_Mode):
     flag: str
 
     def __init__(self, mode: bool = True) -> None:
-        if not isinstance(mode, bool):
-            raise TypeError(
-                f"{type(self).__name__}(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
-            )
+        check_bool(type(self).__name__, mode)
         self.prev = getattr(modes.STATE, self.flag)
         self.mode = mode
         self._set(mode)

@@ -49,6 +49,8 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Call `hook(tensor)` after the gradient of this leaf has been added to its `.grad`."""
+    if self._base is not None:
+        history(self)
     edge = edge_of(self)
     if edge is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -190,6 +190,14 @@ class Tracer:
         """Leave operators to who watched before."""
         return self.outer.operation(*args, **names)
 
+    def function(self, name: str, function: Any, args: Any, names: Any) -> Any:
+        """Leave functions made of operators to who watched before."""
+        return function(*args, **names) if self.outer is None else self.outer.function(name, function, args, names)
+
+    def custom(self, name: str, function: Any, args: Any) -> Any:
+        """Leave functions that somebody has written to who watched before."""
+        return function(args) if self.outer is None else self.outer.custom(name, function, args)
+
     def begin(self, *args: Any, **names: Any) -> Any:
         """Leave the user's sections to who watched before."""
         return None if self.outer is None else self.outer.begin(*args, **names)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy
 
 from ..device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ..dtypes import from_numpy
+from ..notices import warn
 from .broadcast import broadcast_shapes
 from .floating import silent
 from .precision import HALVES
@@ -131,18 +130,6 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     return result
 
 
-def _warn_user(message: str) -> None:
-    """A warning at the nearest line outside this package, which is some frames away."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and _is_internal(frame.f_globals):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
-
-
-def _is_internal(names: dict[str, Any]) -> bool:
-    return (names.get("__package__") or "").partition(".")[0] == "adjoint"
-
-
 @silent
 def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
     """`convert` to a dtype of adjoint."""
@@ -152,7 +139,7 @@ def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
 def real_part(array: Array, dtype: Any) -> Array:
     """The real part of a complex array that is to become a real one, otherwise `array`."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
-        _warn_user("Casting complex values to real discards the imaginary part")
+        warn("Casting complex values to real discards the imaginary part")
         return array.real
     return array
 

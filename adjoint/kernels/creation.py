@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy
 
 from .. import dtypes
 from ..dtypes import dtype
+from ..notices import warn
 from . import storage
 from .broadcast import broadcast_shapes
 from .copying import convert
@@ -164,12 +164,10 @@ class _Elements:
         if array.shape != shape:
             return False
         if not self.kinds:
-            warnings.warn(
+            warn(
                 "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
                 "list to a "
-                "single numpy.ndarray with numpy.array() before converting to a tensor.",
-                UserWarning,
-                stacklevel=6,
+                "single numpy.ndarray with numpy.array() before converting to a tensor."
             )
         self.kinds.add(dtypes.from_numpy(array.dtype))
         self.values.extend(storage.to_python(array.reshape(-1)))

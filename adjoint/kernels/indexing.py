@@ -1,7 +1,6 @@
 """Writing where several index arrays together, or a mask, point; reading through a mask."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from adjoint.kernels.broadcast import broadcast_shapes
 from adjoint.kernels.floating import silent
 from adjoint.kernels.precision import type_name, widen
 from adjoint.kernels.scatter import add_rows, out_of_bounds, wrap_positions
+from adjoint.notices import warn
 
 __all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select", "nonzero"]
 
@@ -176,11 +176,7 @@ def expand_indices(shape: tuple[int, ...], indices: Indices) -> list[ndarray | N
             expanded.append(index)
             continue
         if index.dtype.char == "B":
-            warnings.warn(
-                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
         elif index.dtype.kind != "b":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         _check_mask(shape, len(expanded), index)

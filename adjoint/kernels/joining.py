@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
 from ..dtypes import from_numpy
+from ..notices import warn
 from .broadcast import broadcast_shapes
 from .copying import distinct
 from .dimensions import normalize_dim
@@ -175,11 +175,9 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}")
     shared = tuple(dim for dim, step in enumerate(self.strides) if step == 0 and shape[dim] > 1)
     if shared and self.size:
-        warnings.warn(
+        warn(
             "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
-            "This also applies to advanced indexing e.g. tensor[mask] = scalar",
-            UserWarning,
-            stacklevel=6,
+            "This also applies to advanced indexing e.g. tensor[mask] = scalar"
         )
         self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)
     numpy.copyto(self, filled, where=mask)

@@ -1,7 +1,6 @@
 """Variance, standard deviation and vector norms."""
 
 import math
-import warnings
 from typing import Any
 
 import numpy
@@ -12,6 +11,7 @@ from adjoint.kernels.dimensions import Dims, normalize_dims
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
 from adjoint.kernels.tiled_reduction import LARGE
+from adjoint.notices import warn
 
 __all__ = ["norm", "std", "std_mean", "var", "var_mean"]
 
@@ -59,11 +59,9 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool,
     spread = sum_of_squares(wide, dims, mean)
     degrees = reduction.count(x.shape, dims) - correction
     if degrees <= 0:
-        warnings.warn(
+        warn(
             f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
-            "be strictly less than the reduction factor (input numel divided by output numel).",
-            UserWarning,
-            stacklevel=5,
+            "be strictly less than the reduction factor (input numel divided by output numel)."
         )
     spread /= max(degrees, 0)
     if root:

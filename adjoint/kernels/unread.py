@@ -9,11 +9,8 @@ import numpy
 __all__ = ["Released", "Unread"]
 
 
-def _refuse(*args: Any, **keywords: Any) -> Any:
-    raise RuntimeError(
-        "Your tensor may have escaped from inside a function being vmapped: the elements of one example of a batch cannot be "
-        "read, and outside of the vmap nothing says which batch it is an example of."
-    )
+def _refuse(self: Unread, *args: Any, **keywords: Any) -> Any:
+    raise RuntimeError(self.refusal)
 
 
 _LIKE = frozenset((numpy.empty_like, numpy.zeros_like, numpy.ones_like, numpy.may_share_memory, numpy.shares_memory))
@@ -23,12 +20,17 @@ _VIEWS = frozenset((numpy.broadcast_to, numpy.expand_dims, numpy.moveaxis, numpy
 class Unread(numpy.ndarray[Any, Any]):
     """An array that stands for others of its shape, dtype and strides; views of it do too."""
 
+    refusal = (
+        "Your tensor may have escaped from inside a function being vmapped: the elements of one example of a batch cannot be "
+        "read, and outside of the vmap nothing says which batch it is an example of."
+    )
+
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
         if function in _LIKE:
             return function(*(arg.view(numpy.ndarray) if isinstance(arg, Unread) else arg for arg in args), **keywords)
         if function in _VIEWS:
             return super().__array_function__(function, types, args, keywords)
-        return _refuse()
+        return _refuse(self)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> Any:  # type: ignore[override]
         """One that stands for arrays of another dtype."""
@@ -41,3 +43,5 @@ class Unread(numpy.ndarray[Any, Any]):
 
 class Released(Unread):
     """The array of a tensor whose memory has been given back: its shape and dtype are left."""
+
+    refusal = "Cannot access data pointer of Tensor that doesn't have storage"

@@ -63,6 +63,7 @@ try:
         triangular,
         view,
     )
+    from .beginning import begun
     from .build import PUBLIC
     from .build import tensors as _by_name
     from .declaration import OPERATORS

@@ -13,7 +13,7 @@ from ..kernels import arithmetic as kernels
 from ..tensor import Tensor
 from .build import binary, operator, public, tensors
 from .constants import NUMBERS
-from .dispatch import invalid_arguments
+from .dispatch import invalid_arguments, not_known
 
 
 def is_number(value):
@@ -200,8 +200,8 @@ def reflected_sub(input, other):
     if type(other) in NUMBERS:
         return rsub_number(input, other)
     if not isinstance(input, Tensor):
-        return NotImplemented
-    return rsub(input, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+        return not_known()
+    return rsub(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
 
 
 # --- products and quotients -----------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def true_divide_(input, other):
 def rtruediv(input, other):
     """`other / input`, as PyTorch computes it: by the reciprocal."""
     if not is_number(other) and not isinstance(other, (Tensor, numpy.ndarray)):
-        return NotImplemented
+        return not_known()
     return input.reciprocal() * other
 
 
@@ -405,13 +405,13 @@ def floordiv(input, other):
     """`input // other`."""
     if type(other) in NUMBERS:
         return floor_divide_by_number(input, other)
-    return floor_divide(input, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+    return floor_divide(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
 
 
 @public(method=("__rfloordiv__",), namespace=None)
 def rfloordiv(input, other):
     """`other // input`."""
-    return floor_divide(other, input) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+    return floor_divide(other, input) if isinstance(other, Tensor) or is_number(other) else not_known()
 
 
 # --- remainders -----------------------------------------------------------------------------------------------
@@ -493,13 +493,13 @@ def mod(input, other):
     """`input % other`."""
     if type(other) in NUMBERS:
         return remainder_by_number(input, other)
-    return remainder(input, other) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+    return remainder(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
 
 
 @public(method=("__rmod__",), namespace=None)
 def rmod(input, other):
     """`other % input`."""
-    return remainder(other, input) if isinstance(other, Tensor) or is_number(other) else NotImplemented
+    return remainder(other, input) if isinstance(other, Tensor) or is_number(other) else not_known()
 
 
 @binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward1", called="fmod")

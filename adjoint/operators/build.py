@@ -1,7 +1,6 @@
 """From declaration to function: `operator`, the decorators of its common shapes, and where the results are installed.
 
-A function's code is generated when it is first called: the installed function object starts with a stub for code, which
-builds the real one, puts it in its own place (`__code__`) and goes on. Importing stays fast; nothing is slower later.
+A function's code is generated when it is first called (see `beginning`). Importing stays fast; nothing is slower later.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array, unpack_
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
 from . import dispatch, generate
+from .beginning import building, named, overridden
 from .constants import NUMBERS, constant
 from .declaration import ARRAY, OPERATORS, Operator
 from .dispatch import MISSING
@@ -85,10 +85,6 @@ _BASE: dict[str, Any] = {
 }
 
 
-def _stub(*args: Any, **keywords: Any) -> Any:
-    return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # in the function's own namespace
-
-
 def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) -> Callable[..., Any]:
     """A function that generates its own code when first called."""
     namespace = dict(
@@ -96,13 +92,8 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
     )
     if otherwise is not None:
         namespace["otherwise"] = otherwise
-    function = FunctionType(_stub.__code__, namespace, name)
-    namespace["TARGETS"] = targets = [function]
-    function.__doc__ = op.doc
-    function.__qualname__ = name
-    function.__module__ = op.declaration.__module__
 
-    def build() -> FunctionType:
+    def build(function: FunctionType) -> None:
         source, defaults = (
             (generate.sizes_source(op), {}) if otherwise is not None else generate.function_source(op, variant)
         )
@@ -111,14 +102,15 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
             namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
         generate.compile_source(source, f"<adjoint {name}>", namespace)
         generated = namespace.pop(op.name)
-        for target in targets:
-            target.__defaults__ = generated.__defaults__
-            target.__kwdefaults__ = generated.__kwdefaults__
-            target.__code__ = generated.__code__
+        function.__defaults__ = generated.__defaults__
+        function.__kwdefaults__ = generated.__kwdefaults__
+        function.__code__ = generated.__code__
         generate.SOURCES[name] = source
-        return function
 
-    namespace["BUILD"] = build
+    function = building(name, namespace, build)
+    function.__doc__ = op.doc
+    function.__qualname__ = name
+    function.__module__ = op.declaration.__module__
     return function
 
 
@@ -139,37 +131,14 @@ def behind_the_gate(op: Operator) -> Callable[..., Any]:
     return function
 
 
-def generated(function: Any) -> Any:
-    """`function`, with its own code if it is one that generates it when first called."""
-    if function.__code__ is _stub.__code__:
-        function.__globals__["BUILD"]()
-    return function
-
-
-def named(function: Any, name: str) -> Any:
-    """`function` as an object of its own under another name.
-
-    So everything public is: what overrides a function is told which one was called, and internal calls are not overridden.
-    """
-    if type(function) is not FunctionType:
-        return function
-    other = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
-    other.__kwdefaults__ = function.__kwdefaults__
-    other.__dict__.update(function.__dict__)
-    other.__doc__, other.__module__, other.__qualname__ = function.__doc__, function.__module__, name
-    if function in function.__globals__.get("TARGETS", ()):
-        function.__globals__["TARGETS"].append(other)
-    return other
-
-
 _PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
 """What the functions of a namespace are called besides their name in it."""
 
 
-def publish(namespace: str, **functions: Any) -> None:
+def publish(namespace: str, *, guarded: bool = True, **functions: Any) -> None:
     """Make `functions` public in `namespace` under the names given."""
     prefix = _PREFIXES.get(namespace, "")
-    PUBLIC[namespace].update({name: named(function, prefix + name) for name, function in functions.items()})
+    PUBLIC[namespace].update({name: named(function, prefix + name, guarded) for name, function in functions.items()})
 
 
 def _node_class_maker(op: Operator) -> Callable[[str], type[Node]]:
@@ -223,7 +192,7 @@ def operator(
             setattr(Tensor, name, named(function, name))
         if dunder is not None:
             as_operator = lazy_function(op, "operator", dunder)
-            setattr(Tensor, dunder, as_operator)
+            setattr(Tensor, dunder, named(as_operator, dunder))
             if reflected is not None:
                 setattr(Tensor, reflected, named(as_operator, reflected))
         if op.inplace:
@@ -297,11 +266,15 @@ def public(
     name: str | None = None,
     numpy_names: bool = False,
     fast: Callable[..., Any] | None = None,
+    guarded: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
 
     `fast` is the operator whose straight-line code a method that takes sizes one by one begins with; the function is for
     all other calls.
+
+    `guarded`: where it fails, a guard sees whether an argument takes over calls (see `beginning`); functions that see it
+    themselves need none.
 
     With `numpy_names` it also takes NumPy's names for its parameters: the function all, the method those of dimensions.
     """
@@ -309,16 +282,17 @@ def public(
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
         own_name = name or function.__name__
         names = (own_name, *alias)
+        see = guarded and not makes_tensors(function)
         for public_name in names if namespace is not None else ():
             exposed = taking_numpy_names(function) if numpy_names else function
-            publish(namespace, **{public_name: exposed})  # type: ignore[arg-type]
+            publish(namespace, guarded=see and not numpy_names, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
             if fast is not None:
                 installed = lazy_function(fast.operator, "sizes", method_name, function)  # type: ignore[attr-defined]
                 installed.__doc__ = function.__doc__
                 installed.__wrapped__ = function  # whose signature tools show
-            setattr(Tensor, method_name, named(installed, method_name))
+            setattr(Tensor, method_name, named(installed, method_name, see and takes_tensors(function, method_name)))
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:
@@ -334,14 +308,41 @@ def takes_dim(function: Callable[..., Any]) -> bool:
     return "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
+_TENSORS = {
+    "condition", "exponent", "index", "indices", "input2", "mask", "max", "min", "other", "q", "source", "src", "tensor",
+    "test_elements", "value", "values", "vec2", "weight", "weights",
+}  # fmt: skip
+"""What methods call parameters, besides the first, that may be tensors."""
+
+
+def makes_tensors(function: Callable[..., Any]) -> bool:
+    """Whether a function makes a tensor of what is none."""
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+    return "requires_grad" in parameters and parameters[0] != "input"
+
+
+def takes_tensors(function: Callable[..., Any], name: str) -> bool:
+    """Whether a method, no Python operator, has parameters, besides the first, that may be tensors."""
+    if name.startswith("__"):
+        return False
+    code = function.__code__
+    return not _TENSORS.isdisjoint(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+
 def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, called with NumPy's names for its parameters translated."""
 
     @functools.wraps(function)
     def translating(*args: Any, **keywords: Any) -> Any:
-        if keywords:
-            keywords = {_TRANSLATED.get(name, name): value for name, value in keywords.items()}
-        return function(*args, **keywords)
+        try:
+            if not keywords:
+                return function(*args)
+            return function(*args, **{_TRANSLATED.get(name, name): value for name, value in keywords.items()})
+        except Exception:
+            again = overridden(sys._getframe())
+            if again is None:
+                raise
+        return again()
 
     return translating
 

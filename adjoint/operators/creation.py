@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy
@@ -12,6 +11,7 @@ from ..device import strided
 from ..kernels import copying, storage
 from ..kernels import creation as kernels
 from ..kernels.scalar import scalar_array
+from ..notices import warn
 from ..tape import modes
 from ..tape.saved import bump, mark_inference
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
@@ -152,11 +152,9 @@ def write_out(function: str, array: Any, out: Tensor) -> None:
 
 
 def _warn_of_copy(name: str) -> None:
-    warnings.warn(
+    warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-        f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor).",
-        UserWarning,
-        stacklevel=3,
+        f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor)."
     )
 
 
@@ -211,11 +209,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return leaf(kernels.array_from_data(obj, dtype, tensor_array), bool(requires_grad), device)
     if isinstance(obj, Tensor) and requires_grad is None and obj.requires_grad:
-        warnings.warn(
+        warn(
             "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
-            "requires_grad=False explicitly to get the old behavior and silence this warning.",
-            UserWarning,
-            stacklevel=2,
+            "requires_grad=False explicitly to get the old behavior and silence this warning."
         )
         requires_grad = True
     converted = dtype is not None and dtype is not result.dtype
@@ -280,14 +276,12 @@ def _adopted(array):
 
 
 def _warn_of_reading(source, name):
-    warnings.warn(
+    warn(
         f"The given {source} is not writable, and PyTorch does not support non-writable tensors. Operations that "
         "change the "
         f"tensor in place will fail. You may want to copy the {name} to protect its data or make it writable before "
         "converting it "
-        "to a tensor.",
-        UserWarning,
-        stacklevel=4,
+        "to a tensor."
     )
 
 

@@ -6,6 +6,7 @@ several outputs, sequences of tensors, in-place changes. Correctness lives here;
 
 from __future__ import annotations
 
+import sys
 import weakref
 from itertools import takewhile
 from types import MappingProxyType
@@ -20,7 +21,7 @@ from ..kernels.copying import distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.storage import resized
-from ..tape import modes, overrides, views
+from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.levels import below, innermost
@@ -36,10 +37,12 @@ from ..tape.saved import (
     shared_counter,
 )
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
+from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
 
+getframe = sys._getframe
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
 NUMBERS = frozenset((int, float, bool, complex))
@@ -47,24 +50,30 @@ NUMBERS = frozenset((int, float, bool, complex))
 
 def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` to `args`, given in the order of the declaration."""
-    state = modes.STATE
-    recorder = state.recorder
-    if recorder is not None and recorder.asks():
-        return recorder.operation(op.called, call, args, op, args, out, **names)
-    if not modes.GATE.special or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
-        return call_generally(op, args, out, **names)
-    if state.keeper is not None or state.view_replay:
-        return call_generally(op, args, out, **names)
-    if names and any(value is not MISSING for value in names.values()):
-        return call_generally(op, args, out, **names)
-    # The gate is closed for another thread, or for hooks: the short way is good for this call too.
-    result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
-    if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.lists):
-        results = result if isinstance(result, tuple) else (result,)
-        edge = results[0]._edge if results else None
-        if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
-            pack_saved(edge[0], results)
-    return result
+    try:
+        state = modes.STATE
+        recorder = state.recorder
+        if recorder is not None and recorder.asks():
+            return recorder.operation(op.called, call, args, op, args, out, **names)
+        if not modes.GATE.special or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
+            return call_generally(op, args, out, **names)
+        if state.keeper is not None or state.view_replay:
+            return call_generally(op, args, out, **names)
+        if names and any(value is not MISSING for value in names.values()):
+            return call_generally(op, args, out, **names)
+        # The gate is closed for another thread, or for hooks: the short way is good for this call too.
+        result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
+        if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.lists):
+            results = result if isinstance(result, tuple) else (result,)
+            edge = results[0]._edge if results else None
+            if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
+                pack_saved(edge[0], results)
+        return result
+    except Exception:
+        again = overridden(getframe(1))
+        if again is None:
+            raise
+    return again()
 
 
 def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
@@ -79,13 +88,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
                 return applied(op, args)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
-    try:
-        tensors, arrays = operands(op, args)
-    except TypeError:
-        result = taken_over(op, args)
-        if result is NotImplemented:
-            raise
-        return result
+    tensors, arrays = operands(op, args)
     if out is not None:
         check_out(op, out, tensors)
     keeper = None if op.view else modes.STATE.keeper
@@ -119,47 +122,6 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
 
 
 MULTI_OUTPUT_VIEW = views.MULTI_OUTPUT
-
-
-# --- the first object that is no tensor and takes over calls ----------------------------------------------------
-
-
-def newcomers(args: tuple[Any, ...]) -> list[Any]:
-    """Those of the arguments, also in lists, whose classes take over calls although they are no tensors.
-
-    There are none once there are doors (`doors.py`): they would have been asked there.
-    """
-    return [] if overrides.DOORS.open else overrides.overloaded(args, {})
-
-
-def taken_over(op: Operator, args: tuple[Any, ...]) -> Any:
-    """What the first such object returns for the call of `op` that it appears in.
-
-    It is told of the method if a tensor comes first, as that is how `tensor * object` is, and of the function if it does itself.
-    """
-    from .build import PUBLIC
-
-    namespace, name = ("linalg", op.name[7:]) if op.name.startswith("linalg_") else ("torch", op.name)
-    values = list(args)
-    while values and op.names[len(values) - 1] in op.defaults:
-        if values[-1] is not op.defaults[op.names[len(values) - 1]]:
-            break
-        values.pop()
-    return handed_over(
-        getattr(Tensor, name, None) if isinstance(args[0], Tensor) else PUBLIC[namespace].get(name), *values
-    )
-
-
-def handed_over(function: Any, *args: Any) -> Any:
-    """What the first object that takes over calls returns for that of `function`; NotImplemented if there is none.
-
-    From then on there are doors for all calls.
-    """
-    found = newcomers(args)
-    if not found:
-        return NotImplemented
-    overrides.open_doors()
-    return NotImplemented if function is None else overrides.ask(function, found, args, None, False)
 
 
 def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
@@ -260,8 +222,14 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
         if op.name == "eq" and isinstance(value, numpy.ndarray):  # the one operator that takes arrays
             return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
-            return taken_over(op, args)
+            return not_known(depth=1)
     return call(op, args, None)
+
+
+def not_known(depth: int = 0) -> Any:
+    """What a Python operator returns that does not know its other operand: NotImplemented, unless the call is taken over."""
+    again = overridden(getframe(depth + 1))
+    return NotImplemented if again is None else again()
 
 
 def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
@@ -566,11 +534,17 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         return recorder.operation(f"{op.called}_", call_inplace, args, op, args)  # type: ignore[no-any-return]
     target: Tensor = args[0]
     name = f"{op.called}_"
-    args = bind(op, args)
-    if modes.STATE.levels and (level := innermost(args)) is not None:
-        return level.call_inplace(op, args)
-    views.check_inplace(target, name)
-    tensors, arrays = operands(op, args)
+    try:
+        args = bind(op, args)
+        if modes.STATE.levels and (level := innermost(args)) is not None:
+            return level.call_inplace(op, args)
+        views.check_inplace(target, name)
+        tensors, arrays = operands(op, args)
+    except Exception:
+        again = overridden(getframe(1))
+        if again is None:
+            raise
+        return again()  # type: ignore[no-any-return]
     edges = wanted_edges(op, args)
     grad_enabled = modes.is_recording()
     if grad_enabled and target._base is not None:

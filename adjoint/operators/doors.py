@@ -7,15 +7,21 @@ program that overrides nothing pays nothing, and one that does finds the functio
 from __future__ import annotations
 
 import inspect
-import linecache
 from collections.abc import Callable
-from functools import cache
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from ..tape.modes import STATE
-from ..tape.overrides import DisableTorchFunctionSubclass, ask, has_override, nobody, overloaded, tensor_likes
-from .build import generated
+from ..tape.overrides import (
+    DisableTorchFunctionSubclass,
+    ask,
+    has_override,
+    mode_is_active,
+    nobody,
+    overloaded,
+    tensor_likes,
+)
+from .beginning import cells, generated, moved, standing_in
 from .dispatch import MISSING
 from .generate import NUMPY_NAMES
 
@@ -29,12 +35,16 @@ class Door:
         of_python: PyTorch writes it in Python. Such functions count plain tensors among the types, give what has a default by
             keyword, and say in other words that nobody knows them.
         of_operator: it belongs to a Python operator, and returns NotImplemented where nobody knows it.
-        of_attribute: it reads an attribute, the type of whose tensor always counts.
+        of_method: it is a method; if it takes nothing but the tensor, the type of that counts, too.
+        of_attribute: it reads an attribute, or is one of the methods like that: the type of the tensor always counts.
+        of_keywords: all arguments are passed on by keyword.
+        of_many: classes get the tensors that it may take in a list one by one; a mode gets the list, whose items do not count.
         of_first: it asks the first argument's class alone; if that takes over nothing, this function is said to have been called.
+        of_statement: it belongs to a statement, and returns nothing.
         of_data: classes do not take it over, as it takes them for data; modes do.
     """
 
-    of_python = of_operator = of_attribute = of_data = False
+    of_python = of_operator = of_method = of_attribute = of_statement = of_data = of_keywords = of_many = False
     of_first: Any = None
 
     def __init__(self, function: Callable[..., Any], shown: Any, name: str) -> None:
@@ -60,10 +70,12 @@ class Door:
         """What those who take the call over return."""
         likes: list[Any] = list(found)
         if self.of_python:
-            likes = tensor_likes(args, kwargs)
+            if self.of_many and len(args) == 2 and not mode_is_active():
+                args = (args[0], *args[1]) if isinstance(args[1], (list, tuple)) else args
+            likes = tensor_likes([arg for arg in args if not (self.of_many and isinstance(arg, list))], kwargs)
             args, kwargs = self.arranged(args, kwargs)
-        elif self.of_attribute:
-            likes = [args[0]]
+        elif self.of_attribute or (self.of_method and len(self.signature().parameters) == 1):
+            likes = list(args[:1])
         shown = self.shown
         if self.of_first is not None and found:
             likes, shown = (list(args[:1]), shown) if has_override(args[0]) else (likes, self.of_first)
@@ -71,26 +83,31 @@ class Door:
         result = ask(shown, likes, args, given, self.of_python)
         if result is NotImplemented and not self.of_operator:
             raise nobody(self.name, likes, self.of_python)
-        return result
+        return None if self.of_statement else result
 
     def arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as a function in Python passes them on: by keyword, with its default, what has one."""
         parameters = self.signature().parameters
         if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values()):
-            return args, kwargs
+            named = {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
+            return args, {**named, **kwargs}
         try:
             bound = self.signature().bind(*args, **kwargs)
         except TypeError:  # wrong arguments, for whoever takes over to judge
             return args, kwargs
         bound.apply_defaults()
         values = {name: value for name, value in bound.arguments.items() if value is not MISSING}
+        if self.of_keywords:
+            return (), values
         required = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
         return tuple(values.pop(name) for name in required if name in values), values
 
     def signature(self) -> inspect.Signature:
-        """The parameters of the function behind the door, without NumPy's names for them."""
+        """The parameters of the function behind the door, without NumPy's names for them and the `out` of methods."""
         if self._signature is None:
-            self._signature = signature_of(self.function)
+            whole = signature_of(self.function)
+            kept = [one for name, one in whole.parameters.items() if name != "out" or not self.of_method]
+            self._signature = whole.replace(parameters=kept)
         return self._signature
 
 
@@ -113,37 +130,18 @@ def signature_of(function: Any) -> inspect.Signature:
         return whole
 
 
-@cache
-def door_code(cells: int) -> CodeType:
-    """The code of a door for a function with so many variables of enclosing functions: new code must have as many."""
-    names = [f"cell_{number}" for number in range(cells)]
-    lines = [
-        f"def enclosing({', '.join(names)}):",
-        "    def door(*args, enter, **kwargs):",
-        *(f"        {name}" for name in names),
-        "        return enter(args, kwargs)",
-        "    return door",
-    ]
-    source, filename = "\n".join(lines) + "\n", f"<adjoint door {cells}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    made: dict[str, Any] = {}
-    exec(compile(source, filename, "exec"), made)
-    return made["enclosing"](*names).__code__  # type: ignore[no-any-return]
-
-
 def put(function: FunctionType, name: str, shown: Any = None) -> Door:
     """Put a door in front of `function`; `shown`, by default the function itself, is what is said to have been called."""
-    behind = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    behind.__kwdefaults__, behind.__qualname__ = function.__kwdefaults__, function.__qualname__
-    behind.__dict__.update(function.__dict__)
-    targets = function.__globals__.get("TARGETS", [])
-    if function in targets:  # where code is put when it has been generated
-        targets[targets.index(function)] = behind
+    behind = moved(function)
     door = Door(behind, function if shown is None else shown, name)
-    function.__code__ = door_code(len(function.__closure__ or ()))
+    function.__code__ = standing_in(cells(function))
     function.__defaults__ = None
     function.__kwdefaults__ = {"enter": door.enter}
     function.__dict__["__wrapped__"] = behind  # whose signature tools show
     return door
+
+
+def door_of(function: Any) -> Door | None:
+    """The door in front of `function`, if there is one."""
+    door = getattr((function.__kwdefaults__ or {}).get("enter"), "__self__", None)
+    return door if isinstance(door, Door) else None

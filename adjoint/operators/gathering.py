@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy
 
 from ..kernels import joining as kernels
 from ..kernels import scatter as scatter_kernels
+from ..notices import warn
 from ..tensor import Tensor, wrap, wrap_dim
 from .apart import is_readable
 from .build import operator, public, tensors
@@ -130,11 +129,9 @@ def scatter(input, dim, index, src=None, *, reduce=None, value=None, out=None):
     """A copy with `src` (a tensor or number) at `index` along `dim`: `out[index[i][j]][j] = src[i][j]` for `dim` 0."""
     overload, arguments = _scatter_overload(src, reduce, value)
     if overload is scatter_combined:
-        warnings.warn(
+        warn(
             "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
-            "Use torch.scatter_reduce instead for more reduction options.",
-            UserWarning,
-            stacklevel=2,
+            "Use torch.scatter_reduce instead for more reduction options."
         )
     return overload(input, dim, index, *arguments, out=out)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 from typing import Any
 
 import numpy
@@ -16,12 +15,14 @@ import numpy
 from ..kernels import indexing as kernels
 from ..kernels import view as view_kernels
 from ..kernels.creation import array_from_data
+from ..notices import warn
 from ..tape import modes
 from ..tape.node import Node, next_sequence
 from ..tape.origin import nearest_user_frame
 from ..tape.saved import Packed, bump, pack, shared_counter, stale_error, unpack_list
 from ..tape.views import NO_GRAD
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap, wrap_dim
+from .beginning import overridden
 from .build import operator, public, tensors
 from .declaration import OPERATORS
 from .out import check_memory
@@ -211,7 +212,7 @@ def index_put_(input, indices, values, accumulate=False):
 # --- reading --------------------------------------------------------------------------------------------------
 
 
-@public(namespace=None, method=("__getitem__",))
+@public(namespace=None, method=("__getitem__",), guarded=False)
 def getitem(input, key):
     """`input[key]`."""
     if (type(input) is Tensor or type(input) in PLAIN_TYPES) and not _GATE.special:
@@ -230,7 +231,13 @@ def getitem(input, key):
             return index(input, Indices.of_one(key))
         elif key is None:
             return unsqueeze(input, 0)
-    result, indices = apply_basic(input, key_items(key), isinstance(key, tuple))
+    try:
+        result, indices = apply_basic(input, key_items(key), isinstance(key, tuple))
+    except Exception:
+        again = overridden(sys._getframe())
+        if again is None:
+            raise
+        return again()
     if all(item is None for item in indices):
         return alias(result) if result is input else result
     return index(result, Indices.of(indices))
@@ -398,12 +405,10 @@ def key_items(key: Any) -> tuple[Any, ...]:
         and len(key) < 32
         and any(isinstance(item, (list, tuple, Tensor, _slice)) or item is None or item is Ellipsis for item in key)
     ):
-        warnings.warn(
+        warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
             "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
-            "which will result either in an error or a different result",
-            UserWarning,
-            stacklevel=3,
+            "which will result either in an error or a different result"
         )
         return tuple(key)
     return (key,)
@@ -517,7 +522,7 @@ def check_integer(input: Tensor, dim: int, position: int) -> None:
 # --- writing --------------------------------------------------------------------------------------------------
 
 
-@public(namespace=None, method=("__setitem__",))
+@public(namespace=None, method=("__setitem__",), guarded=False)
 def setitem(input, key, value):
     """`input[key] = value`."""
     if (
@@ -530,9 +535,16 @@ def setitem(input, key, value):
         return
     if key is False:
         return
-    result, indices = apply_basic(input, (None,) if key is True else key_items(key))
-    if not isinstance(value, Tensor):
-        value = value_tensor(value, input)
+    try:
+        result, indices = apply_basic(input, (None,) if key is True else key_items(key))
+        if not isinstance(value, Tensor):
+            value = value_tensor(value, input)
+    except Exception:
+        again = overridden(sys._getframe())
+        if again is None:
+            raise
+        again()
+        return
     if any(item is not None for item in indices):
         if value._array.ndim and value._array.shape[0] == 1:
             value = without_leading_ones(value)

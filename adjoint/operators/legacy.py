@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .. import dtypes
 from ..device import cpu, strided
+from ..notices import warn
 from ..tensor import Tensor, legacy_array, wrap
 from .build import PUBLIC, public
 from .conversion import check_device, converted
@@ -81,11 +81,9 @@ def new(input, *args, device=None):
 @public()
 def set_default_tensor_type(t, /):
     """Make the dtype of a typed constructor (or its name) the default one. Deprecated: use `set_default_dtype`."""
-    warnings.warn(
+    warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
-        "torch.set_default_device() as alternatives.",
-        UserWarning,
-        stacklevel=2,
+        "torch.set_default_device() as alternatives."
     )
     dtypes.set_default_dtype(named_dtype(t))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 from ..kernels import linalg as kernels
 from ..kernels import products
 from ..kernels.broadcast import broadcast_shapes
+from ..notices import warn
 from ..tape.saved import unpack
 from ..tensor import wrap
 from .apart import is_readable
@@ -499,7 +499,7 @@ The default value of dim will change to agree with that of linalg.cross in a fut
 
 @functools.cache
 def _warn_of_default_dim():
-    warnings.warn(_DEFAULT_DIM, UserWarning, stacklevel=4)
+    warn(_DEFAULT_DIM)
 
 
 @public(name="cross", method=("cross",), numpy_names=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from ..kernels import matmul as kernels
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.storage import element_strides
 from ..tensor import Tensor
 from .apart import is_example
-from .build import PUBLIC, operator, public, tensors
-from .dispatch import handed_over
+from .beginning import overridden
+from .build import operator, public, tensors
+from .dispatch import not_known
 from .out import STRICT, stored
 
 DOT = "result dtype {given} does not match input dtype {wanted}"
@@ -229,9 +231,6 @@ def matmul(input, other, *, out=None):
     try:
         left, right = input._array.ndim, other._array.ndim
     except AttributeError:
-        result = handed_over(PUBLIC["torch"]["matmul"], input, other)
-        if result is not NotImplemented:
-            return result
         check_tensors("matmul", input=input, other=other)
         raise
     if out is not None:
@@ -319,7 +318,7 @@ def _folded_transposed(input, stack):
 def matmul_operator(input, other):
     """`input @ other`."""
     if not isinstance(other, Tensor):
-        return handed_over(Tensor.matmul, input, other)
+        return not_known()
     if input._array.ndim == 2 == other._array.ndim:
         return mm(input, other)
     return matmul(input, other)
@@ -328,23 +327,29 @@ def matmul_operator(input, other):
 @public(namespace=None, method=("__rmatmul__",))
 def reflected_matmul(input, other):
     """`other @ input`, where `other` is no tensor."""
-    return matmul(other, input) if isinstance(other, Tensor) else NotImplemented
+    return matmul(other, input) if isinstance(other, Tensor) else not_known()
 
 
-@public(namespace="functional")
+@public(namespace="functional", guarded=False)
 def linear(input, weight, bias=None, *, out=None):
     """`input @ weight.T + bias`: shapes (*, in), (out, in), (out,) give (*, out)."""
-    if out is not None:
-        return stored("linear", linear(input, weight, bias), out, STRICT)
-    ndim = input._array.ndim
-    if weight._array.ndim == 2:
-        if ndim == 1 and is_example(input) and (bias is None or bias._array.ndim == 1):
-            return mv(weight, input) if bias is None else addmv(bias, weight, input)
-        if ndim == 2:
-            transposed = weight.t()
-            return mm(input, transposed) if bias is None else addmm(bias, input, transposed)
-        if bias is not None and bias._array.ndim == 1 and ndim > 0 and input._array.flags.c_contiguous:
-            shape = input._array.shape
-            rows = input.reshape((math.prod(shape[:-1]), shape[-1]))
-            return addmm(bias, rows, weight.t()).view((*shape[:-1], weight._array.shape[0]))
-    return matmul(input, weight.t()) if bias is None else matmul(input, weight.t()) + bias
+    try:
+        if out is not None:
+            return stored("linear", linear(input, weight, bias), out, STRICT)
+        ndim = input._array.ndim
+        if weight._array.ndim == 2:
+            if ndim == 1 and is_example(input) and (bias is None or bias._array.ndim == 1):
+                return mv(weight, input) if bias is None else addmv(bias, weight, input)
+            if ndim == 2:
+                transposed = weight.t()
+                return mm(input, transposed) if bias is None else addmm(bias, input, transposed)
+            if bias is not None and bias._array.ndim == 1 and ndim > 0 and input._array.flags.c_contiguous:
+                shape = input._array.shape
+                rows = input.reshape((math.prod(shape[:-1]), shape[-1]))
+                return addmm(bias, rows, weight.t()).view((*shape[:-1], weight._array.shape[0]))
+        return matmul(input, weight.t()) if bias is None else matmul(input, weight.t()) + bias
+    except Exception:
+        again = overridden(sys._getframe())
+        if again is None:
+            raise
+    return again()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy
@@ -10,6 +9,7 @@ import numpy
 from .. import dtypes
 from ..kernels import storage
 from ..kernels.scalar import C_NAMES
+from ..notices import warn
 from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.node import Node, start
@@ -214,13 +214,11 @@ def resize(target: Tensor, shape: tuple[int, ...]) -> None:
     array = target._array
     if array.shape != shape:
         if array.size:
-            warnings.warn(
+            warn(
                 f"An output with one or more elements was resized since it had shape {list(array.shape)}, which does not "
                 f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
                 "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor "
-                "t by resizing it, inplace, to zero elements with t.resize_(0).",
-                UserWarning,
-                stacklevel=7,
+                "t by resizing it, inplace, to zero elements with t.resize_(0)."
             )
         target._array = storage.resized(array, shape)
 

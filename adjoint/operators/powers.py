@@ -12,7 +12,7 @@ from ..tensor import Tensor
 from .arithmetic import is_number, overloads
 from .build import operator, public
 from .constants import NUMBERS
-from .dispatch import invalid_arguments
+from .dispatch import invalid_arguments, not_known
 from .pointwise import is_complex
 
 
@@ -121,13 +121,13 @@ def power(input, exponent):
     """`input ** exponent`."""
     if type(exponent) in NUMBERS:
         return pow_number(input, exponent)
-    return pow(input, exponent) if isinstance(exponent, Tensor) or is_number(exponent) else NotImplemented
+    return pow(input, exponent) if isinstance(exponent, Tensor) or is_number(exponent) else not_known()
 
 
 @public(method=("__rpow__",), namespace=None)
 def rpow(input, base):
     """`base ** input`."""
-    return pow(base, input) if isinstance(base, Tensor) or is_number(base) else NotImplemented
+    return pow(base, input) if isinstance(base, Tensor) or is_number(base) else not_known()
 
 
 @public(method=True, numpy_names=True)

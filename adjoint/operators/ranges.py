@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
 import numpy
@@ -12,6 +11,7 @@ from .. import dtypes
 from ..device import Size
 from ..kernels import broadcast
 from ..kernels import creation as kernels
+from ..notices import warn
 from ..tensor import Tensor
 from .apart import one_by_one
 from .build import operator, public, tensors
@@ -84,14 +84,12 @@ def arange(
         kind = dtypes.get_default_dtype() if any(isinstance(value, float) for value in values) else dtypes.int64
     array = kernels.arange(*values, kind)
     if out is not None and out._array.size not in (0, array.size):
-        warnings.warn(
+        warn(
             f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which "
             "does not match "
             f"the computed number of elements {array.size}. Note that this may occur as a result of rounding error. "
             "The out "
-            f"tensor will be resized to a tensor of shape ({array.size},).",
-            UserWarning,
-            stacklevel=2,
+            f"tensor will be resized to a tensor of shape ({array.size},)."
         )
     return finished("arange", array, out, requires_grad, device, pin_memory, layout)
 
@@ -101,12 +99,10 @@ def range_with_end(
     start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
     """The numbers from `start` to `end`, included, in steps of `step`. Deprecated: use `arange`."""
-    warnings.warn(
+    warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's "
-        "range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
+        "range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
     values = [_number(value, "range", name, 1) for name, value in (("start", start), ("end", end), ("step", step))]
     kind = result_dtype("range", dtype, out) or dtypes.get_default_dtype()
@@ -296,11 +292,7 @@ def meshgrid(*tensors, indexing=None):
     """
     vectors = _sequence(tensors)
     if indexing is None:
-        warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
         indexing = "ij"
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")

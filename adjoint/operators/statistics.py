@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from ..notices import warn
 from ..tensor import Tensor
 from .apart import is_readable
 from .build import public, tensors
@@ -39,11 +38,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     centered = rows - (weighted.sum(1) / total).unsqueeze(1)
     other = centered if weights is None else centered * weights
     if not (degrees if weights is None else degrees.item()) > 0:
-        warnings.warn(
-            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
         degrees = 0 if weights is None else degrees.zero_()
     return (tensors.mm(centered, other.t().conj()) / degrees).squeeze()
 

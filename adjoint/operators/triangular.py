@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 from ..kernels import triangular as kernels
+from ..notices import warn
 from ..tape.saved import unpack
 from .build import operator, public, tensors
 from .linalg import cholesky_gradient
@@ -63,7 +63,7 @@ X = torch.linalg.solve_triangular(A, B)."""
 
 @functools.cache
 def _warn_of_age():
-    warnings.warn(_OLDER, UserWarning, stacklevel=4)
+    warn(_OLDER)
 
 
 @public(method=True)

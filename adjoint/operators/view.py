@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .. import dtypes
 from ..device import contiguous_format
 from ..kernels import view as kernels
+from ..notices import warn
 from ..tape import modes
 from ..tape.saved import detached, mark_inference, shared_counter
 from ..tensor import Tensor, wrap_dim
@@ -445,18 +445,12 @@ def _reversed_dims(input):
     if ndim == 2:
         return permute(input, (1, 0))
     if ndim == 0:
-        warnings.warn(
-            "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
     else:
-        warnings.warn(
+        warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            UserWarning,
-            stacklevel=2,
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
         )
     return permute(input, tuple(range(ndim - 1, -1, -1)))
 
@@ -464,7 +458,7 @@ def _reversed_dims(input):
 def _matrix_transpose(input, name="mT", instead="This function is the identity in these cases."):
     if input._array.ndim == 0:
         owner = "" if name.endswith(")") else "Tensor."
-        warnings.warn(f"{owner}{name} is deprecated on 0-D tensors. {instead}", UserWarning, stacklevel=3)
+        warn(f"{owner}{name} is deprecated on 0-D tensors. {instead}")
         return input
     if input._array.ndim < 2:
         raise RuntimeError(
@@ -495,7 +489,7 @@ def _hermitian(input):
             + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
         )
     if ndim == 0:
-        warnings.warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=2)
+        warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
         return _conjugated(input)
     return _conjugated(transpose(input, -2, -1))
 

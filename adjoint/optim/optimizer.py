@@ -54,7 +54,7 @@ def _add_hook(
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a `step` method call the optimizer's and the global hooks, where there are any."""
+    """Make a `step` method call the optimizer's and the global hooks, where there are any, and be a section in profiles."""
 
     @functools.wraps(step)
     def hooked_step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -66,8 +66,13 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             or own["_optimizer_step_post_hooks"]
             or _global_optimizer_pre_hooks
             or _global_optimizer_post_hooks
+            or torch.autograd._profiler_enabled()
         ):
             return step(self, *args, **kwargs)
+        with torch.autograd.profiler.record_function(f"Optimizer.step#{type(self).__name__}.step"):
+            return among_hooks(self, *args, **kwargs)
+
+    def among_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         given = (self, *args)
         for hook in (*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             result = hook(self, given, kwargs)

@@ -45,6 +45,19 @@ def user_frame(depth: int) -> FrameType:
     return nearest_user_frame(getframe(depth + 1))
 
 
+def user_stack(depth: int) -> list[str]:
+    """The frames outside adjoint, the innermost first, as `train.py(12): step`; the first is `depth` above the caller."""
+    found = []
+    frame: FrameType | None = getframe(depth + 1)
+    while frame is not None:
+        package = frame.f_globals.get("__package__")
+        if package not in _OURS and not is_internal(package):
+            code = frame.f_code
+            found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+        frame = frame.f_back
+    return found
+
+
 def line_of(code: CodeType, lasti: int) -> int | None:
     """The source line of the instruction at byte offset `lasti`."""
     for start, end, line in code.co_lines():

@@ -6,8 +6,9 @@ Nothing asks these questions before somebody overrides something: then doors are
 
 from __future__ import annotations
 
-import warnings
+import weakref
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -17,6 +18,7 @@ import adjoint.tensor as tensor_module
 
 from ..device import Size, device
 from ..dtypes import dtype
+from ..notices import warn
 from ..tensor import Tensor
 from .modes import STATE
 
@@ -116,8 +118,14 @@ def tensor_likes(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
     """The same with plain tensors: functions that PyTorch writes in Python count them in."""
     found = []
     for value in (*args, *kwargs.values()):
-        found += [item for item in (value if type(value) in (list, tuple) else (value,)) if is_tensor_like(item)]
-    return among(found, is_tensor_like)
+        found += [item for item in (value if type(value) in (list, tuple) else (value,)) if counts(item)]
+    return among(found, counts)
+
+
+def counts(value: Any) -> bool:
+    """Whether functions that PyTorch writes in Python count `value` among those that take over calls."""
+    method = getattr(type(value), "__torch_function__", None)
+    return method is not None and method is not disabled_torch_function_impl
 
 
 def has_torch_function(arguments: Iterable[Any]) -> bool:
@@ -158,16 +166,22 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
         if method is disabled_torch_function_impl:
             continue
         if getattr(method, "__self__", None) is value:
-            warnings.warn(
-                "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
-                "define it as a classmethod.",
-                DeprecationWarning if of_python else UserWarning,
-                stacklevel=5,
-            )
+            warn_of_plain_method(of_python)
         result = method(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented
+
+
+PLAIN_METHOD = (
+    "Defining your `__torch_function__{} as a plain method is deprecated and will be an error in future, please define it as a "
+    "classmethod."
+)
+
+
+def warn_of_plain_method(of_python: bool) -> None:
+    """The warning at a `__torch_function__` that is no class method."""
+    warn(PLAIN_METHOD.format("" if of_python else "`"), DeprecationWarning if of_python else UserWarning)
 
 
 def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
@@ -190,7 +204,7 @@ def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
 # --- what a class of tensors does unless it says otherwise ----------------------------------------------------
 
 
-NOT_WRAPPED: set[Any] = {Tensor.grad.__get__}
+NOT_WRAPPED: set[Any] = {vars(Tensor)[name].__get__ for name in ("grad", "_base", "_grad")}
 """What gives a tensor as it is, not as one of the class that asked."""
 
 
@@ -222,19 +236,46 @@ def converted(result: Any, cls: type[Tensor]) -> Any:
     return result
 
 
-def open_doors() -> Any:
-    """Put doors in front of everything that can be taken over; the module that knows them."""
-    from .. import overrides
-
-    return overrides
-
-
 def subclassed(cls: type[Tensor]) -> None:
     """A new class of tensors that may take over calls has the doors opened."""
     if cls.__torch_function__ is not disabled_torch_function_impl:
         open_doors()
 
 
+def open_doors() -> None:
+    """Put doors in front of everything that can be overridden, once."""
+    from .. import overrides  # noqa: F401  (opens them)
+
+
+def about_to_be_overridden(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether a call with these arguments, before there are doors, is a reason to open them."""
+    return bool(overloaded(args, keywords)) or overriding_class_defined()
+
+
+_OTHERS = ("adjoint", "torch")
+"""Packages whose classes are no reason: PyTorch's own, where both are in one program, override nothing of ours."""
+
+_newest: Callable[[], type | None] = lambda: None  # later a weak reference
+
+
+def overriding_class_defined() -> bool:
+    """Whether, since this was last asked, a class derived from `object` alone has been defined that takes over calls."""
+    global _newest
+    before, classes = _newest(), object.__subclasses__()  # in the order of their definition
+    _newest = weakref.ref(classes[-1])
+    return any(map(is_reason, takewhile(lambda kind: kind is not before, reversed(classes))))
+
+
+def is_reason(kind: type) -> bool:
+    """Whether a class is a reason to open doors."""
+    names = vars(kind)
+    method = names.get("__torch_function__")
+    if method is None or method is disabled_torch_function_impl:
+        return False
+    return str(names.get("__module__")).partition(".")[0] not in _OTHERS
+
+
+torch_function.__name__, torch_function.__qualname__ = "__torch_function__", "Tensor.__torch_function__"
 Tensor.__torch_function__ = classmethod(torch_function)
 tensor_module.subclassed = subclassed
 

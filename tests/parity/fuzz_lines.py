@@ -644,9 +644,9 @@ handles.append({x}.register_post_accumulate_grad_hook(watch('{r}')))
 handles.append({x}.register_post_accumulate_grad_hook(stepping('{r}')))
 handles.append({x}.grad_fn.register_hook({node_hook}))
 handles.append({x}.grad_fn.register_prehook({node_prehook}))
-handles.append({x}.grad_fn.next_functions[0][0].register_hook({node_hook}))
-handles.append({x}.grad_fn.next_functions[0][0].register_prehook(watch('{r}')))
-handles += [accumulator := {x}.expand_as({x}).grad_fn.next_functions[0][0], accumulator.register_hook({node_hook})]
+handles += [node := {x}.grad_fn.next_functions[0][0], node.register_hook({node_hook})]
+handles += [node := {x}.grad_fn.next_functions[0][0], node.register_prehook(watch('{r}'))]
+handles += [node := {x}.expand_as({x}).grad_fn.next_functions[0][0], node.register_hook({node_hook})]
 handles.append(torch.autograd.graph.register_multi_grad_hook((asked({x}), asked({y})), watch('{r}')))
 handles.append(torch.autograd.graph.register_multi_grad_hook((asked({x}), asked({y})), watch('{r}'), mode="any"))
 once('{r}', asked({x}).register_hook)

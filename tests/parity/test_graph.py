@@ -578,6 +578,54 @@ PROGRAMS = {
         torch.set_grad_enabled(True)
         show(torch.is_grad_enabled())
     """,
+    "grad_mode_of_wrong_types": """
+        for mode in (torch.set_grad_enabled, torch.autograd.set_multithreading_enabled):
+            for value in (1, None, "a", torch.tensor(True), len):
+                raises(lambda: mode(value))
+                show(torch.is_grad_enabled())
+    """,
+    "grad_mode_of_classes": """
+        import warnings
+        class A:
+            def __init__(self):
+                self.on = torch.is_grad_enabled()
+            def method(self):
+                return torch.is_grad_enabled()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            make = torch.no_grad()(A)
+        show(isinstance(make, type), make().on, make().method(), type(make()) is A)
+    """,
+    "grad_mode_of_coroutines": """
+        import asyncio
+        for mode in (torch.no_grad, torch.inference_mode):
+            log = []
+            def note(where):
+                log.append((where, torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
+            @mode()
+            async def coroutine():
+                note("a"); await asyncio.sleep(0); note("a"); return 1
+            @mode()
+            async def several():
+                note("b"); yield 1; note("b"); yield 2
+            async def other():
+                note("c"); await asyncio.sleep(0)
+                async for value in several():
+                    note(value)
+            async def main():
+                return await asyncio.gather(coroutine(), other())
+            show(asyncio.run(main()), log)
+    """,
+    "node_metadata": """
+        x = torch.ones(2, 3, requires_grad=True)
+        for meta in (x * 2).grad_fn._input_metadata:
+            show(tuple(meta.shape), meta.dtype, meta.device, meta.is_nested_tensor, meta.is_cpp_nested_tensor)
+        seen = []
+        y = x.exp()
+        y.grad_fn.register_prehook(lambda grads: seen.append(torch._C._current_autograd_node().name()))
+        y.sum().backward()
+        show(seen, torch._C._current_autograd_node(), torch._C._current_graph_task_id())
+    """,
     "grad_mode_generators": """
         x = torch.ones(3, requires_grad=True)
         log = []

@@ -1,11 +1,17 @@
 """Classes of tensors, tensor-like classes and modes that take over calls by `__torch_function__`: programs."""
 # ruff: noqa: E501
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from .programs import program_test
+
+DUCKS = Path(__file__).parent.parent / "ducks.py"
 
 LOG = """
 log = []
@@ -691,6 +697,68 @@ i.requires_grad_()
 (i * 2).sum().backward()
 show(type(i), i.grad.sum(), type(i.grad))
 ''',
+    "what modes are told of methods": MODE
+    + """
+x = torch.full((2, 2), 0.5)
+names = "abs acos_ adjoint angle argwhere bool byte ceil conj contiguous corrcoef cos_ cpu data_ptr det detach dim"
+names += " element_size erf exp exp_ fliplr frexp i0 inverse is_complex is_contiguous is_inference is_nonzero is_pinned is_signed"
+names += " isfinite item log logdet logical_not_ max mean min msort ndimension neg nelement new new_tensor norm numel numpy positive"
+names += " prod ravel reciprocal relu retain_grad round rsqrt sigmoid sign sin size slogdet sort squeeze std stride sum t tan"
+names += " tolist trace trunc untyped_storage var zero_ __abs__ __bool__ __float__ __int__ __invert__ __neg__ __pos__"
+class Stops(Mode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        told.append((func.__name__, [kind.__name__ for kind in types], len(args), sorted(kwargs) if kwargs else kwargs))
+for name in names.split():
+    told.clear()
+    try:
+        with Stops():
+            getattr(torch.Tensor, name)(x)
+    except Exception:
+        pass
+    show(name, told[:1])
+""",
+    "what modes are told of functions in Python": MODE
+    + """
+F, x = torch.nn.functional, torch.ones(2, 2)
+for function in (
+    lambda: F.layer_norm(x, (2,)), lambda: F.group_norm(x, 1), lambda: F.rms_norm(x, (2,)), lambda: F.hardsigmoid(x),
+    lambda: F.hardswish(x, True), lambda: torch.nn.init.uniform_(x), lambda: torch.nn.init.constant_(x, 1.0),
+    lambda: torch.nn.init.normal_(torch.nn.Parameter(x)), lambda: torch.einsum("ij,jk->ik", [x, x]),
+    lambda: torch.einsum("ij,jk->ik", x, x), lambda: torch.meshgrid(x[0], x[0], indexing="ij"), lambda: x.norm(),
+):
+    told.clear()
+    with Mode():
+        function()
+    show(told)
+""",
+    "plain methods, warned of": """
+import warnings
+class Plain:
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func.__name__
+def warned(function):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = function()
+    show(result, [(w.category.__name__, str(w.message).partition(" (Triggered")[0]) for w in caught])
+plain = Plain()
+warned(lambda: torch.abs(plain))
+warned(lambda: torch.split(plain, 1))
+warned(lambda: torch.nn.functional.gumbel_softmax(plain))
+""",
+    "nobody knows, asked by hand": LIKE
+    + """
+show(len(torch.overrides.get_default_nowrap_functions()), torch.Tensor.__torch_function__.__name__)
+for function in (torch.sin, torch.split, torch.nn.functional.relu):
+    raises(lambda: torch.overrides.handle_torch_function(function, (Shy(),), Shy()))
+""",
 }
 
 test_programs = program_test(PROGRAMS)
+
+
+def test_what_the_program_with_ducks_expects():
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", str(DUCKS), "torch"], check=True, capture_output=True, text=True
+    )
+    assert found.stdout.splitlines() == ["checked 126"]

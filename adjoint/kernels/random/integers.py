@@ -1,12 +1,12 @@
 """Integers, evenly spread: `random_`, `randint`, `randperm`."""
 
-import warnings
 from typing import Any
 
 import ml_dtypes
 import numpy
 from numpy import ndarray
 
+from ...notices import warn
 from ..precision import is_floating
 from .element_types import c_name, refuse
 from .mt19937 import Stream
@@ -144,11 +144,10 @@ def _check_bounds(from_: int, to: int, dtype: "numpy.dtype[Any]") -> None:
             raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
         digits = _digits(dtype) if is_floating(dtype) else 64
         if abs(limit) > 2**digits:
-            warnings.warn(
+            warn(
                 f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {c_name(dtype)} "
                 "can support discrete uniform distribution only within this range. This warning will become an error "
-                "in version 1.7 release, please fix the code in advance",
-                stacklevel=4,
+                "in version 1.7 release, please fix the code in advance"
             )
 
 

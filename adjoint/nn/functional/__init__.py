@@ -3,6 +3,8 @@
 Most are operators; those here that are not compose them.
 """
 
+import adjoint as torch
+
 from .activation import (
     celu,
     elu,
@@ -56,7 +58,7 @@ from .loss import (
     triplet_margin_with_distance_loss,
 )
 from .multihead import multi_head_attention_forward
-from .normalization import batch_norm, embedding, instance_norm, local_response_norm
+from .normalization import batch_norm, embedding, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
 from .padding import pad
 from .pooling import (
     adaptive_max_pool1d,
@@ -86,10 +88,8 @@ conv_transpose3d = operators.conv_transpose3d
 cosine_similarity = operators.cosine_similarity
 elu_ = operators.elu_
 gelu = operators.gelu
-group_norm = operators.group_norm
 hardshrink = operators.hardshrink
 hardtanh_ = operators.hardtanh_
-layer_norm = operators.layer_norm
 leaky_relu_ = operators.leaky_relu_
 linear = operators.linear
 logsigmoid = operators.logsigmoid
@@ -104,10 +104,13 @@ pixel_shuffle = operators.pixel_shuffle
 pixel_unshuffle = operators.pixel_unshuffle
 prelu = operators.prelu
 relu_ = operators.relu_
-rms_norm = operators.rms_norm
 rrelu_ = operators.rrelu_
 selu_ = operators.selu_
 softplus = operators.softplus
 softshrink = operators.softshrink
 threshold_ = operators.threshold_
 unfold = operators.unfold
+
+for _function in list(globals().values()):
+    if type(_function) is type(relu) and _function.__module__.startswith(__name__):
+        torch.operators.begun(_function)

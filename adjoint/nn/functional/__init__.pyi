@@ -57,8 +57,11 @@ from adjoint.nn.functional.loss import triplet_margin_with_distance_loss as trip
 from adjoint.nn.functional.multihead import multi_head_attention_forward as multi_head_attention_forward
 from adjoint.nn.functional.normalization import batch_norm as batch_norm
 from adjoint.nn.functional.normalization import embedding as embedding
+from adjoint.nn.functional.normalization import group_norm as group_norm
 from adjoint.nn.functional.normalization import instance_norm as instance_norm
+from adjoint.nn.functional.normalization import layer_norm as layer_norm
 from adjoint.nn.functional.normalization import local_response_norm as local_response_norm
+from adjoint.nn.functional.normalization import rms_norm as rms_norm
 from adjoint.nn.functional.padding import pad as pad
 from adjoint.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
 from adjoint.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
@@ -84,10 +87,8 @@ from adjoint.operators import conv_transpose3d as conv_transpose3d
 from adjoint.operators import cosine_similarity as cosine_similarity
 from adjoint.operators import elu_ as elu_
 from adjoint.operators import gelu as gelu
-from adjoint.operators import group_norm as group_norm
 from adjoint.operators import hardshrink as hardshrink
 from adjoint.operators import hardtanh_ as hardtanh_
-from adjoint.operators import layer_norm as layer_norm
 from adjoint.operators import leaky_relu_ as leaky_relu_
 from adjoint.operators import linear as linear
 from adjoint.operators import logsigmoid as logsigmoid
@@ -102,7 +103,6 @@ from adjoint.operators import pixel_shuffle as pixel_shuffle
 from adjoint.operators import pixel_unshuffle as pixel_unshuffle
 from adjoint.operators import prelu as prelu
 from adjoint.operators import relu_ as relu_
-from adjoint.operators import rms_norm as rms_norm
 from adjoint.operators import rrelu_ as rrelu_
 from adjoint.operators import selu_ as selu_
 from adjoint.operators import softplus as softplus

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import adjoint as torch
@@ -111,10 +110,9 @@ def hardswish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     return operators.hardswish_(input) if inplace else operators.hardswish(input)
 
 
-def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel,
+def _implicit_dim(name: str, ndim: int) -> int:
+    torch.notices.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument."
     )
     return 0 if ndim in (0, 1, 3) else 1
 
@@ -123,11 +121,10 @@ def _along_dim(
     function: Callable[..., torch.Tensor],
     input: torch.Tensor,
     dim: int | None,
-    stacklevel: int,
     dtype: torch.dtype | None,
 ) -> torch.Tensor:
     if dim is None:
-        dim = _implicit_dim(function.__name__, input.dim(), stacklevel + 1)
+        dim = _implicit_dim(function.__name__, input.dim())
     return function(input, dim) if dtype is None else function(input.to(dtype), dim)
 
 
@@ -135,14 +132,14 @@ def softmax(
     input: torch.Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
     """`exp(input)` divided by its sum along `dim`; the input is cast to `dtype` first if that is given."""
-    return _along_dim(operators.softmax, input, dim, _stacklevel, dtype)
+    return _along_dim(operators.softmax, input, dim, dtype)
 
 
 def log_softmax(
     input: torch.Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
     """The logarithm of `softmax`."""
-    return _along_dim(operators.log_softmax, input, dim, _stacklevel, dtype)
+    return _along_dim(operators.log_softmax, input, dim, dtype)
 
 
 def softmin(
@@ -150,8 +147,8 @@ def softmin(
 ) -> torch.Tensor:
     """`softmax` of the negated input."""
     if dim is None:
-        dim = _implicit_dim("softmin", input.dim(), _stacklevel)
-    return _along_dim(operators.softmax, -input, dim, _stacklevel, dtype)
+        dim = _implicit_dim("softmin", input.dim())
+    return _along_dim(operators.softmax, -input, dim, dtype)
 
 
 def gumbel_softmax(
@@ -166,7 +163,7 @@ def gumbel_softmax(
         dim: the dimension along which softmax is computed.
     """
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        torch.notices.warn("`eps` parameter is deprecated and has no effect.")
     gumbels = -torch.empty_like(logits).exponential_().log()
     soft = operators.softmax((logits + gumbels) / tau, dim)
     if not hard:

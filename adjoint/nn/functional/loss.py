@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 
 import adjoint as torch
@@ -19,9 +18,7 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
         meant = "none"
     else:
         meant = "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.", stacklevel=3
-    )
+    torch.notices.warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
     return meant
 
 
@@ -43,11 +40,10 @@ def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tenso
     """The two broadcast together, with a warning if that changes them."""
     if input.shape == target.shape:
         return input, target
-    warnings.warn(
+    torch.notices.warn(
         f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
         "This will likely lead to incorrect results due to broadcasting. "
-        "Please ensure they have the same size.",
-        stacklevel=3,
+        "Please ensure they have the same size."
     )
     input, target = torch.broadcast_tensors(input, target)
     return input, target
@@ -238,11 +234,10 @@ def kl_div(
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "mean":
-        warnings.warn(
+        torch.notices.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
-            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=2,
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release."
         )
     if reduction == "batchmean":
         total = operators.kl_div(input, target, reduction="sum", log_target=log_target)

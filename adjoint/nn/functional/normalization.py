@@ -153,3 +153,32 @@ def _limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, n
     norms = rows.norm(norm_type, 1, keepdim=True)
     # 1e-7 as in PyTorch, against a division by zero.
     weight[used] = torch.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
+
+
+def layer_norm(
+    input: torch.Tensor,
+    normalized_shape: Sequence[int],
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """Normalize the last dimensions, of `normalized_shape`, together (Ba et al., 2016)."""
+    return torch.operators.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def group_norm(
+    input: torch.Tensor,
+    num_groups: int,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """Normalize each group of channels of each sample together (Wu and He, 2018)."""
+    return torch.operators.group_norm(input, num_groups, weight, bias, eps)
+
+
+def rms_norm(
+    input: torch.Tensor, normalized_shape: Sequence[int], weight: torch.Tensor | None = None, eps: float | None = None
+) -> torch.Tensor:
+    """Divide the last dimensions, of `normalized_shape`, by their root mean square (Zhang and Sennrich, 2019)."""
+    return torch.operators.rms_norm(input, normalized_shape, weight, eps)

@@ -1,4 +1,7 @@
-"""Corners of autograd's rules that random programs have found, each as a small program of its own."""
+"""Rules of autograd that random programs have found broken, each as a small program of its own.
+
+This comes after `test_forward_mode.py`: transforms of functions make PyTorch load other rules for forward mode.
+"""
 
 import pytest
 
@@ -178,6 +181,17 @@ PROGRAMS = {
             return b
         show(torch.func.jacfwd(change)(p), torch.func.jacfwd(lambda a: a.max(0).values)(p))
     """,
+    "reverse_over_forward_in_place": """
+        def change(a):
+            b = a.clone()
+            b.mul_(a)
+            b[1:].mul_(b[:-1] * 1)
+            return b
+        x = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+        tangent = torch.func.jvp(change, (x,), (torch.ones_like(x),))[1]
+        tangent.backward(torch.ones(3))
+        show(tangent, x.grad)
+    """,
     "anomaly_mode_and_transforms": """
         with torch.autograd.set_detect_anomaly(True):
             show(torch.func.jacrev(torch.func.grad(lambda a: (a * a * a).sum()))(torch.ones(2)))
@@ -198,4 +212,4 @@ PROGRAMS = {
     """,
 }
 
-test_corner = program_test(PROGRAMS)
+test_rule = program_test(PROGRAMS)

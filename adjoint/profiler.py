@@ -1,0 +1,266 @@
+"""Profiles of some steps of a training loop among many, and what is done with each; made of `autograd.profiler`."""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import socket
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self
+
+from .autograd import profiler as profilers
+from .autograd.profiler import ProfilerActivity, record_function
+from .autograd.profiler_util import DeviceType, EventList
+
+__all__ = [
+    "DeviceType",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+
+
+class ProfilerAction(enum.Enum):
+    """What a profile does during one step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+) -> Callable[[int], ProfilerAction]:
+    """For `profile`: after `skip_first` steps, again and again: wait, warm up, record.
+
+    Args:
+        wait, warmup, active: how many steps of each.
+        repeat: how many times; 0: until the end.
+        skip_first_wait: if it is not 0, there is no waiting the first time.
+
+    Raises:
+        AssertionError: if a number is negative, or `active` 0.
+
+    >>> import adjoint as torch
+    >>> steps = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+    >>> [steps(number).name for number in range(5)]
+    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
+    if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
+        raise AssertionError(
+            f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), "
+            f"active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
+        )
+    if warmup == 0:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+    cycle = wait + warmup + active
+
+    def action(step: int) -> ProfilerAction:
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
+        step -= skip_first
+        if step >= 0 and skip_first_wait:
+            step += wait
+        if step < 0 or (repeat and step >= repeat * cycle):
+            return ProfilerAction.NONE
+        place = step % cycle
+        if place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if place < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return action
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[profile], None]:
+    """For `profile`'s `on_trace_ready`: write each trace to a file of its own in `dir_name`, where TensorBoard finds it."""
+
+    def write(profiled: profile) -> None:
+        Path(dir_name).mkdir(parents=True, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        ending = ".gz" if use_gzip else ""
+        name = f"{worker}.{time.time_ns()}.pt.trace.json{ending}"
+        profiled.export_chrome_trace(str(Path(dir_name, name)))
+
+    return write
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """What can be profiled: the CPU."""
+    return {ProfilerActivity.CPU}
+
+
+class profile:
+    """Context manager that profiles this thread; with a `schedule`, the steps of it that this says.
+
+    Args:
+        activities: what to profile; only the CPU is there.
+        schedule: from the number of a step, which `step()` ends, to a `ProfilerAction`; without one, everything is recorded.
+        on_trace_ready: called with this object when something has been recorded.
+        record_shapes, profile_memory, with_stack: as those of `autograd.profiler.profile`.
+        with_flops, with_modules, experimental_config, execution_trace_observer, custom_trace_id_callback,
+            post_processing_timeout_s: accepted for PyTorch's sake.
+        acc_events: keep what earlier cycles of the schedule have recorded.
+
+    Raises:
+        AssertionError: if there is nothing to profile.
+
+    >>> import adjoint as torch
+    >>> seen = []
+    >>> steps = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=1)
+    >>> ready = lambda prof: seen.extend(event.name for event in prof.events())
+    >>> with torch.profiler.profile(schedule=steps, on_trace_ready=ready) as prof:
+    ...     for _ in range(5):
+    ...         x = torch.ones(3).exp()
+    ...         prof.step()
+    >>> seen
+    ['ProfilerStep*', 'aten::ones', 'aten::exp']
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        self.activities = supported_activities() if activities is None else set(activities)
+        if not any(isinstance(activity, ProfilerActivity) for activity in self.activities):
+            raise AssertionError("No valid profiler activities found")
+        if use_cuda or ProfilerActivity.CUDA in self.activities:
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
+        if ProfilerActivity.CPU not in self.activities:
+            raise AssertionError("No activities specified for the profiler")
+        self.schedule = schedule
+        self.on_trace_ready = on_trace_ready
+        self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
+        self.acc_events = acc_events
+        self.step_num = 0
+        self.current_action = ProfilerAction.RECORD if schedule is None else schedule(0)
+        self.profiler: profilers.profile | None = None
+        self._section: record_function | None = None
+        self._earlier: list[Any] = []
+        self._metadata: dict[str, Any] = {}
+        self._running = False
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin with the first step."""
+        if self.current_action in _RECORDING:
+            self._begin()
+        self._begin_step()
+
+    def stop(self) -> None:
+        """End the last step, and with it the profile."""
+        self._end_step()
+        if self._running:
+            self._end()
+
+    def step(self) -> None:
+        """End a step; the schedule says what is done during the next."""
+        if self.schedule is None:
+            self.step_num += 1
+            return
+        self._end_step()
+        before = self.current_action
+        self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        if self._running and (before is ProfilerAction.RECORD_AND_SAVE or self.current_action not in _RECORDING):
+            self._end()
+        if self.current_action in _RECORDING and not self._running:
+            self._begin()
+        self._begin_step()
+
+    def _begin(self) -> None:
+        if self.acc_events and self.profiler is not None:
+            self._earlier += self.profiler.function_events
+        profiler = profilers.profile(
+            record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack
+        )
+        profiler.__enter__()
+        self.profiler, self._running = profiler, True
+
+    def _end(self) -> None:
+        self._initialized("stopping trace").__exit__(None, None, None)
+        self._running = False
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _begin_step(self) -> None:
+        if self.schedule is not None and self._running:
+            self._section = record_function(f"ProfilerStep#{self.step_num}").__enter__()
+
+    def _end_step(self) -> None:
+        if self._section is not None:
+            self._section.__exit__(None, None, None)
+            self._section = None
+
+    # --- what has been recorded ---------------------------------------------------------------------------------
+
+    def _initialized(self, before: str) -> profilers.profile:
+        if self.profiler is None:
+            raise AssertionError(f"Profiler must be initialized before {before}")
+        return self.profiler
+
+    def events(self) -> EventList:
+        """All that has been recorded, in the order in which it began."""
+        events: EventList = self._initialized("accessing events").function_events
+        if not self._earlier:
+            return events
+        return EventList([*self._earlier, *events], profile_memory=self.profile_memory, with_stack=self.with_stack)
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """One entry for each name: how often, and how long in all."""
+        self._initialized("getting key averages")
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write a trace that chrome://tracing and Perfetto show; compressed, if the name of the file ends in `.gz`."""
+        self._initialized("exporting chrome trace")
+        self.events().export_chrome_trace(path, self._metadata)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks that tools for flame graphs read; the profile must be made `with_stack`."""
+        self._initialized("exporting stacks").export_stacks(path, metric)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Have `key` and the string `value` written to the trace."""
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Have `key` and what the JSON text `value` says written to the trace."""
+        self._metadata[key] = json.loads(value)
