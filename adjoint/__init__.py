@@ -10,7 +10,7 @@ tensor([2., 4., 6.])
 
 from math import e, inf, nan, pi
 
-from . import _C, autograd, backends, cuda, linalg, operators, ops, special
+from . import _C, autograd, backends, cuda, fft, linalg, operators, ops, special
 from ._version import __version__
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
 from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled

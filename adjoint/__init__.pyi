@@ -8,6 +8,7 @@ from adjoint import _C as _C
 from adjoint import autograd as autograd
 from adjoint import backends as backends
 from adjoint import cuda as cuda
+from adjoint import fft as fft
 from adjoint import linalg as linalg
 from adjoint import operators as operators
 from adjoint import ops as ops

@@ -2,7 +2,7 @@
 
 Operators are made from declarations when the package is imported, which a type checker does not do. This writes what it
 needs to know: into `adjoint/operators/__init__.pyi` the functions of `adjoint` and of layers, and `TensorMethods`, the
-methods that operators install on `Tensor`; into `adjoint/linalg.pyi` and `adjoint/special.pyi` the functions of these
+methods that operators install on `Tensor`; into `linalg.pyi`, `special.pyi` and `fft.pyi` the functions of these
 namespaces; into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional` what these export. Types go by the names of
 parameters, which mean the same everywhere.
 """
@@ -294,6 +294,7 @@ def stubs() -> dict[Path, str]:
         "nn/functional/__init__.pyi": [*exports(adjoint.nn.functional)],
         "operators/__init__.pyi": [HEAD + OF_OPERATORS, exported("torch"), *of_operators],
         "linalg.pyi": [HEAD + OF_LINALG, exported("linalg", "LinAlgError"), *functions("linalg")],
+        "fft.pyi": [HEAD, exported("fft"), *functions("fft")],
         "special.pyi": [HEAD, exported("special"), *functions("special")],
     }
     return {PACKAGE / name: "\n".join([*lines, ""]) for name, lines in files.items()}

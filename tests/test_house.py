@@ -20,6 +20,7 @@ FLOORS = [
     {"adjoint.overrides"},
     {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.testing", "adjoint.utils", "adjoint.serialization"},
     {
+        "adjoint.fft",
         "adjoint.linalg",
         "adjoint.special",
         "adjoint.backends",

@@ -311,6 +311,10 @@ class TypedStorage(UntypedStorage):
 
     __len__ = size
 
+    def element_size(self) -> int:
+        """The bytes of an element."""
+        return int(self._kind.itemsize)
+
     def __getitem__(self, index: int) -> Any:
         return to_python(self._elements()[index : index + 1])[0]
 

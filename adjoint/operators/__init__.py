@@ -20,6 +20,7 @@ try:
         dropout,
         einsum,
         embedding,
+        fourier,
         gathering,
         gating,
         indexing,

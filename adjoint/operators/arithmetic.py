@@ -54,6 +54,7 @@ def overloads(name, of_tensors, by_number, of_number=None):
     dunder="__add__",
     reflected="__radd__",
     number_first=True,
+    formerly=("alpha",),
     tangent="elementwise",
 )
 class add:
@@ -123,6 +124,7 @@ def no_bool(self, other, *_):
     alias=("subtract",),
     check=no_bool,
     number_first=True,
+    formerly=("alpha",),
     tangent="elementwise",
 )
 class sub:
@@ -537,7 +539,9 @@ def fmod_(input, other):
 # --- fused ----------------------------------------------------------------------------------------------------
 
 
-@operator(promote="common", kernel=kernels.addcmul, inplace=True, numbers=False, tangent="elementwise")
+@operator(
+    promote="common", kernel=kernels.addcmul, inplace=True, numbers=False, formerly=("value",), tangent="elementwise"
+)
 class addcmul:
     """`input + value * tensor1 * tensor2`, elementwise, broadcast together."""
 
@@ -571,6 +575,7 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
     inplace=True,
     numbers=False,
     check=_not_only_integers,
+    formerly=("value",),
     tangent="elementwise",
 )
 class addcdiv:

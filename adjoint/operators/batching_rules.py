@@ -30,7 +30,7 @@ rule(
 
 @rule(
     *"softmax_backward log_softmax_backward gathered selected_values value_selecting_backward gather_backward".split(),
-    *"add_at_selected linalg_cross select_scatter slice_scatter diagonal_scatter".split(),
+    *"fft_c2c fft_c2r fft_r2c add_at_selected linalg_cross select_scatter slice_scatter diagonal_scatter".split(),
 )
 def _aligned(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """All tensors with the dimension of examples, dimensions counted after it."""

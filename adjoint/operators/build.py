@@ -26,9 +26,10 @@ from .beginning import building, named, overridden
 from .constants import NUMBERS, constant
 from .declaration import ARRAY, OPERATORS, Operator
 from .dispatch import MISSING
+from .former_signatures import in_new_order
 
-PUBLIC: dict[str, dict[str, Any]] = {"torch": {}, "functional": {}, "linalg": {}, "special": {}}
-"""The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`."""
+PUBLIC: dict[str, dict[str, Any]] = {"torch": {}, "functional": {}, "linalg": {}, "special": {}, "fft": {}}
+"""The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`."""
 
 arrays = SimpleNamespace()
 """The namespace `xp` of formulas that run on arrays: the declared operators' array functions."""
@@ -74,6 +75,7 @@ _BASE: dict[str, Any] = {
     "unpack_array": unpack_array,
     "unpack_list": unpack_list,
     "call": dispatch.call,
+    "in_new_order": in_new_order,
     "detached_copy": dispatch.detached_copy,
     "call_operator": dispatch.call_operator,
     "call_inplace": dispatch.call_inplace,
@@ -129,7 +131,7 @@ def behind_the_gate(op: Operator) -> Callable[..., Any]:
     return function
 
 
-_PREFIXES = {"linalg": "linalg_", "special": "special_"}
+_PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
 """What the functions of a namespace are called besides their name in it."""
 
 

@@ -58,6 +58,7 @@ class Operator:
     fast path while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and
     float64, so that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to
     `limit` elements, without the detour for others. `tangent` is the rule of forward mode (see `tangent.py`).
+    `formerly` names the keywords whose numbers once stood before the tensors, in a form that is deprecated.
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
@@ -81,6 +82,7 @@ class Operator:
         self.out_decides: bool | Callable[..., None] = options.get("out_decides", False)
         self.overloaded: bool = options.get("overloaded", False)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
+        self.formerly: tuple[str, ...] = tuple(options.get("formerly", ()))
         self.check: Callable[..., Any] | None = options.get("check")
         self.number_first: bool = options.get("number_first", False)
         self.numbers: bool = options.get("numbers", self.promote is not None)

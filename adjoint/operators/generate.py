@@ -40,7 +40,7 @@ def signature(op: Operator, defaults: dict[str, Any]) -> str:
     parts, star = [], False
     for name in op.names:
         if name in op.keyword_only and not star:
-            parts.append("*")
+            parts.append("*more" if op.formerly else "*")
             star = True
         default = "MISSING"
         if name in op.defaults:
@@ -75,10 +75,10 @@ def door(op: Operator, variant: str = "function") -> str:
 def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
     """The source of the function (or of the `"operator"` or `"inplace"` variant) and the defaults it refers to."""
     defaults: dict[str, Any] = {}
-    parameters = signature(op, defaults) if variant == "function" else operator_signature(op, defaults)
+    parameters = signature(op, defaults) if variant == "function" else operator_signature(op, defaults, variant)
     if variant == "inplace_view":
         return inplace_view_source(op, parameters), defaults
-    lines = [f"def {op.name}({parameters}):", *scalar_lines(op)]
+    lines = [f"def {op.name}({parameters}):", *former_lines(op, variant), *scalar_lines(op)]
     conditions = ["not GATE.special"]
     if variant == "function":
         conditions += ["out is None"] if op.out else []
@@ -104,6 +104,17 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     lines += [indent + line for line in inner]
     lines.append(f"    return {door(op, variant)}")
     return "\n".join(lines) + "\n", defaults
+
+
+def former_lines(op: Operator, variant: str) -> list[str]:
+    """Puts the arguments of a form of old, numbers before tensors, into their places."""
+    if not op.formerly or variant not in ("function", "inplace"):
+        return []
+    positional = ", ".join(public_name(name) for name in op.names if name not in op.keyword_only)
+    keywords = ", ".join(name for name in op.names if name in op.keyword_only)
+    changing = variant == "inplace"
+    places = f"OP, ({positional}, *more), ({keywords},), {changing}"
+    return ["    if more:", f"        {positional}, {keywords}, = in_new_order({places})"]
 
 
 def sizes_source(op: Operator) -> str:
@@ -154,12 +165,12 @@ def inplace_view_source(op: Operator, parameters: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def operator_signature(op: Operator, defaults: dict[str, Any]) -> str:
+def operator_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
     """The parameters of an in-place or operator variant: those of the declaration alone."""
     parts = []
     for name in op.names:
-        if name in op.keyword_only and "*" not in parts:
-            parts.append("*")
+        if name in op.keyword_only and not {"*", "*more"} & {*parts}:
+            parts.append("*more" if op.formerly and variant == "inplace" else "*")
         if name in op.defaults:
             defaults[f"default_{name}"] = op.defaults[name]
             parts.append(f"{public_name(name)}=default_{name}")

@@ -108,7 +108,7 @@ class vdot:
         return grad * self
 
 
-@operator(kernel=kernels.addmm, simple=kernels.addmm_plain, inplace=True, same_out=STRICT)
+@operator(kernel=kernels.addmm, simple=kernels.addmm_plain, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
 
@@ -124,7 +124,7 @@ class addmm:
         return _scaled(_like_second(grad, mat1, mat2_strides, xp), alpha)
 
 
-@operator(kernel=kernels.addmv, inplace=True, same_out=STRICT)
+@operator(kernel=kernels.addmv, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
 
@@ -140,7 +140,7 @@ class addmv:
         return _scaled(xp.mv(mat.mT.conj(), grad), alpha)
 
 
-@operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT)
+@operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
 
@@ -156,7 +156,7 @@ class baddbmm:
         return _scaled(xp.bmm(batch1.mT.conj(), grad), alpha)
 
 
-@operator(kernel=kernels.addbmm, inplace=True, resizes=True, same_out=ADDBMM)
+@operator(kernel=kernels.addbmm, inplace=True, resizes=True, same_out=ADDBMM, formerly=("beta", "alpha"))
 class addbmm:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
 
@@ -178,7 +178,7 @@ class addbmm:
         return _scaled(xp.bmm(batch1.mT.conj(), xp.expand(grad, (batch1.shape[0], *grad.shape))), alpha)
 
 
-@operator(kernel=kernels.addr, promote="common", inplace=True, elementwise=False)
+@operator(kernel=kernels.addr, promote="common", inplace=True, elementwise=False, formerly=("beta", "alpha"))
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
 

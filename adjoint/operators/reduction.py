@@ -96,7 +96,7 @@ class sum_dim:
 
 
 @public(method=True, on_arrays=reduction.sum)
-def sum(input=MISSING, dim=MISSING, keepdim=False, *, dtype=None, out=None, **names):
+def sum(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The sum over `dim` (one or several), or of all elements; of integers in int64.
 
     >>> import adjoint as torch
@@ -108,8 +108,10 @@ def sum(input=MISSING, dim=MISSING, keepdim=False, *, dtype=None, out=None, **na
     if dtype is not None:
         dtype = element_type("sum", dtype)
     if dim is MISSING:
+        if keepdim is not MISSING:
+            raise invalid_arguments("sum", input, keepdim=keepdim)
         return sum_all(input, dtype=dtype, out=out)
-    return sum_dim(input, dim, keepdim, dtype=dtype, out=out)
+    return sum_dim(input, dim, keepdim is not MISSING and keepdim, dtype=dtype, out=out)
 
 
 def element_type(function, dtype):
@@ -169,15 +171,17 @@ class mean_dim:
 
 
 @public(method=True, on_arrays=reduction.mean)
-def mean(input=MISSING, dim=MISSING, keepdim=False, *, dtype=None, out=None, **names):
+def mean(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The mean over `dim` (one or several), or of all elements, of a floating-point or complex tensor."""
     if names:
         return with_numpy_names(mean, names, input, dim, keepdim, dtype=dtype, out=out)
     if dtype is not None:
         dtype = element_type("mean", dtype)
     if dim is MISSING:
+        if keepdim is not MISSING:
+            raise invalid_arguments("mean", input, keepdim=keepdim)
         return mean_all(input, dtype=dtype, out=out)
-    return mean_dim(input, dim, keepdim, dtype=dtype, out=out)
+    return mean_dim(input, dim, keepdim is not MISSING and keepdim, dtype=dtype, out=out)
 
 
 def _only_of_floats(input, out):
@@ -240,17 +244,19 @@ class prod_dim:
 
 
 @public(method=True, on_arrays=reduction.prod)
-def prod(input=MISSING, dim=MISSING, keepdim=False, *, dtype=None, out=None, **names):
+def prod(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The product over dimension `dim`, or of all elements; of integers in int64."""
     if names:
         return with_numpy_names(prod, names, input, dim, keepdim, dtype=dtype, out=out)
     if dtype is not None:
         dtype = element_type("prod", dtype)
     if dim is MISSING:
+        if keepdim is not MISSING:
+            raise invalid_arguments("prod", input, keepdim=keepdim)
         return prod_all(input, dtype=dtype, out=out)
     if type(dim) is not int:
         raise invalid_arguments("prod", dim)
-    return prod_dim(input, dim, keepdim, dtype=dtype, out=out)
+    return prod_dim(input, dim, keepdim is not MISSING and keepdim, dtype=dtype, out=out)
 
 
 # --- extrema --------------------------------------------------------------------------------------------------

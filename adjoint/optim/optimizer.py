@@ -59,6 +59,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def hooked_step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
+        if "_optimizer_step_pre_hooks" not in own:  # a subclass that never called __init__
+            self._make_hook_tables()
         if not (
             own["_optimizer_step_pre_hooks"]
             or own["_optimizer_step_post_hooks"]

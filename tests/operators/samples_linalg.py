@@ -101,6 +101,16 @@ SAMPLES = {
         both(definite(2, 2, 2), True, before=_symmetric),
         both(definite(0, 3, 3), before=_symmetric),
     ],
+    "fft_c2c": [both(real(5), (0,), 0, True), both(real(2, 3), (0, 1), 1, False), both(real(0, 3), (1,), 2, True)],
+    "fft_r2c": [
+        sample(real(5), (0,), 0, False),
+        *(sample(real(3, size), (0, 1), scale, True) for size, scale in ((1, 0), (2, 1), (4, 2), (5, 0))),
+        sample(real(0, 3), (1,), 0, True),
+    ],
+    "fft_c2r": [
+        *(both(real(2, size // 2 + 1), (0, 1), scale, size) for size, scale in ((1, 0), (2, 1), (4, 2), (5, 0))),
+        both(real(0, 2), (1,), 0, 3),
+    ],
     "linalg_matrix_exp": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 3, 3))],
     "linalg_eig": [
         both(matrix(3, 3), after=_unsigned(1)),

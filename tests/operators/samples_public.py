@@ -330,6 +330,19 @@ _SPECIAL = {
     "xlogy": [sample(_M, _P), sample(_M, 1.7), sample(1.7, _P)],
 }
 
+_FOURIER = {
+    **{
+        name: [both(_V), both(_M, 4, 0, "ortho"), both(_M, n=2, norm="forward")]
+        for name in "fft ifft irfft hfft".split()
+    },
+    **{name: [sample(_V), sample(_M, 4, 0, "ortho")] for name in "rfft ihfft".split()},
+    **{name: [both(_M), both(_M, (3, 4))] for name in "fft2 ifft2 irfft2 hfft2".split()},
+    **{name: [sample(_M), sample(_M, (3, 2))] for name in "rfft2 ihfft2".split()},
+    **{name: [both(_M), both(_M, (4,)), both(_M, dim=(0,))] for name in "fftn ifftn irfftn hfftn".split()},
+    **{name: [sample(_M), sample(_M, (-1, 2), norm="ortho")] for name in "rfftn ihfftn".split()},
+    **{name: [both(_M), both(_M, 1)] for name in "fftshift ifftshift".split()},
+}
+
 _TENSOR = {
     **{name: [both(_M)] for name in "contiguous cdouble cpu".split()},
     "double": [sample(_M)],
@@ -352,6 +365,7 @@ SAMPLES = {
         ("nn.functional.", _FUNCTIONAL),
         ("linalg.", _LINALG),
         ("special.", _SPECIAL),
+        ("fft.", _FOURIER),
         ("Tensor.", _TENSOR),
     )
     for name, calls in table.items()
@@ -362,6 +376,7 @@ NOT_DIFFERENTIABLE = frozenset(
     """
     BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
     arange as_tensor asarray empty empty_like empty_permuted empty_strided eye from_dlpack from_numpy frombuffer full full_like
+    fft.fftfreq fft.rfftfreq
     linspace logspace ones ones_like range scalar_tensor tensor tril_indices triu_indices zeros zeros_like
     bartlett_window blackman_window hamming_window hann_window kaiser_window get_device typename unravel_index isin
     Tensor.dense_dim Tensor.sparse_dim Tensor.to_dense

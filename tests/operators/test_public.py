@@ -39,7 +39,7 @@ def is_declared(function):
 
 def public_names():
     """All public functions out of place, but for the declared operators themselves."""
-    prefixes = {"torch": "", "functional": "nn.functional.", "linalg": "linalg.", "special": "special."}
+    prefixes = {"torch": "", "functional": "nn.functional.", "linalg": "linalg.", "special": "special.", "fft": "fft."}
     for namespace, prefix in prefixes.items():
         for name, found in PUBLIC[namespace].items():
             if not is_declared(found):

@@ -161,7 +161,6 @@ def operators() -> dict[str, Any]:
         "nn.functional.scaled_dot",
         "to_sparse",
         "masked.",
-        "fft.",
         "special.",
         "signal.",
     )
