@@ -202,7 +202,7 @@ class record_function:
     ...     with torch.autograd.profiler.record_function("preparation"):
     ...         x = torch.ones(3) * 2
     >>> [event.name for event in prof.function_events]
-    ['preparation', 'aten::mul']
+    ['preparation', 'aten::ones', 'aten::mul']
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
