@@ -35,6 +35,10 @@ def _pinv_gradient(grad, A, P):
     return total + left @ rest
 
 
+def _sum(one, other):
+    return other if one is None else one + other
+
+
 def _number(value):
     """A tolerance as the kernel takes it; as a tensor it has one for each matrix."""
     return value.detach()._array if isinstance(value, Tensor) else value
@@ -72,17 +76,27 @@ class linalg_lstsq:
     """The solution of least squares."""
 
     differentiable = ("self", "b")
-    nondifferentiable = ("residuals", "rank", "singular_values")
+    nondifferentiable = ("rank", "singular_values")
 
     def forward(self: Array, b: Array, rcond, driver, vector): ...
 
-    def grad_inputs(grads, self, b, vector, needs, xp):
-        grad = grads[0][..., None] if vector else grads[0]
-        inverse = xp.linalg_pinv(self, None, None, False)
-        to_b = _adjoint(inverse) @ grad if needs[1] else None
+    def grad_inputs(grads, self, b, solution, vector, needs, xp):
+        to_self = to_b = None
         right = b[..., None] if vector else b
-        to_self = _pinv_gradient(grad @ _adjoint(right), self, inverse) if needs[0] else None
-        return to_self, to_b[..., 0] if vector and needs[1] else to_b
+        if grads[0] is not None:
+            grad = grads[0][..., None] if vector else grads[0]
+            inverse = xp.linalg_pinv(self, None, None, False)
+            to_self = _pinv_gradient(grad @ _adjoint(right), self, inverse) if needs[0] else None
+            to_b = _adjoint(inverse) @ grad if needs[1] else None
+        if grads[1] is not None and 0 not in grads[1].shape:
+            # At its minimum the sum of squares does not change with the solution, but with what is given alone.
+            found = solution[..., None] if vector else solution
+            error = (self @ found - right) * (2 * grads[1])[..., None, :]
+            if needs[0]:
+                to_self = _sum(to_self, error @ _adjoint(found))
+            if needs[1]:
+                to_b = _sum(to_b, -error)
+        return to_self, to_b[..., 0] if vector and to_b is not None else to_b
 
 
 @public(namespace="linalg", numpy_names=True)

@@ -38,7 +38,7 @@ def matrix_exp(A):
     return tensors.linalg_matrix_exp(A)
 
 
-@public(name="matrix_exp", method=("matrix_exp",))
+@public(name="matrix_exp", method=("matrix_exp",), numpy_names=True)
 def matrix_exp_function(input):
     """The exponential of (a stack of) square matrices: `linalg.matrix_exp`."""
     return tensors.linalg_matrix_exp(input)

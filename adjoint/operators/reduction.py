@@ -95,6 +95,11 @@ class sum_dim:
         return xp.spread(grad, self_shape, dim, keepdim)
 
 
+def _given(dim, keepdim):
+    """`keepdim` as it counts for the arguments given: after a `dim` it has a default."""
+    return False if keepdim is MISSING and dim is not MISSING else keepdim
+
+
 @public(method=True, on_arrays=reduction.sum)
 def sum(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The sum over `dim` (one or several), or of all elements; of integers in int64.
@@ -104,7 +109,7 @@ def sum(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **
     tensor([4, 6])
     """
     if names:
-        return with_numpy_names(sum, names, input, dim, keepdim, dtype=dtype, out=out)
+        return with_numpy_names(sum, names, input, dim, _given(dim, keepdim), dtype=dtype, out=out)
     if dtype is not None:
         dtype = element_type("sum", dtype)
     if dim is MISSING:
@@ -174,7 +179,7 @@ class mean_dim:
 def mean(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The mean over `dim` (one or several), or of all elements, of a floating-point or complex tensor."""
     if names:
-        return with_numpy_names(mean, names, input, dim, keepdim, dtype=dtype, out=out)
+        return with_numpy_names(mean, names, input, dim, _given(dim, keepdim), dtype=dtype, out=out)
     if dtype is not None:
         dtype = element_type("mean", dtype)
     if dim is MISSING:
@@ -247,7 +252,7 @@ class prod_dim:
 def prod(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The product over dimension `dim`, or of all elements; of integers in int64."""
     if names:
-        return with_numpy_names(prod, names, input, dim, keepdim, dtype=dtype, out=out)
+        return with_numpy_names(prod, names, input, dim, _given(dim, keepdim), dtype=dtype, out=out)
     if dtype is not None:
         dtype = element_type("prod", dtype)
     if dim is MISSING:

@@ -91,6 +91,10 @@ _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "nn.functional.embedding": lambda module: (
         lambda weight, index, **options: module.nn.functional.embedding(index, weight, **options)
     ),
+    "nn.functional.embedding_bag": lambda module: (
+        lambda weight, index, **options: module.nn.functional.embedding_bag(index, weight, **options)
+    ),
+    "linalg.pinv.singular": lambda module: lambda left, right: module.linalg.pinv(left @ right.mT),
     "T": lambda module: lambda self: self.T,
     "H": lambda module: lambda self: self.H,
     "mT": lambda module: lambda self: self.mT,
@@ -112,6 +116,8 @@ _UP_TO_PHASES: dict[str, Callable[..., Any]] = {
     "linalg.svd": lambda u, s, vh: (_leading(u, s.shape[-1], -1), s, _leading(vh, s.shape[-1], -2)),
     "linalg.qr": lambda q, r: (_leading(q, min(q.shape[-2:]), -1) if q.ndim > 1 else q, r.abs()),
     "qr": lambda q, r: (q.abs(), r.abs()),
+    "svd": lambda u, s, v: (_leading(u, s.shape[-1], -1), s, _leading(v, s.shape[-1], -1)),
+    "linalg.eig": lambda values, vectors: (values, vectors.abs()),
 }
 METHODS = frozenset(
     """
