@@ -17,6 +17,9 @@ from . import samples
 from .comparison import results_differ, tensors_in
 from .conversion import from_array, to_array
 
+# Some samples of PyTorch's are made by a function that it calls deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:torch.qr is deprecated:UserWarning")
+
 FORWARD = {module: importlib.import_module(f"{module.__name__}.autograd.forward_ad") for module in (adjoint, torch)}
 DTYPES = (torch.float64, torch.complex128)
 MOST = 12
