@@ -4,6 +4,7 @@ import gc
 
 _collecting = gc.isenabled()
 gc.disable()  # what the declarations make stays: looking for garbage among it took a fifth of the import
+_frozen = gc.get_freeze_count()
 try:
     from . import (
         activation,
@@ -69,6 +70,9 @@ try:
     from .declaration import OPERATORS
     from .generate import SOURCES
 finally:
+    if not _frozen:  # all that is new becomes old without being looked at
+        gc.freeze()
+        gc.unfreeze()
     if _collecting:
         gc.enable()
 

@@ -5,7 +5,6 @@ Anomaly detection sends all operators through the general path; nothing of this 
 
 from __future__ import annotations
 
-import traceback
 import weakref
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -100,6 +99,8 @@ LARGEST_SEARCH = 100_000
 
 def note_node(node: Any) -> None:
     """Keep with `node`, just made, the traceback of the call that it is of, and the node whose backward made it."""
+    import traceback
+
     node.metadata["traceback_"] = traceback.format_stack(origin.user_frame(2))
     task = modes.STATE.task
     if task is not None and task.node is not None:
