@@ -5,7 +5,7 @@ import warnings
 import ml_dtypes
 import numpy
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from adjoint.kernels import random as kernels
@@ -220,6 +220,7 @@ def test_dropout(seed, n, name, p):
 
 
 @over(seeds, sizes, st.sampled_from(FLOATING + INTEGERS), layouts, st.floats(-1, 1e3), finite, probabilities)
+@example(0, 100, "float32", "contiguous", 5e-324, 0.0, 0.0)
 def test_functions_of_uniform_numbers(seed, n, name, layout, scale, center, p):
     for method, arguments in (
         ("exponential_", (scale,)),

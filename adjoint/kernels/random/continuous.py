@@ -64,7 +64,8 @@ def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.
         values = fractions53(stream, out.size)
     values -= 0.5
     values *= math.pi
-    return _store_function(out, math.tan, numpy.tan, values, lambda y: fma64(y, sigma, median))
+    # Rounded once: a product that is too small for a number keeps its sign where nothing is added to it.
+    return _store_function(out, math.tan, numpy.tan, values, lambda y: fma64(y, sigma, median) if median else y * sigma)
 
 
 def log_normal_(stream: Stream, out: ndarray, mean: float = 1.0, std: float = 2.0) -> ndarray:
