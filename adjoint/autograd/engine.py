@@ -150,9 +150,8 @@ def nodes_without_watch(task: Task) -> Container[Node] | None:
     capture = task.capture
     if capture is not None:
         plain = needed = task.needed = find_needed(task.order, capture)
-        if (
-            task.accumulating
-        ):  # into the `.grad` of outputs too: they run, as leaves do, and their gradients lead nowhere
+        if task.accumulating:
+            # Into the `.grad` of outputs too: they run, as leaves do, and their gradients lead nowhere.
             for node in capture.outputs:
                 needed.setdefault(node, (None,) * len(node.edges))
         if capture.outputs:

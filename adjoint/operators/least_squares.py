@@ -6,12 +6,9 @@ from ..kernels import linalg as linalg_kernels
 from ..kernels import matrix_functions as kernels
 from ..tensor import Tensor
 from .build import operator, public, tensors
+from .linalg import conjugate_transpose
 from .out import STRICT, stored
 from .return_types import return_type
-
-
-def _adjoint(matrix):
-    return matrix.mT.conj()
 
 
 @operator(kernel=kernels.pinv, namespace=None, method=False, same_out=STRICT)
@@ -26,10 +23,10 @@ class linalg_pinv:
 
 def _pinv_gradient(grad, A, P):
     """Golub & Pereyra (1973), "The differentiation of pseudo-inverses", with the products of the smaller matrices first."""
-    turned, to_adjoint = _adjoint(P), _adjoint(grad)
+    turned, to_adjoint = conjugate_transpose(P), conjugate_transpose(grad)
     within = to_adjoint @ P
     outer = within @ turned
-    total = outer - _adjoint(within) @ turned - A @ (P @ outer)
+    total = outer - conjugate_transpose(within) @ turned - A @ (P @ outer)
     left = turned @ P
     rest = to_adjoint - (to_adjoint @ P) @ A
     return total + left @ rest
@@ -86,14 +83,14 @@ class linalg_lstsq:
         if grads[0] is not None:
             grad = grads[0][..., None] if vector else grads[0]
             inverse = xp.linalg_pinv(self, None, None, False)
-            to_self = _pinv_gradient(grad @ _adjoint(right), self, inverse) if needs[0] else None
-            to_b = _adjoint(inverse) @ grad if needs[1] else None
+            to_self = _pinv_gradient(grad @ conjugate_transpose(right), self, inverse) if needs[0] else None
+            to_b = conjugate_transpose(inverse) @ grad if needs[1] else None
         if grads[1] is not None and 0 not in grads[1].shape:
             # At its minimum the sum of squares does not change with the solution, but with what is given alone.
             found = solution[..., None] if vector else solution
             error = (self @ found - right) * (2 * grads[1])[..., None, :]
             if needs[0]:
-                to_self = _sum(to_self, error @ _adjoint(found))
+                to_self = _sum(to_self, error @ conjugate_transpose(found))
             if needs[1]:
                 to_b = _sum(to_b, -error)
         return to_self, to_b[..., 0] if vector and to_b is not None else to_b

@@ -16,7 +16,8 @@ from .out import STRICT, stored
 from .return_types import return_type
 
 
-def _adjoint(matrix):
+def conjugate_transpose(matrix):
+    """Each matrix of a stack transposed and conjugated; of arrays and of tensors."""
     return matrix.mT.conj()
 
 
@@ -42,7 +43,7 @@ class linalg_inv:
     def forward(self: Array): ...
 
     def grad_self(grad, result):
-        inverse = _adjoint(result)
+        inverse = conjugate_transpose(result)
         return -(inverse @ grad @ inverse)
 
 
@@ -74,11 +75,11 @@ class linalg_solve:
 
     def grad_inputs(grad, A, result, left, needs, xp):
         vector = len(result.shape) == len(A.shape) - 1
-        to_b = xp.linalg_solve(_adjoint(A), grad, left)
+        to_b = xp.linalg_solve(conjugate_transpose(A), grad, left)
         if not needs[0]:
             return None, to_b
         g, x = (to_b[..., None], result[..., None]) if vector else (to_b, result)
-        to_a = -(g @ _adjoint(x)) if left else -(_adjoint(x) @ g)
+        to_a = -(g @ conjugate_transpose(x)) if left else -(conjugate_transpose(x) @ g)
         return to_a, to_b if needs[1] else None
 
 
@@ -113,7 +114,7 @@ def det_gradient(grad, A, result):
     if size == 1:
         return scale
     if is_readable(A) and not kernels.is_nearly_singular(A._array):
-        return (scale * result[..., None, None].conj()) * _adjoint(linalg_inv(A))
+        return (scale * result[..., None, None].conj()) * conjugate_transpose(linalg_inv(A))
     U, S, Vh = linalg_svd(A, False)
     phase = (linalg_det(U) * linalg_det(Vh)).conj()[..., None, None]
     return scale * phase * ((U * tensors.others_product(S, -1)[..., None, :]) @ Vh)
@@ -167,7 +168,7 @@ class linalg_slogdet:
             total = turn if total is None else total + turn
         if total is None:
             return A * 0
-        return total.reshape((*total.shape, 1, 1)) * _adjoint(xp.linalg_inv(A))
+        return total.reshape((*total.shape, 1, 1)) * conjugate_transpose(xp.linalg_inv(A))
 
 
 def _complex_types():
@@ -231,10 +232,10 @@ class linalg_cholesky:
 
 def cholesky_gradient(grad, result, upper, xp):
     """Murray (2016), "Differentiation of the Cholesky decomposition": L^-H Phi(L^H grad) L^-1, symmetrized."""
-    lower, grad = (_adjoint(result), _adjoint(grad)) if upper else (result, grad)
-    inner = xp.tril(_adjoint(lower) @ grad, 0)
-    inner = (inner + _adjoint(xp.tril(inner, -1))) * 0.5
-    left = xp.linalg_solve(_adjoint(lower), inner, True)
+    lower, grad = (conjugate_transpose(result), conjugate_transpose(grad)) if upper else (result, grad)
+    inner = xp.tril(conjugate_transpose(lower) @ grad, 0)
+    inner = (inner + conjugate_transpose(xp.tril(inner, -1))) * 0.5
+    left = xp.linalg_solve(conjugate_transpose(lower), inner, True)
     return xp.linalg_solve(lower, left, False)
 
 
@@ -292,21 +293,21 @@ def _svd_gradient(grads, U, S, Vh, xp):
     if to_s is not None:
         inner = inner + xp.diag_embed(to_s, 0, -2, -1)
     if to_u is not None:
-        inner = inner + _skew(_adjoint(u) @ to_u[..., :, :k]) / (difference + turned) * S[..., None, :]
+        inner = inner + _skew(conjugate_transpose(u) @ to_u[..., :, :k]) / (difference + turned) * S[..., None, :]
     if to_vh is not None:
-        inner = inner + S[..., :, None] * (_skew(vh @ _adjoint(to_vh[..., :k, :])) / (difference - turned))
+        inner = inner + S[..., :, None] * (_skew(vh @ conjugate_transpose(to_vh[..., :k, :])) / (difference - turned))
     result = u @ inner @ vh
     if to_u is not None and u.shape[-2] > k:
         part = to_u[..., :, :k] / S[..., None, :]
-        result = result + (part - u @ (_adjoint(u) @ part)) @ vh
+        result = result + (part - u @ (conjugate_transpose(u) @ part)) @ vh
     if to_vh is not None and vh.shape[-1] > k:
         part = to_vh[..., :k, :] / S[..., :, None]
-        result = result + u @ (part - (part @ _adjoint(vh)) @ vh)
+        result = result + u @ (part - (part @ conjugate_transpose(vh)) @ vh)
     return result
 
 
 def _skew(matrix):
-    return matrix - _adjoint(matrix)
+    return matrix - conjugate_transpose(matrix)
 
 
 def _differences(values):
@@ -363,7 +364,7 @@ class linalg_eigh:
 
     def grad_self(grads, eigenvalues, eigenvectors, xp):
         to_values, to_vectors = grads
-        adjoint = _adjoint(eigenvectors)
+        adjoint = conjugate_transpose(eigenvectors)
         if to_vectors is None:
             return (eigenvectors * to_values[..., None, :]) @ adjoint
         gaps = _differences(eigenvalues) + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
@@ -417,7 +418,7 @@ class linalg_qr:
         if to_r is None:
             return xp.cat([_qr_gradient(to_q, None, Q, R[..., :, :rows], xp), R[..., :, rows:] * 0], -1)
         rest, to_rest = R[..., :, rows:], to_r[..., :, rows:]
-        turned = Q @ (rest @ _adjoint(to_rest))
+        turned = Q @ (rest @ conjugate_transpose(to_rest))
         first = _qr_gradient(turned if to_q is None else to_q + turned, to_r[..., :, :rows], Q, R[..., :, :rows], xp)
         return xp.cat([first, Q @ to_rest], -1)
 
@@ -429,18 +430,18 @@ def _qr_gradient(to_q, to_r, Q, R, xp):
     """
     inner = 0
     if to_r is not None:
-        product = R @ _adjoint(to_r)
+        product = R @ conjugate_transpose(to_r)
         below = xp.tril(product, -1)
         diagonal = xp.diagonal(product, 0, -2, -1).real  # that of R is real
-        inner = inner + below + _adjoint(below) + xp.diag_embed(diagonal, 0, -2, -1)
+        inner = inner + below + conjugate_transpose(below) + xp.diag_embed(diagonal, 0, -2, -1)
     if to_q is not None:
-        within = _adjoint(Q) @ to_q
+        within = conjugate_transpose(Q) @ to_q
         skew = _skew(within)
         inner = inner + xp.tril(skew, -1) + xp.diag_embed(xp.diagonal(skew, 0, -2, -1) / 2, 0, -2, -1)
     total = Q @ inner
     if to_q is not None and Q.shape[-2] > Q.shape[-1]:
         total = total + (to_q - Q @ within)
-    return xp.linalg_solve(_adjoint(R), total, False)
+    return xp.linalg_solve(conjugate_transpose(R), total, False)
 
 
 @public(namespace="linalg")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from ..kernels import matrix_functions as kernels
 from .build import operator, public, tensors
+from .linalg import conjugate_transpose
 from .out import STRICT, stored
 from .return_types import return_type
-
-
-def _adjoint(matrix):
-    return matrix.mT.conj()
 
 
 @operator(kernel=kernels.matrix_exp, namespace=None, method=False)
@@ -20,7 +17,7 @@ class linalg_matrix_exp:
 
     def grad_self(grad, self, xp):
         """Mathias (1996), "A chain rule for matrix functions": a block of the exponential of a matrix twice as large."""
-        turned, size = _adjoint(self), self.shape[-1]
+        turned, size = conjugate_transpose(self), self.shape[-1]
         above = xp.cat([turned, grad], -1)
         below = xp.cat([turned * 0, turned], -1)
         return xp.linalg_matrix_exp(xp.cat([above, below], -2))[..., :size, size:]
@@ -60,7 +57,7 @@ class linalg_eig:
     def grad_self(grads, eigenvalues, eigenvectors, xp):
         """Boeddeker et al. (2019), "On the computation of complex-valued gradients": vectors of length 1 and of any phase."""
         to_values, to_vectors = grads
-        turned = _adjoint(eigenvectors)
+        turned = conjugate_transpose(eigenvectors)
         if to_vectors is None:
             return xp.linalg_solve(turned, to_values[..., :, None] * turned, True)
         gaps = (eigenvalues[..., None, :] - eigenvalues[..., :, None]).conj()

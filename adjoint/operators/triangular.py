@@ -8,13 +8,9 @@ from ..kernels import triangular as kernels
 from ..notices import warn
 from ..tape.saved import unpack
 from .build import operator, public, tensors
-from .linalg import cholesky_gradient
+from .linalg import cholesky_gradient, conjugate_transpose
 from .out import STRICT
 from .return_types import return_type
-
-
-def _adjoint(matrix):
-    return matrix.mT.conj()
 
 
 def _triangle(matrix, upper, unitriangular, xp):
@@ -30,10 +26,10 @@ class linalg_solve_triangular:
     differentiable = ("self", "B")
 
     def grad_inputs(grad, self, result, upper, left, unitriangular, needs, xp):
-        to_b = xp.linalg_solve_triangular(_adjoint(self), grad, not upper, left, unitriangular)
+        to_b = xp.linalg_solve_triangular(conjugate_transpose(self), grad, not upper, left, unitriangular)
         if not needs[0]:
             return None, to_b
-        product = to_b @ _adjoint(result) if left else _adjoint(result) @ to_b
+        product = to_b @ conjugate_transpose(result) if left else conjugate_transpose(result) @ to_b
         return -_triangle(product, upper, unitriangular, xp), to_b if needs[1] else None
 
 
@@ -93,8 +89,8 @@ class cholesky_solve:
         to_self = xp.cholesky_solve(grad, input2, upper)
         if not needs[1]:
             return to_self, None
-        product = to_self @ _adjoint(result)
-        total = product + _adjoint(product)
+        product = to_self @ conjugate_transpose(result)
+        total = product + conjugate_transpose(product)
         return to_self if needs[0] else None, -(input2 @ total if upper else total @ input2)
 
 
@@ -105,7 +101,7 @@ class cholesky_inverse:
     def forward(self: Array, upper: Bool = False): ...
 
     def grad_self(grad, self, result, upper):
-        inner = result @ (grad + _adjoint(grad)) @ result
+        inner = result @ (grad + conjugate_transpose(grad)) @ result
         return -(self @ inner if upper else inner @ self)
 
 
