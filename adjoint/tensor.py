@@ -135,7 +135,7 @@ class Tensor(TensorMethods):
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
-        return wrap(self._array)
+        return share_inference(wrap(self._array), self)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -144,6 +144,7 @@ class Tensor(TensorMethods):
         if self.requires_grad and not can_require_grad(value._array):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._array = value._array
+        share_inference(self, value)
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -414,8 +415,7 @@ class Tensor(TensorMethods):
     def requires_grad(self, value: bool) -> None:
         if value is not True and value is not False:
             raise RuntimeError("requires_grad must be a bool")
-        edge = self._edge if self._base is None else current_edge(self)
-        if is_recorded(edge):
+        if is_recorded(self._edge):  # that of a view may be out of date: only who uses it asks
             advice = " If you want to use a computed variable in a subgraph that doesn't require differentiation use"
             advice = "" if value else f"{advice} var_no_grad = var.detach()."
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{advice}")
@@ -474,9 +474,10 @@ class Tensor(TensorMethods):
 
     @property
     def _version(self) -> int:
+        counter: Any = self._counter
         if self._extra is not None and self._extra.inference:
-            raise RuntimeError("Inference tensors do not track version counter.")
-        return 0 if self._counter is None else self._counter[0]
+            counter = counter.counted()
+        return 0 if counter is None else counter[0]
 
     def _is_view(self) -> bool:
         return self._base is not None
@@ -675,12 +676,10 @@ def subclassed(cls: type[Tensor]) -> None:
     """Told of each new class of tensors: `adjoint.tape.overrides.subclassed`, put here when that is imported."""
 
 
-in_inference_mode: Callable[[], bool] = bool  # `adjoint.tape.views` puts the real thing here, as it does below
-
-
-def is_grad_enabled() -> bool:
-    """Whether operators record: `adjoint.tape.modes.is_grad_enabled`, put here when that is imported."""
-    return True
+# The rooms of the tape put these here, when they are imported.
+share_inference: Callable[[Tensor, Tensor], Tensor] = lambda alias, tensor: alias
+in_inference_mode: Callable[[], bool] = bool
+is_grad_enabled: Callable[[], bool] = bool
 
 
 def is_recorded(edge: Any) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy
 
 from ..tape import modes
-from ..tape.saved import shared_counter
+from ..tape.saved import counting, mark_inference
+from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new, wrap
 
 _LOCKS = tuple(threading.Lock() for _ in range(64))
@@ -46,8 +47,11 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             result: Tensor = new(Tensor)
             result._array = grad
             result._edge = result._grad = result._base = result._counter = result._extra = None
+            if modes.GATE.special and modes.STATE.inference:
+                mark_inference(result)
             leaf._grad = result
         else:  # in place, also where `held` has a history: the engine is not recording
+            check_inference(held)
             array = held._array
             if array.flags.writeable and (held._base is None or 0 not in array.strides):
                 try:
@@ -55,9 +59,19 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                 except ValueError:  # the leaf has been given another shape
                     shapes = f"{list(array.shape)} doesn't match the broadcast shape {list(grad.shape)}"
                     raise RuntimeError(f"output with shape {shapes}") from None
-                shared_counter(held)[0] += 1
+                counter = counting(held)
+                if counter is not None:
+                    counter[0] += 1
             else:
                 held._array = array + grad
+
+
+def made(array: Any) -> Tensor:
+    """A gradient that the engine has computed, as a tensor of whoever asks for it."""
+    tensor = wrap(array)
+    if modes.GATE.special and modes.STATE.inference:
+        mark_inference(tensor)
+    return tensor
 
 
 def owns_memory(array: Any) -> bool:
@@ -84,7 +98,7 @@ def own(grad: Tensor, leaf: Tensor) -> Tensor:
     if type(grad) is not Tensor or modes.STATE.levels:
         return grad.clone()
     array = leaf._array if modes.STATE.grad_layout else grad._array
-    return wrap(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)
+    return made(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)
 
 
 def laid_out_like(grad: Any, array: Any) -> Any:

@@ -18,6 +18,7 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.node import NOWHERE
 from ..tensor import Tensor, history, wrap
+from .accumulate import made
 from .edge import GradientEdge, recorded_edge
 from .engine import run
 from .hooks import recording_mode
@@ -174,11 +175,11 @@ def checked_results(
     results: list[Any] = []
     for item, value in zip(targets, values, strict=True):
         if value is not None:
-            value = value if isinstance(value, Tensor) else wrap(numpy.asarray(value))
+            value = value if isinstance(value, Tensor) else made(numpy.asarray(value))
         elif zeros:
             if isinstance(item, GradientEdge):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-            value = wrap(numpy.zeros_like(item._array))
+            value = made(numpy.zeros_like(item._array))
             value.requires_grad = create_graph
         elif not allow_unused:
             raise about(

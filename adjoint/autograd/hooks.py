@@ -7,8 +7,8 @@ from typing import Any
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tape.overrides import recorded
-from ..tensor import Tensor, as_array, wrap
-from .accumulate import accumulate
+from ..tensor import Tensor, as_array
+from .accumulate import accumulate, made
 from .conform import as_taken
 
 
@@ -28,7 +28,7 @@ class recording_mode:
 
 def to_tensor(grad: Any) -> Any:
     """A gradient as hooks see it."""
-    return grad if grad is None or isinstance(grad, Tensor) else wrap(as_array(grad))
+    return grad if grad is None or isinstance(grad, Tensor) else made(as_array(grad))
 
 
 def from_tensor(grad: Any, create_graph: bool) -> Any:
@@ -88,7 +88,7 @@ def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
 def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
     """`retain_grad`: add `grad` to `tensor.grad`."""
     if tensor._grad is None:
-        tensor._grad = grad.clone() if create_graph else wrap(grad._array.copy())
+        tensor._grad = grad.clone() if create_graph else made(grad._array.copy())
     else:
         tensor._grad = tensor._grad + grad
 

@@ -83,7 +83,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         raise _left_to_transforms("requires_grad_()", " (or perhaps using torch.autograd.functional.* APIs)")
     if requires_grad and not can_require_grad(self._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    if not requires_grad or not is_recorded(edge_of(self)):
+    if not requires_grad or not is_recorded(self._edge):
         self.requires_grad = requires_grad
     return self
 

@@ -79,6 +79,7 @@ class Operator:
         self.out_refusal: str | None = options.get("out_refusal")
         self.out_underived: bool = options.get("out_underived", False)
         self.out_apart: bool = options.get("out_apart", False)
+        self.apart: bool = options.get("apart", False)
         self.out_decides: bool | Callable[..., None] = options.get("out_decides", False)
         self.overloaded: bool = options.get("overloaded", False)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))

@@ -559,7 +559,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     if not op.repeats:
         check_overlap(target)
-        check_partial_overlap(target, arrays[1:])
+        check_partial_overlap(target, arrays[1:], op.apart)
         if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
             array = arrays[0] = distinct(array)
 

@@ -47,6 +47,7 @@ class gather_backward:
     namespace=None,
     method=(),
     inplace=True,
+    apart=True,
     same_out=STRICT,
     called="scatter",
     node="ScatterBackward0",
@@ -77,7 +78,9 @@ def _fitted(grad, shape, xp):
     return grad
 
 
-@operator(namespace=None, method=(), inplace=True, same_out=STRICT, called="scatter", node="ScatterBackward1")
+@operator(
+    namespace=None, method=(), inplace=True, apart=True, same_out=STRICT, called="scatter", node="ScatterBackward1"
+)
 class scatter_number:
     """A copy with a number at `index` along `dim`."""
 
@@ -88,7 +91,7 @@ class scatter_number:
         return xp.scatter_number(grad, dim, index, 0)
 
 
-@operator(namespace=None, method=(), inplace=True, same_out=STRICT, called="scatter", node="NotImplemented")
+@operator(namespace=None, method=(), inplace=True, apart=True, same_out=STRICT, called="scatter", node="NotImplemented")
 class scatter_combined:
     """A copy in which `src` is added to, or multiplied with, what is at `index` along `dim`."""
 
@@ -102,7 +105,7 @@ class scatter_combined:
         raise RuntimeError("derivative for aten::scatter is not implemented")
 
 
-@operator(namespace=None, method=(), inplace=True, same_out=STRICT, called="scatter", node="NotImplemented")
+@operator(namespace=None, method=(), inplace=True, apart=True, same_out=STRICT, called="scatter", node="NotImplemented")
 class scatter_number_combined:
     """A copy in which a number is added to, or multiplied with, what is at `index` along `dim`."""
 
@@ -146,6 +149,7 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
 @operator(
     kernel=scatter_kernels.scatter_add,
     inplace=True,
+    apart=True,
     changing=scatter_kernels.scatter_add_,
     same_out=STRICT,
     out_apart=True,
@@ -165,7 +169,7 @@ class scatter_add:
         return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
 
 
-@operator(inplace=True, same_out=STRICT)
+@operator(inplace=True, apart=True, same_out=STRICT)
 class scatter_reduce:
     """A copy into which the elements of `src` are reduced at `index` along `dim`: sum, prod, mean, amax or amin."""
 
@@ -228,7 +232,7 @@ def _scattered_product_gradients(grad, self, dim, index, src, include_self, resu
     return to_self, to_src
 
 
-@operator(inplace=True, same_out=STRICT)
+@operator(inplace=True, apart=True, same_out=STRICT)
 class index_reduce:
     """A copy into whose slices at `index` along `dim` those of `source` are reduced: prod, mean, amax or amin."""
 
@@ -274,7 +278,7 @@ class index_select_backward:
         return xp.index_select(grad, dim, index)
 
 
-@operator(inplace=True, same_out=STRICT, tangent="linear")
+@operator(inplace=True, apart=True, same_out=STRICT, tangent="linear")
 class index_add:
     """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
 
@@ -293,6 +297,7 @@ class index_add:
 @operator(
     kernel=scatter_kernels.index_copy,
     inplace=True,
+    apart=True,
     changing=scatter_kernels.index_copy_,
     same_out=STRICT,
     tangent="linear",
@@ -311,7 +316,9 @@ class index_copy:
         return xp.index_select(grad, dim, index).reshape(tuple(source.shape))
 
 
-@operator(namespace=None, method=(), inplace=True, out=False, called="index_fill", node="IndexFillBackward0")
+@operator(
+    namespace=None, method=(), inplace=True, apart=True, out=False, called="index_fill", node="IndexFillBackward0"
+)
 class index_fill_number:
     """A copy with a number in the slices at `index` along `dim`."""
 
@@ -377,7 +384,7 @@ class take_backward:
         return xp.take(grad, index)
 
 
-@operator(kernel=scatter_kernels.put, inplace=True, changing=scatter_kernels.put_, out=False)
+@operator(kernel=scatter_kernels.put, inplace=True, apart=True, changing=scatter_kernels.put_, out=False)
 class put:
     """A copy with `source` at (or added at) `index` of the flattened tensor."""
 

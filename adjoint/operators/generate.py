@@ -228,9 +228,11 @@ def inplace_body(op: Operator) -> list[str]:
         f"({n} is None or {n}._edge is None and {n}._base is None)" for n in op.tensors if op.kinds[n] == OPTIONAL_ARRAY
     ]
     array = f"{op.tensors[0]}_array"
+    if op.apart:
+        nothing += [f"{public_name(name)} is not {target}" for name in op.tensors[1:]]
     apart = [f" and ({target}._base is None or 0 not in {array}.strides)"]  # a part of memory is written once
     apart += [  # where the version counter is shared, memory may be
-        f" and ({n} is None or {n}._counter is None or {n}._counter is not {target}._counter or {n} is {target})"
+        f" and ({n} is None or {n}._counter is None or {n}._counter is not {target}._counter{'' if op.apart else f' or {n} is {target}'})"
         for n in op.tensors[1:]
     ]
     lines = [

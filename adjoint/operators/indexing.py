@@ -25,7 +25,7 @@ from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array,
 from .beginning import overridden
 from .build import operator, public, tensors
 from .declaration import OPERATORS
-from .out import check_memory
+from .out import check_memory, check_overlap
 from .parts import select, slice
 from .view import alias, unsqueeze
 
@@ -149,6 +149,7 @@ class index_backward:
     namespace=None,
     method=(),
     inplace=True,
+    apart=True,
     changing=kernels.index_put_,
     node="IndexPutBackward0",
     called="index_put",
@@ -550,15 +551,15 @@ def setitem(input, key, value):
             value = without_leading_ones(value)
         index_put_arrays.inplace(result, Indices.of(indices), value, False)
         return
-    check_memory(result, [value], apart=False)
     sizes = result._array.shape
-    if value._array.shape == sizes:
-        result.copy_(value)
-    elif value._array.ndim == 0:
-        result.fill_(value)
-    else:
+    if value._array.shape != sizes:
+        if value._array.ndim == 0:
+            check_overlap(result)
+            result.fill_(value)
+            return
         value = without_leading_ones(value)
-        result.copy_(value if value._array.shape == sizes else tensors.expand(value, sizes))
+    check_memory(result, [value], apart=False)
+    result.copy_(value if value._array.shape == sizes else tensors.expand(value, sizes))
 
 
 def assign(input: Tensor, key: Any, value: Any) -> bool:

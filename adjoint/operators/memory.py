@@ -10,7 +10,7 @@ from ..kernels import view as kernels
 from ..tape import modes, views
 from ..tape.anomaly import note_cut
 from ..tape.node import Node, start
-from ..tape.saved import detached, mark_inference, shared_counter
+from ..tape.saved import detached, share_inference, shared_counter
 from ..tensor import Tensor
 from .build import named, operator, public
 from .declaration import OPERATORS
@@ -89,12 +89,10 @@ def detach(input):
     >>> x.detach().requires_grad
     False
     """
-    result = detached(input, shared_counter(input))
+    result = detached(input, None if input.is_inference() else shared_counter(input))
     if modes.ANOMALY.enabled and input.requires_grad:
         note_cut("detach", "it has no history by definition", [input], [result])
-    if input._extra is not None and input._extra.inference:
-        mark_inference(result)
-    return result
+    return share_inference(result, input)
 
 
 @public(method=True)

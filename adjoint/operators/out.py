@@ -223,15 +223,17 @@ def resize(target: Tensor, shape: tuple[int, ...]) -> None:
         target._array = storage.resized(array, shape)
 
 
-def check_partial_overlap(target: Tensor, others: list[Any]) -> None:
-    """Raise if another operand is on some, but not on all, of the memory that is written to."""
+def check_partial_overlap(target: Tensor, others: list[Any], apart: bool = False) -> None:
+    """Raise if another operand is on some, but not on all, of the memory that is written to; if `apart`, also on all."""
     array = target._array
     for other in others:
-        if not isinstance(other, numpy.ndarray) or other is array or not numpy.may_share_memory(array, other):
+        if not isinstance(other, numpy.ndarray) or not (apart or other is not array):
+            continue
+        if other is not array and not numpy.may_share_memory(array, other):
             continue
         begin = storage.address(array)
         same = other.strides == array.strides and other.nbytes == array.nbytes and storage.address(other) == begin
-        if not same and storage.dense_and_overlapping(array, other):
+        if (apart or not same) and storage.dense_and_overlapping(array, other):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                 "location. Please clone() the tensor before performing the operation."

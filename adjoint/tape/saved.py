@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import adjoint.tensor as tensor_module
+
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, wrap
 from . import modes, origin
 from .edges import edge_of
@@ -165,8 +167,23 @@ def pack_saved(node: Node, results: Any) -> None:
         state.saved_tensor_hooks, state.grad_enabled = hooks, grad_enabled
 
 
-class _NoVersions:
-    """The version counter of inference tensors: asking it for a version, as saving does, is an error."""
+class InferenceVersions:
+    """The version counter of inference tensors: asking it for a version, as saving does, is an error.
+
+    `counter`: what counts changes nevertheless, where the tensor was not itself made in inference mode, but is an alias of one
+    that was.
+    """
+
+    __slots__ = ("counter",)
+
+    def __init__(self, counter: list[Any] | None) -> None:
+        self.counter = counter
+
+    def counted(self) -> list[Any]:
+        """What counts changes; RuntimeError where nothing does."""
+        if self.counter is None:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self.counter
 
     def __getitem__(self, index: Any) -> Any:
         raise RuntimeError(
@@ -176,7 +193,7 @@ class _NoVersions:
         )
 
 
-_NO_VERSIONS: Any = _NoVersions()
+_NO_VERSIONS: Any = InferenceVersions(None)
 
 
 def mark_inference(tensor: Tensor) -> None:
@@ -185,7 +202,31 @@ def mark_inference(tensor: Tensor) -> None:
     tensor._counter = _NO_VERSIONS
 
 
-def detached(tensor: Tensor, counter: list[Any]) -> Tensor:
+def share_inference(alias: Tensor, tensor: Tensor) -> Tensor:
+    """Make `alias`, no view, which has got the memory of `tensor`, an inference tensor if that is one.
+
+    Outside of inference mode its changes are counted.
+    """
+    if tensor.is_inference() and not alias.is_inference() and alias._base is None:
+        alias._own_extra().inference = True
+        versions: Any = _NO_VERSIONS if modes.STATE.inference and alias._counter is None else shared_counter(alias)
+        versions = InferenceVersions(versions) if type(versions) is list else versions
+        alias._counter = versions
+    return alias
+
+
+tensor_module.share_inference = share_inference
+
+
+def counting(tensor: Tensor) -> list[Any] | None:
+    """The version counter of `tensor`, shared with whoever asks for it; None if nothing counts its changes now."""
+    counter: Any = shared_counter(tensor)
+    if type(counter) is InferenceVersions:
+        return None if modes.STATE.inference else counter.counter
+    return counter
+
+
+def detached(tensor: Tensor, counter: list[Any] | None) -> Tensor:
     """A tensor on the same memory and version counter, without history."""
     if type(tensor) is not Tensor and hasattr(tensor, "without_history"):  # examples of a batch
         result: Tensor = tensor.without_history()
@@ -218,8 +259,8 @@ def about_to_change(tensor: Tensor) -> None:
 
 def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
     """Note an in-place change of `tensor` by operation `name`, and the user's line that made it."""
-    counter = shared_counter(tensor)
-    if counter is _NO_VERSIONS:
+    counter = counting(tensor)
+    if counter is None:
         return
     frame = origin.user_frame(depth + 1)
     counter[1:] = (frame.f_code, frame.f_lasti, name)
@@ -231,10 +272,8 @@ def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
     frame = origin.user_frame(depth + 1)
     change = (frame.f_code, frame.f_lasti, name)
     for tensor in tensors:
-        counter = tensor._counter
-        if counter is None:
-            counter = shared_counter(tensor)
-        if counter is not _NO_VERSIONS:
+        counter = counting(tensor)
+        if counter is not None:
             counter[1:] = change
             counter[0] += 1
 

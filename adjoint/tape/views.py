@@ -55,7 +55,7 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
         else:
             view._edge = (make_as_strided_node(base, view, base_edge), 0)
         move_retained(old, view._edge)
-    view._view_version = view._counter[0]  # type: ignore[index]
+        view._view_version = view._counter[0]  # type: ignore[index]  # else it has yet to see where a history begins
 
 
 tensor_module.regenerate = regenerate
@@ -107,8 +107,11 @@ def _ambiguous(view: Tensor) -> str:
 
 
 def check_inference(tensor: Tensor) -> None:
-    """Raise if `tensor` was made in inference mode, outside of which it must not be changed."""
-    if tensor._extra is not None and tensor._extra.inference and not modes.STATE.inference:
+    """Raise if `tensor` was made in inference mode, outside of which nothing counts its changes."""
+    if tensor._extra is None or not tensor._extra.inference or modes.STATE.inference:
+        return
+    versions: Any = tensor._counter
+    if versions.counter is None:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
             "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
