@@ -30,7 +30,9 @@ _UNSHARED = _measure() + 1
 
 
 def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
-    """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`."""
+    """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless it has been frozen since."""
+    if leaf._edge is None:
+        return
     with _LOCKS[(id(leaf) >> 6) & 63]:
         held = leaf._grad
         if create_graph:

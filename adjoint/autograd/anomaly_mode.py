@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ..tape import modes, origin
-from ..tape.anomaly import Statistics
+from ..tape.anomaly import Statistics, elements
 from ..tape.node import Node, accumulator_of
 from ..tensor import Tensor
 
@@ -97,8 +97,8 @@ def check_nan(node: Node, grad: Any, results: Any) -> None:
         if result is not None and has_nan(result):
             error: Any = RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
             error.node = node
-            error.grads = [Statistics.of(array_of(each)) for each in listed(grad) if each is not None]
-            error.results = [None if each is None else Statistics.of(array_of(each)) for each in results]
+            error.grads = [Statistics.of(elements(each)) for each in listed(grad) if each is not None]
+            error.results = [None if each is None else Statistics.of(elements(each)) for each in results]
             raise error
 
 
@@ -107,16 +107,9 @@ def listed(grad: Any) -> list[Any]:
     return grad if isinstance(grad, list) else [grad]
 
 
-def array_of(value: Any) -> Any:
-    """The array of a gradient, which is an array or a tensor, or a tensor of all examples of a batch."""
-    while hasattr(value, "level"):
-        value = value.value
-    return value._array if isinstance(value, Tensor) else numpy.asarray(value)
-
-
 def has_nan(value: Any) -> bool:
     """Whether some element is not a number."""
-    array = array_of(value)
+    array = elements(value)
     return array.dtype.kind in "fcV" and bool(numpy.isnan(array).any())
 
 

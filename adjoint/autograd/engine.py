@@ -299,8 +299,6 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
         if leaf in capture.leaves:
             capture.leaves[leaf] = grad
         return
-    if leaf._edge is None:
-        return  # it has been frozen since
     if GATE.special and STATE.recorder is not None:
         STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)
     elif extra is None:

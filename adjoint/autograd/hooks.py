@@ -98,12 +98,12 @@ def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, edges:
     hooks = own_hooks(node)
     several = type(grad) is list
     if hooks.pre:
-        grads = tuple(to_tensor(item) for item in (grad if several else [grad]))
+        grads = tuple(to_tensor(item) for item in (grad[: node.takes] if several else [grad]))
         with recording_mode(create_graph):
             for hook in list(hooks.pre.values()):
                 grads = replaced_tuple(hook, hook(grads), grads)
         plain = [from_tensor(item, create_graph) for item in grads]
-        grad = plain if several else plain[0]
+        grad = [*plain, *grad[len(plain) :]] if several else plain[0]
     return run_post_hooks(node, run_node(node, grad, keep, create_graph, edges), grad, create_graph)
 
 
@@ -146,7 +146,7 @@ def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool) -> t
     post = [hook for group in own_hooks(node).post for hook in list(group.values())]
     if not post:
         return results
-    outputs = tuple(to_tensor(item) for item in (grad if type(grad) is list else [grad]))
+    outputs = tuple(to_tensor(item) for item in (grad[: node.takes] if type(grad) is list else [grad]))
     inputs = tuple(
         None if edge is None or result is None else to_tensor(as_taken(result, edge, node))
         for edge, result in zip(node.edges, results, strict=True)

@@ -40,7 +40,7 @@ def index(x: ndarray, indices: Indices) -> ndarray:
                 return x[only]
         except IndexError:
             pass  # raise below, in PyTorch's words
-    elif len(indices) <= x.ndim and _all_positions(indices):
+    elif x.size and len(indices) <= x.ndim and _all_positions(indices):
         try:
             if len(indices) == 2 and indices[0] is None and indices[1] is not None and x.flags.c_contiguous:
                 return x.take(indices[1], 1)

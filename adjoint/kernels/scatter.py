@@ -288,6 +288,8 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
     """As `index_add`, into `x`."""
     dim = normalize_dim(dim, x.ndim)
     _check_index_add(x, dim, index, source)
+    if not x.size:
+        return x
     if alpha != 1:
         source = source * asarray(alpha).astype(x.dtype)
     if x.ndim == 0:
@@ -347,7 +349,7 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name
     wrong = out_of_bounds(index, length)
     if wrong is not None and name == "index_reduce_":
         raise IndexError("index out of range in self")
-    if wrong is not None:
+    if wrong is not None and x.size:  # PyTorch does not look where there is nothing to add
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
 
 

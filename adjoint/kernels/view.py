@@ -482,11 +482,13 @@ def view_as_complex(self: Array) -> Array:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if self.strides[-1] != self.itemsize and self.size:
+    steps = storage.element_strides(self)
+    if steps[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    for step in self.strides[:-1]:
-        if step % (2 * self.itemsize) and self.size:
-            raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if any(step % 2 and size != 1 for step, size in zip(steps[:-1], self.shape, strict=False)):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if storage.storage_offset(self) % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     kind = numpy.dtype(f"c{2 * self.itemsize}")
     return self.view(kind)[..., 0]
 
@@ -498,15 +500,16 @@ def view_dtype(self: Array, kind: Any) -> Array:
         return self.view(kind)
     if self.ndim == 0:
         raise RuntimeError(f"self.dim() cannot be 0 to view {given} as {wanted} (different element sizes)")
-    if self.size and self.strides[-1] != self.itemsize and self.shape[-1] != 1:
-        raise RuntimeError(
-            f"self.stride(-1) must be 1 to view {given} as {wanted} (different element sizes), but got "
-            f"{self.strides[-1] // self.itemsize}"
-        )
+    steps = storage.element_strides(self)
     ratio = kind.itemsize // self.itemsize
+    how = f"to view {given} as {wanted} (different element sizes), but got"
     if ratio > 1 and self.shape[-1] % ratio:
-        raise RuntimeError(
-            f"self.size(-1) must be divisible by {ratio} to view {given} as {wanted} (different element sizes), but got "
-            f"{self.shape[-1]}"
-        )
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {how} {self.shape[-1]}")
+    if steps[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {how} {steps[-1]}")
+    whole = {"storage_offset()": storage.storage_offset(self)}
+    whole |= {f"stride({dim})": step for dim, step in enumerate(steps[:-1])}
+    for what, count in whole.items():
+        if ratio > 1 and count % ratio and self.size:
+            raise RuntimeError(f"self.{what} must be divisible by {ratio} {how} {count}")
     return self.view(kind)

@@ -588,6 +588,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "saved_tensor_names": (*op.saved_inputs, *op.saved_results),
         "saved_list_names": op.lists,
         "shown": op.shown,
+        "takes": op.takes,
         "backward": namespace["backward"],
         "backward_recorded": namespace["backward_recorded"],
     }

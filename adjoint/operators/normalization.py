@@ -293,6 +293,7 @@ class native_group_norm:
     }
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
+    takes = 3  # in PyTorch, unlike for the statistics of other normalizations
 
     def forward(input: Array, weight: Array | None, bias: Array | None, group, eps):
         return kernels.group_norm(input, group, weight, bias, eps)

@@ -118,8 +118,8 @@ def note_operation(name: str, values: Any, outputs: list[Tensor]) -> None:
     recorded = next((output for output in outputs if type(output._edge) is tuple), None)
     if recorded is not None:
         metadata = recorded._edge[0].metadata
-        metadata["inputs_"] = [Statistics.of(tensor._array) for tensor in inputs]
-        metadata["outputs_"] = [Statistics.of(output._array) for output in outputs]
+        metadata["inputs_"] = [Statistics.of(elements(tensor)) for tensor in inputs]
+        metadata["outputs_"] = [Statistics.of(elements(output)) for output in outputs]
         return
     sources = [tensor for tensor in inputs if edge_of(tensor) is not None]
     if sources:
@@ -129,6 +129,13 @@ def note_operation(name: str, values: Any, outputs: list[Tensor]) -> None:
     if earlier is not None:
         for output in outputs:
             CUT_BEFORE.put(output, earlier)
+
+
+def elements(value: Any) -> Any:
+    """The array of a tensor, with all examples of one that is of a batch; an array itself."""
+    while hasattr(value, "level"):
+        value = value.value
+    return value._array if isinstance(value, Tensor) else numpy.asarray(value)
 
 
 def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor], line: str | None = None) -> None:

@@ -76,6 +76,8 @@ class Node:
     """Of an operation that changed a view in place: the node by which the view found its place in its base's history."""
     code: CodeType
     lasti: int
+    takes: ClassVar[int | None] = None
+    """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
     runs_undefined: ClassVar[bool] = False
     is_nowhere: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
@@ -114,9 +116,9 @@ class Node:
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
         """Shape and dtype of the gradients this node takes, one entry for each output of the operation."""
-        shapes = self.shape if type(self.shape) is list else [self.shape]
+        shapes = self.shape[: self.takes] if type(self.shape) is list else [self.shape]
         dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
-        return tuple(InputMetadata(Size(shape), from_numpy(kind)) for shape, kind in zip(shapes, dtypes, strict=True))
+        return tuple(InputMetadata(Size(shape), from_numpy(kind)) for shape, kind in zip(shapes, dtypes, strict=False))
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith(("_saved_", "_raw_saved_")):
