@@ -669,7 +669,7 @@ def current_edge(view: Tensor) -> Any:
     """The edge of a view, which in-place operations on its base or its siblings may have made stale."""
     if view._view_version != (0 if view._counter is None else view._counter[0]):
         regenerate(view)
-    return view._edge
+    return NOWHERE if view._edge is None and view._base._edge is not None else view._edge  # type: ignore[union-attr]
 
 
 def subclassed(cls: type[Tensor]) -> None:
@@ -680,6 +680,7 @@ def subclassed(cls: type[Tensor]) -> None:
 share_inference: Callable[[Tensor, Tensor], Tensor] = lambda alias, tensor: alias
 in_inference_mode: Callable[[], bool] = bool
 is_grad_enabled: Callable[[], bool] = bool
+NOWHERE: Any = None
 
 
 def is_recorded(edge: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..tape.edges import edge_of
-from ..tape.node import AccumulateGrad, Node, accumulator_of
+from ..tape.node import NOWHERE, AccumulateGrad, Node, accumulator_of
 from ..tensor import Tensor
 
 
@@ -34,6 +34,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     edge = edge_of(tensor)
+    if edge is NOWHERE:
+        raise AssertionError("Expected gradient function to be set")
     if isinstance(edge, Tensor):
         return GradientEdge(accumulator_of(edge), 0)
     return GradientEdge(*edge)

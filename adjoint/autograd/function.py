@@ -502,6 +502,8 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
                     if creation == views.MULTI_OUTPUT:
                         raise RuntimeError(DIRTY_VIEW)
                     views.check_view_creation(output, True)
+                else:
+                    output._grad = None  # as PyTorch has it here, but not in other changes
                 views.rebase_history(output, node, 2, number)
             else:
                 output._edge = (node, number)

@@ -192,7 +192,9 @@ class Operator:
         self.lists = tuple(name for name in members.get("lists", ()) if name in self.saved_values)
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
         last = (item not in self.nondifferentiable_outputs for item in reversed(self.outputs))
-        self.takes = members.get("takes") or len(self.outputs) - next((k for k, found in enumerate(last) if found), 0) or None
+        self.takes = (
+            members.get("takes") or len(self.outputs) - next((k for k, found in enumerate(last) if found), 0) or None
+        )
         shown: dict[str, Callable[..., Any] | None] = dict(members.get("shown", {}))
         for name in self.saved_values:
             if self.types.get(name) == "Dims":

@@ -231,8 +231,9 @@ def inplace_body(op: Operator) -> list[str]:
     if op.apart:
         nothing += [f"{public_name(name)} is not {target}" for name in op.tensors[1:]]
     apart = [f" and ({target}._base is None or 0 not in {array}.strides)"]  # a part of memory is written once
+    itself = "" if op.apart else f" or {{}} is {target}"
     apart += [  # where the version counter is shared, memory may be
-        f" and ({n} is None or {n}._counter is None or {n}._counter is not {target}._counter{'' if op.apart else f' or {n} is {target}'})"
+        f" and ({n} is None or {n}._counter is None or {n}._counter is not {target}._counter{itself.format(n)})"
         for n in op.tensors[1:]
     ]
     lines = [

@@ -18,7 +18,7 @@ from ..kernels import storage
 from ..tensor import LEAF, Tensor, current_edge, is_recorded
 from . import modes
 from .edges import edge_of
-from .node import FREED_MESSAGE, Node, own_hooks, start
+from .node import FREED_MESSAGE, NOWHERE, Node, own_hooks, start
 
 NO_GRAD = "no_grad"
 INFERENCE = "inference_mode"
@@ -60,6 +60,7 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
 
 tensor_module.regenerate = regenerate
 tensor_module.is_grad_enabled = modes.is_grad_enabled
+tensor_module.NOWHERE = NOWHERE
 tensor_module.in_inference_mode = lambda: modes.STATE.inference
 
 

@@ -74,13 +74,19 @@ EXPLAINED = [
         r"\((int64|bool)\): (requires_grad False, expected True|grad_fn NoneType|is_leaf True, expected False)",
     ),
     Explained("integers never require grad here", "", "Autograd not support dtype: (Long|Bool)"),
-    Explained("the leaf has another shape than when it was used", r"\.data = ", "invalid gradient at index"),
+    Explained(
+        "the leaf has another shape than when it was used",
+        r"\.data = ",
+        "invalid gradient at index|nothing, expected RuntimeError: output with shape .* doesn't match the broadcast shape",
+    ),
     Explained(
         "the softmax of one number is constant", r"NAME = .*torch.func.*softmax", "requires_grad True, expected False"
     ),
     Explained("two mistakes", "", "^raised NotImplementedError: .*, expected RuntimeError: The size of tensor a"),
     Explained("two mistakes", "func.*index_select", "^raised RuntimeError: index_select.*, expected IndexError"),
-    Explained("single precision, written to double", r"torch.exp\(.*out=NAME", r"\(float64\): \[+.*, expected"),
+    Explained(
+        "single precision, written to double", r"torch.exp\(.*out=NAME", r"\((float64|complex128)\): \[+.*, expected"
+    ),
     Explained("detached, it has nothing to retain", r"NAME.detach_\(\)", "retains_grad False, expected True"),
     Explained("PyTorch detaches nothing in inference mode", "NAME.detach_", "requires_grad False, expected True"),
     Explained("PyTorch detaches nothing in inference mode", "inference_mode", "Can't detach views in-place"),
@@ -91,10 +97,6 @@ EXPLAINED = [
     ),
     Explained(
         "polar saves its operands here", "polar", "^raised RuntimeError: one of the variables needed for gradient"
-    ),
-    Explained("rounding decides whether a matrix is singular", "linalg", "^raised _LinAlgError|expected _LinAlgError"),
-    Explained(
-        "`data` of a view of a tensor made in inference mode", r"NAME = .*\.data$", "is_inference False, expected True"
     ),
     Explained(
         "a view of a leaf told to require no grad",
@@ -114,7 +116,9 @@ EXPLAINED = [
         "^seen .*'pack'",
     ),
     Explained(
-        "another choice of what is saved has the same derivative", "cross_entropy|polar|hypot_", "^seen .*'pack'"
+        "another choice of what is saved has the same derivative",
+        r"cross_entropy|polar|hypot_|logsigmoid|linalg\.\w+",
+        "^seen .*'(un)?pack'",
     ),
     Explained("the first gradient of a leaf may be copied into its place", r"NAME = .*\.grad$", "_version"),
     Explained(
@@ -132,12 +136,13 @@ EXPLAINED = [
     ),
     Explained(
         "a view made in inference mode has no node in PyTorch",
-        "register_multi_grad_hook",
+        "register_multi_grad_hook|edge_of",
         "expected AttributeError: 'NoneType'",
     ),
     Explained(
         "results for operands in another order of dimensions: NumPy keeps it where PyTorch does not, and the other way round",
-        "",
+        r"NAME = .*(renorm|nan_to_num|stack|complex|polar|cat|roll|sort|flip|cum|softmax|max|mse_loss|nansum|index_|scatter|\[)"
+        r"|NAME = .*(1j|\*\*)",
         "laid out",
     ),
     Explained(
@@ -146,9 +151,10 @@ EXPLAINED = [
         "ScatterBackward0 returned an invalid gradient",
     ),
     Explained(
-        "PyTorch finds out by accident that there is no such index", "index_fill_", "expected RuntimeError: setStorage"
+        "PyTorch finds out by accident that there is no such index",
+        "index_(fill|copy)_",
+        "expected RuntimeError: setStorage",
     ),
-    Explained("any pair of numbers is a complex number here", "view_as_complex", "divisible by 2"),
     Explained(
         "fill_diagonal_ is an operator of its own here, and the change of a view in PyTorch",
         "fill_diagonal_",
@@ -159,11 +165,75 @@ EXPLAINED = [
         "real|imag|complex",
         r"grad_fn AsStridedBackward0, expected \w+Backward0",
     ),
-    Explained("`data` set to a tensor made in inference mode", r"\.data = ", "is_inference False, expected True"),
     Explained(
         "PyTorch does not count a leaf among what runs when it is the root itself",
         "register_multi_grad_hook",
         "^seen .*, expected|A leaf node was passed to _will_engine_execute_node",
+    ),
+    Explained(
+        "two mistakes", "inference_mode", "^raised RuntimeError: Inplace update to inference.*, expected IndexError"
+    ),
+    Explained(
+        "two mistakes",
+        "",
+        "^raised IndexError: index is out of bounds .*, expected RuntimeError: unsupported operation",
+    ),
+    Explained("two mistakes", "", r"^raised IndexError: .*, expected RuntimeError: Output \d of (Split|Unbind|Chunk)"),
+    Explained("two mistakes", "failing_pack", "^raised KeyError: 'pack', expected RuntimeError"),
+    Explained(
+        "what second derivatives save is no promise",
+        r"failing_pack.*second\(|failing_pack[^Z]*second\(",
+        "^raised KeyError: 'pack', expected nothing",
+    ),
+    Explained(
+        "what is linearized keeps its derivatives here; PyTorch takes the point for constant",
+        r"func\.linearize",
+        "grad .*, expected None|nothing, expected RuntimeError: a leaf Variable|requires_grad (True|False)|does not require grad|appears to not have been used",
+    ),
+    Explained(
+        "linearized by another derivative", r"func\.linearize\(lambda a: \w+\.apply", "must override the setup_context"
+    ),
+    Explained(
+        "PyTorch saves a copy whose making it has recorded",
+        "NAME = .*_saved_self",
+        r"grad_fn \w+, expected CloneBackward0|grad_fn CloneBackward0, expected",
+    ),
+    Explained("an assertion of PyTorch's own fails", "", "expected RuntimeError: .*INTERNAL ASSERT FAILED"),
+    Explained(
+        "PyTorch cannot look for nan in batched gradients",
+        "set_detect_anomaly",
+        "expected RuntimeError: Batching rule not implemented for aten::item",
+    ),
+    Explained(
+        "PyTorch makes no tangent for a tensor whose elements share memory",
+        r"torch.func.(jvp|jacfwd|hessian|linearize)",
+        "expected RuntimeError: unsupported operation: more than one element of the written-to tensor",
+    ),
+    Explained(
+        "PyTorch finds no sum of the elements of no examples",
+        "vmap",
+        r"^raised nothing, expected IndexError: select\(\): index 0 out of range for tensor of size \[0\]",
+    ),
+    Explained(
+        "PyTorch records no operation on nothing but inference tensors",
+        r"inference_mode[^Z]*requires_grad=True",
+        "^raised RuntimeError: Inference tensors cannot be saved.*, expected nothing|requires_grad True, expected False",
+    ),
+    Explained(
+        "PyTorch shows what an operator on inference tensors is made of",
+        r"inference_mode[^Z]*NAME = .*stack",
+        "is view False, expected True",
+    ),
+    Explained(
+        "PyTorch's dist has no derivative of a mixture", r"torch\.dist", "expected RuntimeError: Expected isFloating"
+    ),
+    Explained("PyTorch's node has no class of its own", "unpack_dual", "grad_fn Identity, expected CppFunction"),
+    Explained("PyTorch has no derivative of it in place", "a(sin|cos)h_", "^seen .*'pack'"),
+    Explained("what second derivatives save is no promise", r"second\(", "^seen .*'unpack'"),
+    Explained(
+        "a cumulative sum or product of one boolean",
+        r"cum(sum|prod)_",
+        "^raised RuntimeError: result type Long can't be cast to the desired output type Bool, expected nothing",
     ),
 ]
 
@@ -189,7 +259,22 @@ LEFT_OUT = [
     LeftOut("random numbers are drawn before or after an error", "dropout", "not given[0].is_floating_point()"),
     LeftOut("memory beyond the tensor", "as_strided", "given[0].numel() < 4 or not given[0].is_contiguous()"),
     LeftOut(
-        "elements are read after they have been written to", r"out=|scatter|index_\w+_\(", "len(given) < line_names"
+        "elements are read after they have been written to",
+        r"out=|scatter|index_\w+_\(|addmm_",
+        "len(given) < line_names",
+    ),
+    LeftOut("which of equal elements is found", "kthvalue|topk", "any(has_ties(t) for t in given)"),
+    LeftOut("rounding decides whether a matrix is singular", "linalg", "singular(given[0])"),
+    LeftOut(
+        "PyTorch's derivative of polar is that of a positive absolute value",
+        "polar",
+        "not given[0].is_complex() and bool((given[0] < 0).any())",
+    ),
+    LeftOut("the strides of no elements", "view_as_complex|view.torch", "not given[0].numel()"),
+    LeftOut(
+        "the gradient that is retained has escaped from a vmap",
+        "is_grads_batched",
+        "any(t.retains_grad for t in tensors)",
     ),
 ]
 
@@ -317,6 +402,9 @@ class Program:
         storages = [tensor.untyped_storage().data_ptr() for tensor in tensors.values()]
         known = {
             "given": list(given.values()),
+            "tensors": list(tensors.values()),
+            "singular": is_singular,
+            "has_ties": has_ties,
             "line_names": len(re.findall(rf"\b({'|'.join(given)})\b", line)),
             "shared": lambda tensor: storages.count(tensor.untyped_storage().data_ptr()) > 1,
         }
@@ -459,6 +547,20 @@ def is_defined(line: str, tensors: dict[str, torch.Tensor]) -> bool:
         return False
     found = list(places.items())
     return not any(set(one) & set(two) for k, (_, one) in enumerate(found) for _, two in found[:k])
+
+
+def has_ties(tensor: torch.Tensor) -> bool:
+    """Whether some elements are equal."""
+    values = values_of(tensor)
+    return len(numpy.unique(values)) < values.size
+
+
+def is_singular(matrix: torch.Tensor) -> bool:
+    """Whether a matrix is singular, or almost."""
+    values = values_of(matrix)
+    if values.dtype.kind not in "fc" or values.ndim != 2 or not values.size:
+        return False
+    return not numpy.isfinite(values).all() or numpy.linalg.cond(values) > 1e4
 
 
 def _places(tensor: torch.Tensor) -> list[int]:

@@ -126,6 +126,10 @@ def gradient(result):
     return None if result is None else result.clone(memory_format=torch.contiguous_format)
 
 
+def edge_of(tensor):
+    return torch.autograd.graph.get_gradient_edge(asked(tensor))
+
+
 def in_thread(function):
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()
@@ -169,7 +173,7 @@ class Sinh(torch.autograd.Function):
     def backward(ctx, one, two):
         note("Sinh", one is None, two is None)
         sinh, cosh = ctx.saved_tensors
-        return one * cosh + two * sinh
+        return one * cosh.conj() + two * sinh.conj()
 
     @staticmethod
     def jvp(ctx, tangent):
@@ -259,6 +263,30 @@ class Wrong(torch.autograd.Function):
         return grad, grad
 
 
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * grad * ctx.saved_tensors[0].conj()
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return 2 * tangent * ctx.saved_tensors[0]
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        note("Square", info.batch_size, in_dims)
+        return Square.apply(x), in_dims[0]
+
+
 class Once(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -322,7 +350,8 @@ CHOICES = {
         "torch.inference_mode(False) torch.autograd.graph.saved_tensors_hooks(pack,unpack) "
         "torch.autograd.graph.saved_tensors_hooks(pack_itself,unpack) torch.autograd.graph.save_on_cpu() "
         "torch.autograd.graph.disable_saved_tensors_hooks('off') torch.autograd.graph.saved_tensors_hooks(failing_pack,unpack) "
-        "torch.autograd.forward_ad.dual_level()"
+        "torch.autograd.forward_ad.dual_level() torch.autograd.graph.allow_mutation_on_saved_tensors() "
+        "torch.autograd.set_multithreading_enabled(False)"
     ).split(),
     "hook": [
         "watch('{r}')",
@@ -334,7 +363,7 @@ CHOICES = {
     ],
     "node_hook": ["watch('{r}')", "scale_inputs('{r}')", "failing('{r}')"],
     "node_prehook": ["watch('{r}')", "scale_outputs('{r}')", "failing('{r}')"],
-    "custom": ["Cube", "ViewOf", "Once", "Cube", "Views"],
+    "custom": ["Cube", "ViewOf", "Once", "Cube", "Views", "Square"],
     "expression": [
         "(a * a).tanh()",
         "a.sin() * {y}",
@@ -343,6 +372,7 @@ CHOICES = {
         "changed(a * 1, lambda b: b[0].zero_())",
         "Cube.apply(a)",
         "Sinh.apply(a)[0]",
+        "Square.apply(a)",
         "a.softmax(-1)",
         "torch.where(a > 0, a, a * a)",
         "a.T @ a",
@@ -654,6 +684,10 @@ once('{r}', {x}.grad_fn.register_hook)
 adding('{r}', asked({x}).register_hook)
 {x}.retain_grad()
 {x}.retain_grad()
+{x}.grad_fn._raw_saved_self.register_hooks(pack, unpack)
+{x}.grad_fn._raw_saved_result.register_hooks(pack_itself, unpack)
+{r} = {x}.grad_fn._saved_self
+{r} = {x}.grad_fn._saved_result
 handles.pop().remove()
 handles.pop(0).remove()
 """
@@ -696,6 +730,10 @@ in_thread(lambda: {x}.sum().backward())
 {r} = second(lambda: torch.autograd.grad({x}.sum(), {y}, create_graph=True)[0])
 {r} = second(lambda: torch.autograd.grad(({x} * {x}).sum(), {y}, create_graph=True)[0])
 {r} = second(lambda: torch.autograd.grad({x}, {y}, torch.ones_like({x}, requires_grad=True), create_graph=True)[0])
+{r} = gradient(torch.autograd.grad(edge_of({x}), {y}, torch.ones_like({x}))[0])
+{r} = gradient(torch.autograd.grad({x}.sum(), edge_of({y}), allow_unused=True)[0])
+torch.autograd.backward({x}.sum(), inputs=[edge_of({y})])
+torch.autograd.backward([edge_of({x}), {y}], [torch.ones_like({x}), torch.ones_like({y})], retain_graph=True)
 {r} = {x}.grad
 {r} = {x}.grad_fn.next_functions[0][0].variable
 ## True
@@ -722,6 +760,7 @@ WHOLE = """
 {r} = Wrong.apply({x})
 {r} = checkpoint(lambda a: {expression}, {x}, use_reentrant=False)
 {r} = checkpoint(lambda a: {expression}, {x}, use_reentrant=True)
+{r} = torch.utils.checkpoint.checkpoint_sequential([torch.sin, lambda a: {expression}], 2, {x}, use_reentrant={flag})
 {r} = in_thread(lambda: {x} * {n})
 {r} = in_thread(lambda: torch.is_grad_enabled()) and {x} * 2
 {r} = torch.autograd.forward_ad.make_dual({x}, {y})
@@ -737,6 +776,22 @@ WHOLE = """
 {r} = second(lambda: torch.func.vmap(torch.func.grad(lambda a: ({expression}).sum()))({x}))
 {r} = second(lambda: torch.func.jacrev(lambda a: {expression})({x}))
 {r} = second(lambda: torch.func.jacfwd(lambda a: {expression})({x}))
+{r} = second(lambda: torch.func.hessian(lambda a: ({expression}).sum())({x}))
+{r} = second(lambda: torch.func.linearize(lambda a: {expression}, {x})[1](torch.ones_like({x})))
+{r} = second(lambda: torch.func.grad_and_value(lambda a: ({expression}).sum())({x})[1])
+{r} = second(lambda: torch.func.vmap(lambda a: {expression}, in_dims=-1, out_dims=-1, chunk_size=1)({x}))
+{r} = second(lambda: torch.func.vmap(lambda a, b: a * b.sum(), in_dims=(0, None))({x}, {y}))
+{r} = second(lambda: torch.func.vmap(torch.func.vmap(lambda a: {expression}))({x}))
+{r} = second(lambda: torch.func.jvp(torch.func.grad(lambda a: ({expression}).sum()), ({x},), (torch.ones_like({x}),))[1])
+{r} = second(lambda: torch.func.grad(lambda a: torch.func.vmap(lambda a: {expression})(a).sum())({x}))
+{r} = second(lambda: torch.func.vmap(lambda a: torch.func.jvp(lambda a: {expression}, (a,), (a,))[1])({x}))
+{r} = second(lambda: torch.func.jacrev(lambda a: {expression}, chunk_size=2)({x}))
+{r} = second(lambda: torch.func.vjp(lambda a: {expression}, {x})[1]({y})[0])
+{r} = second(lambda: torch.autograd.functional.jvp(lambda a: {expression}, {x}, torch.ones_like({x}))[1])
+{r} = second(lambda: torch.autograd.functional.hvp(lambda a: ({expression}).sum(), {x}, torch.ones_like({x}))[1])
+{r} = second(lambda: torch.autograd.functional.vhp(lambda a: ({expression}).sum(), {x}, torch.ones_like({x}))[1])
+{r} = second(lambda: torch.autograd.functional.hessian(lambda a: ({expression}).sum(), {x}))
+{r} = second(lambda: torch.autograd.functional.jacobian(lambda a: {expression}, {x}, vectorize=True))
 {r} = second(lambda: torch.autograd.functional.vjp(lambda a: {expression}, {x}, torch.ones_like({x}))[1])
 {r} = second(lambda: torch.autograd.functional.jacobian(lambda a: {expression}, {x}))
 """
@@ -767,5 +822,5 @@ KINDS = [
     *[_lines(BACKWARD)] * 3,
     *[_lines(HOOKS)] * 2,
     _lines(MODES),
-    _lines(WHOLE),
+    *[_lines(WHOLE)] * 2,
 ]
