@@ -7,7 +7,8 @@ from typing import Any
 import numpy
 
 from ..dtypes import from_numpy
-from .linalg import LinAlgError, check_matrix, cholesky
+from .errors import LinAlgError
+from .linalg import check_matrix, cholesky
 from .precision import is_inexact, type_name
 
 Array = numpy.ndarray[Any, Any]
