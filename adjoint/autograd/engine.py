@@ -110,7 +110,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
                 explain(error, node)
                 raise
             if node.hooks is not None:  # which unpacking what it saved has put there
-                results = run_post_hooks(node, results, grad, create_graph)  # type: ignore[unreachable]
+                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         for edge, result in zip(edges, results):  # noqa: B905  (of one length, and this is the inner loop)
             if edge is None:
                 continue
@@ -191,7 +191,7 @@ def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(node, grad, results)
         if run is run_node and node.hooks is not None:
-            results = run_post_hooks(node, results, grad, task.create_graph)
+            results = run_post_hooks(node, results, grad, task.create_graph, edges)
     except Exception:
         if modes.ANOMALY.enabled:
             report(node)

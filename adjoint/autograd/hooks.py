@@ -104,7 +104,7 @@ def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, edges:
                 grads = replaced_tuple(hook, hook(grads), grads)
         plain = [from_tensor(item, create_graph) for item in grads]
         grad = [*plain, *grad[len(plain) :]] if several else plain[0]
-    return run_post_hooks(node, run_node(node, grad, keep, create_graph, edges), grad, create_graph)
+    return run_post_hooks(node, run_node(node, grad, keep, create_graph, edges), grad, create_graph, edges)
 
 
 def run_node(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
@@ -138,10 +138,10 @@ def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any,
     return result
 
 
-def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool) -> tuple[Any, ...]:
+def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edges: Any) -> tuple[Any, ...]:
     """The node's own hooks, also those that came while it ran.
 
-    They get the gradients that it computed, as its inputs will take them, and those that it was given.
+    They get the gradients that were asked of it, as its inputs at `edges` will take them, and those that it was given.
     """
     post = [hook for group in own_hooks(node).post for hook in list(group.values())]
     if not post:
@@ -149,7 +149,7 @@ def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool) -> t
     outputs = tuple(to_tensor(item) for item in (grad[: node.takes] if type(grad) is list else [grad]))
     inputs = tuple(
         None if edge is None or result is None else to_tensor(as_taken(result, edge, node))
-        for edge, result in zip(node.edges, results, strict=True)
+        for edge, result in zip(edges, results, strict=True)
     )
     with recording_mode(create_graph):
         for hook in post:

@@ -777,7 +777,7 @@ WHOLE = """
 {r} = second(lambda: torch.func.jacrev(lambda a: {expression})({x}))
 {r} = second(lambda: torch.func.jacfwd(lambda a: {expression})({x}))
 {r} = second(lambda: torch.func.hessian(lambda a: ({expression}).sum())({x}))
-{r} = second(lambda: torch.func.linearize(lambda a: {expression}, {x})[1](torch.ones_like({x})))
+{r} = second(lambda: torch.func.linearize(lambda a: {expression}, {x}.detach())[1](torch.ones_like({x})).detach())
 {r} = second(lambda: torch.func.grad_and_value(lambda a: ({expression}).sum())({x})[1])
 {r} = second(lambda: torch.func.vmap(lambda a: {expression}, in_dims=-1, out_dims=-1, chunk_size=1)({x}))
 {r} = second(lambda: torch.func.vmap(lambda a, b: a * b.sum(), in_dims=(0, None))({x}, {y}))
