@@ -88,6 +88,20 @@ def test_what_is_computed_from_a_view_is_recorded_once_its_base_requires_grad():
         torch.autograd.graph.get_gradient_edge(view)
 
 
+def test_nothing_is_saved_for_a_view_whose_making_was_not_recorded():
+    base, factor = ones(2), ones(2)
+    with torch.no_grad():
+        view = base.view(2)
+    result = view * factor
+    assert result.grad_fn.next_functions[0] == (None, 0)
+    assert result.grad_fn._saved_other is None
+    with torch.no_grad():
+        factor.mul_(2)
+    result.sum().backward()
+    assert factor.grad.tolist() == [1.0, 1.0]
+    assert base.grad is None
+
+
 def test_a_view_finds_the_history_that_its_base_has_got_since_the_last_change():
     base = torch.ones(2)
     view = base[0]
@@ -229,6 +243,24 @@ def test_hooks_of_a_leaf_that_was_frozen_since_run_and_find_no_gradient():
     result.sum().backward()
     assert seen == [("before", [2.0, 2.0]), ("accumulated", None), ("after", [2.0, 2.0])]
     assert leaf.grad is None
+
+
+@pytest.mark.parametrize("point", [torch.tensor(1.5), torch.tensor([1.5])])
+def test_a_hook_may_change_the_gradient_of_one_element(point):
+    leaf = point.clone().requires_grad_()
+    leaf.register_hook(lambda grad: grad.mul_(2) and None)
+    assert torch.autograd.grad(leaf.sum(), leaf)[0].sum().item() == 2
+    leaf.sum().backward()
+    assert leaf.grad.sum().item() == 2
+
+
+def test_hooks_after_a_node_are_given_gradients_that_are_asked_for():
+    seen = []
+    leaf = ones(2)
+    part = leaf[1:]
+    part.grad_fn.register_hook(lambda inputs, grads: seen.append((inputs, grads[0].tolist())))
+    part.sum().backward(inputs=[part])
+    assert seen == [((None,), [1.0])]
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,11 @@ class recording_mode:
 
 
 def to_tensor(grad: Any) -> Any:
-    """A gradient as hooks see it."""
-    return grad if grad is None or isinstance(grad, Tensor) else made(as_array(grad))
+    """A gradient as hooks see it, who may change it, unless elements share memory."""
+    if grad is None or isinstance(grad, Tensor):
+        return grad
+    array = as_array(grad)
+    return made(array if array.flags.writeable or array.size != 1 else array.copy())
 
 
 def from_tensor(grad: Any, create_graph: bool) -> Any:

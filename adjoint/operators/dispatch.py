@@ -438,6 +438,7 @@ def record(
     op: Operator, args: Any, tensors: Any, arrays: Any, edges: Any, outputs: list[Tensor], several: bool
 ) -> None:
     """Make the node of this operation and point the outputs at it."""
+    edges = [None if edge is NOWHERE else edge for edge in edges]
     node: Node = object.__new__(op.node_class)  # type: ignore[arg-type]
     start(node, tuple(edges), 2)
     save_inputs(op, node, args, tensors, edges)
@@ -581,6 +582,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     )  # what is written to a tensor of integers has no gradient
     node: Any = None
     if recording:
+        edges = [None if edge is NOWHERE else edge for edge in edges]
         node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
         start(node, tuple(edges), 2)
         save_inputs(op, node, args, tensors, edges, changed=target)

@@ -60,8 +60,10 @@ EXPLAINED = [
     ),
     Explained(
         "the same, differentiated",
-        "torch.func.(jvp|jacfwd)",
-        "does not require grad( and does not have a grad_fn)?, expected nothing",
+        r"torch\.(func|autograd\.functional)\.",
+        r"(does not require grad( and does not have a grad_fn)?|no attribute 'next_functions'|Tensor that does not require "
+        r"gradients|retain_grad on Tensor that has requires_grad=False|a tensor that doesn't require gradient), "
+        "expected nothing",
     ),
     Explained(
         "an operand is also what is changed: saved as it was, so that its gradient is right",
@@ -75,10 +77,23 @@ EXPLAINED = [
     ),
     Explained("integers never require grad here", "", "Autograd not support dtype: (Long|Bool)"),
     Explained(
-        "the leaf has another shape than when it was used",
-        r"\.data = ",
-        "invalid gradient at index|nothing, expected RuntimeError: output with shape .* doesn't match the broadcast shape",
+        "the leaf has another shape, or dtype, than when it was used",
+        r"\.data = |squeeze_",
+        "invalid gradient at index|nothing, expected RuntimeError: output with shape .* doesn't match the broadcast shape|"
+        r"\.grad \(\w+\): dtype|^seen \[\], expected|^raised ValueError: operands could not be broadcast",
     ),
+    Explained(
+        "`data` of an inference tensor set to one that is none, whose changes nobody counts then",
+        r"NAME\.data = ",
+        "is_inference True, expected False",
+    ),
+    Explained("elements of operands that share memory", "expand|broadcast_", "laid out"),
+    Explained(
+        "PyTorch multiplies no elements without looking at their dtypes",
+        "matmul|@|linear|tensordot|inner|einsum",
+        "^raised RuntimeError: expected (scalar type .* but found|m1 and m2 to have the same dtype).*, expected nothing",
+    ),
+    Explained("two mistakes", "linearize", "^raised ValueError: Expected primal to be floating point"),
     Explained(
         "the softmax of one number is constant", r"NAME = .*torch.func.*softmax", "requires_grad True, expected False"
     ),
@@ -231,6 +246,7 @@ EXPLAINED = [
     Explained("PyTorch's node has no class of its own", "unpack_dual", "grad_fn Identity, expected CppFunction"),
     Explained("PyTorch has no derivative of it in place", "a(sin|cos)h_", "^seen .*'pack'"),
     Explained("what second derivatives save is no promise", r"second\(", "^seen .*'unpack'"),
+    Explained("what second derivatives save is no promise", r"saved_tensors_hooks[^Z]*second\(", "^seen array"),
     Explained(
         "a cumulative sum or product of one boolean",
         r"cum(sum|prod)_",
