@@ -72,6 +72,14 @@ def test_gradients_found_in_inference_mode_are_inference_tensors():
         second.sum().backward()
 
 
+def test_derivatives_of_derivatives_in_inference_mode():
+    with torch.inference_mode():
+        point = torch.tensor([0.5, 1.5])
+        gradient = torch.func.grad(lambda x: (x * x[:1]).sum())
+        _, product = torch.func.jvp(gradient, (point,), (torch.ones_like(point),))
+    assert product.tolist() == [3.0, 1.0]
+
+
 # --- views ----------------------------------------------------------------------------------------------------
 
 
@@ -99,6 +107,26 @@ def test_nothing_is_saved_for_a_view_whose_making_was_not_recorded():
         factor.mul_(2)
     result.sum().backward()
     assert factor.grad.tolist() == [1.0, 1.0]
+    assert base.grad is None
+
+
+def test_a_function_of_a_view_whose_making_was_not_recorded():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    base = ones(3)
+    with torch.no_grad():
+        view = base[1:]
+    result = Double.apply(view)
+    assert result.requires_grad
+    assert result.grad_fn.next_functions == ((None, 0),)
+    result.sum().backward()
     assert base.grad is None
 
 
@@ -226,6 +254,22 @@ def test_pairs_are_complex_only_where_complex_numbers_could_lie():
         with pytest.raises(RuntimeError, match=message):
             torch.view_as_complex(pairs)
     assert torch.view_as_complex(torch.ones(3, 3)[:1, :2]).shape == (1,)
+
+
+def test_derivatives_of_remainders_of_booleans():
+    divisor = torch.tensor([1.25, 0.75], requires_grad=True)
+    flags = torch.tensor([True, True])
+    assert torch.autograd.grad((flags % divisor).sum(), divisor)[0].tolist() == [0.0, -1.0]
+    assert torch.autograd.grad(torch.fmod(flags, divisor).sum(), divisor)[0].tolist() == [0.0, -1.0]
+    assert torch.autograd.grad(torch.atan2(flags, divisor).sum(), divisor)[0].shape == (2,)
+
+
+def test_a_node_that_needs_nothing_it_could_have_saved_runs_again():
+    leaf = ones(2)
+    result = torch.remainder(leaf, torch.tensor([0.5, 0.75]))
+    result.sum().backward()
+    result.sum().backward()
+    assert leaf.grad.tolist() == [2.0, 2.0]
 
 
 # --- hooks ----------------------------------------------------------------------------------------------------

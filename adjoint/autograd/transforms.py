@@ -304,7 +304,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         )
     _check_tensors(points, "primals")
     _check_tensors(directions, "tangents")
-    points = [wrap(point._array) if point.is_inference() else point for point in points]  # which may have tangents
+    points, directions = ([wrap(t._array) if t.is_inference() else t for t in each] for each in (points, directions))
     inference = modes.STATE.inference
     modes.set_inference(False)
     level = Forward()

@@ -132,9 +132,10 @@ def div_rounded(self: Array, other: Array, rounding_mode: str) -> Array:
 @in_float32
 def trunc_divide(self: Array, other: Array) -> Array:
     """The quotient rounded towards zero."""
-    if self.dtype.kind in "bc":
+    kind = numpy.result_type(self, other).kind
+    if kind in "bc":
         raise refuse("div_trunc_cpu", self)
-    if self.dtype.kind == "f":
+    if kind not in "iu":
         return numpy.trunc(numpy.true_divide(self, other))
     check_divisor(other)
     quotient = numpy.floor_divide(self, other)
@@ -147,9 +148,10 @@ def trunc_divide(self: Array, other: Array) -> Array:
 @in_float32
 def floor_divide(self: Array, other: Array) -> Array:
     """The quotient rounded down."""
-    if self.dtype.kind in "bc":
+    kind = numpy.result_type(self, other).kind
+    if kind in "bc":
         raise refuse("div_floor_cpu", self)
-    if self.dtype.kind in "iu":
+    if kind in "iu":
         check_divisor(other)
     return numpy.floor_divide(self, other)
 

@@ -530,9 +530,14 @@ def backward_source(op: Operator, recorded: bool) -> str:
     for item in op.lists:
         lines += [f"    if type({item}) is not tuple and ({item} is RELEASED or {item}.packed is not None):"]
         lines += [f"        {item} = unpack_list(node, '{item}')"]
-    released = [f"node.saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.lists)]
-    if released:
-        lines += ["    if not keep:", f"        {' = '.join(released)} = RELEASED"]
+    # What no gradient needed was not saved, and may be left out again.
+    partly = [item for item in op.saved_inputs if op.joint is None and len(op.saved[item]) < len(op.differentiable)]
+    released = [f"node.saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.lists) if item not in partly]
+    release = [f"{' = '.join(released)} = RELEASED"] if released else []
+    for item in partly:
+        release += [f"if {item} is not None:", f"    node.saved_{item} = RELEASED"]
+    if release:
+        lines += ["    if not keep:", *("        " + line for line in release)]
     xp = "tensor_namespace" if recorded else "array_namespace"
     if op.joint is not None:
         needs = "tuple(edge is not None for edge in edges)"

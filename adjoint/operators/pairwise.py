@@ -25,7 +25,7 @@ class atan2:
 
     def grad_other(grad, self, other, xp):
         self, other = xp.wide(self), xp.wide(other)
-        return xp.zero_where(grad * -self / (self * self + other * other), (self == 0) & (other == 0))
+        return xp.zero_where(-grad * self / (self * self + other * other), (self == 0) & (other == 0))
 
 
 @binary(kernels.hypot, simple=numpy.hypot, fast="float", numbers=False)

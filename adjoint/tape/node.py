@@ -285,7 +285,7 @@ def function_of(edge: Any) -> tuple[Node | None, int]:
 
 def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     """Fill in what every node has; `depth` counts the frames between the caller and the user's call."""
-    node.edges = edges
+    node.edges = tuple([None if edge is NOWHERE else edge for edge in edges])
     node.hooks = None
     node.sequence = next_sequence()
     frame = origin.user_frame(depth + 1)
