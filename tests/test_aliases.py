@@ -34,6 +34,8 @@ def test_changes_of_an_alias_of_an_inference_tensor_are_counted_outside_of_infer
             assert tensor._version
         with pytest.raises(RuntimeError, match=CHANGED_OUTSIDE):
             tensor.mul_(2)
+        with pytest.raises(RuntimeError, match=CHANGED_OUTSIDE):
+            tensor.set_(torch.ones(3))
     assert made.tolist() == [16.0, 16.0]
 
 

@@ -276,6 +276,7 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
         whole = source.bytes().view(input._array.dtype)
         array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
     views.check_inplace(input, "set_")
+    views.check_inference(input)
     input._array = array
     bump(input, "set_")
     inputs = [input, source] if isinstance(source, Tensor) else [input]
