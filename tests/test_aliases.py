@@ -79,7 +79,13 @@ def test_derivatives_of_derivatives_in_inference_mode():
         point = torch.tensor([0.5, 1.5])
         gradient = torch.func.grad(lambda x: (x * x[:1]).sum())
         _, product = torch.func.jvp(gradient, (point,), (torch.ones_like(point),))
+        factor = torch.tensor([2.0, 3.0])
+        assert torch.func.grad(lambda x: (x * factor).sum())(point).tolist() == [2.0, 3.0]
+        assert torch.func.hessian(lambda x: (x * factor * x).sum())(point).tolist() == [[4.0, 0.0], [0.0, 6.0]]
+        assert torch.func.vjp(lambda x: x * factor, point)[1](factor)[0].tolist() == [4.0, 9.0]
     assert product.tolist() == [3.0, 1.0]
+    with pytest.raises(RuntimeError, match="cannot be saved for backward"):
+        torch.func.grad(lambda x: (x * factor).sum())(torch.ones(2))
 
 
 # --- views ----------------------------------------------------------------------------------------------------
@@ -329,6 +335,23 @@ def test_hooks_of_nodes_are_given_gradients_of_outputs_that_can_have_some(functi
     result.sum().backward()
     assert seen == [count, count]
     assert len(result.grad_fn._input_metadata) == count
+
+
+def test_hooks_of_a_custom_function_see_also_gradients_that_nobody_needs():
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2, grad * 3
+
+    seen = []
+    result = Product.apply(ones(1), torch.ones(1))
+    result.grad_fn.register_hook(lambda inputs, grads: seen.extend(inputs))
+    result.sum().backward()
+    assert [grad.item() for grad in seen] == [2.0, 3.0]
 
 
 def test_anomaly_detection_within_a_batch():

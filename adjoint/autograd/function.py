@@ -211,9 +211,9 @@ class FunctionNode(FunctionCtx, Node):
         checked = self._checked(results if isinstance(results, tuple) else (results,))
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(self, grads, checked)  # here, because the engine does not see the gradients that nobody needs
-        return tuple(
+        return tuple(  # what nobody needs too, for hooks to see
             [
-                None if result is None or edge is None else taken(result, edge, self)
+                result if result is None or edge is None else taken(result, edge, self)
                 for result, edge in zip(checked, self.edges, strict=True)
             ]
         )

@@ -150,9 +150,12 @@ def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edge
     if not post:
         return results
     outputs = tuple(to_tensor(item) for item in (grad[: node.takes] if type(grad) is list else [grad]))
+    given = node.edges if node.runs_undefined else edges  # a custom function is not asked for less than it gives
     inputs = tuple(
-        None if edge is None or result is None else to_tensor(as_taken(result, edge, node))
-        for edge, result in zip(edges, results, strict=True)
+        None
+        if result is None or (edge is None and not node.runs_undefined)
+        else to_tensor(result if edge is None else as_taken(result, edge, node))
+        for edge, result in zip(given, results, strict=True)
     )
     with recording_mode(create_graph):
         for hook in post:

@@ -48,14 +48,19 @@ class Level:
 
 
 class Transform:
-    """A transform of a function while the function runs; `number` counts the transforms around it and itself."""
+    """A transform of a function while the function runs.
+
+    `number` counts the transforms around it and itself; `in_inference`: it was called in inference mode.
+    """
 
     number: int
+    in_inference: bool
 
     def begin(self) -> None:
         """The function starts."""
         outer = modes.STATE.transforms
         self.number = len(outer) + 1
+        self.in_inference = modes.STATE.inference
         modes.STATE.transforms = (*outer, self)
 
     def end(self) -> None:

@@ -108,6 +108,16 @@ EXPLAINED = [
         "inputs=",
         "^raised nothing, expected RuntimeError: derivative for aten::",
     ),
+    Explained(
+        "another choice of what is saved has the same derivative",
+        r"vmap[^Z]*\.backward\(|vmap[^Z]*autograd\.",
+        "^raised nothing, expected RuntimeError: one of the variables needed for gradient computation has been modified",
+    ),
+    Explained(
+        "in a mode that looks at operators PyTorch's reshape is a view, and its views in inference mode require no grad",
+        "allow_mutation_on_saved_tensors",
+        "grad_fn ReshapeAliasBackward0, expected ViewBackward0|requires_grad True, expected False",
+    ),
     Explained("two mistakes", "linearize", "^raised ValueError: Expected primal to be floating point"),
     Explained(
         "the softmax of one number is constant", r"NAME = .*torch.func.*softmax", "requires_grad True, expected False"
@@ -246,8 +256,9 @@ EXPLAINED = [
     ),
     Explained(
         "PyTorch records no operation on nothing but inference tensors",
-        r"inference_mode[^Z]*requires_grad=True",
-        "^raised RuntimeError: Inference tensors cannot be saved.*, expected nothing|requires_grad True, expected False",
+        r"inference_mode[^Z]*(requires_grad=True|\.data = )",
+        "^raised RuntimeError: Inference tensors cannot be saved.*, expected nothing|requires_grad True, expected False|"
+        "^raised nothing, expected RuntimeError: element 0 of tensors does not require grad",
     ),
     Explained(
         "PyTorch shows what an operator on inference tensors is made of",
