@@ -285,7 +285,7 @@ def guard(function: FunctionType) -> CodeType:
     positional = [*(one for one in leading if one != "/"), *several]
     arguments = [*positional, *(f"{one}={one}" for one in by_keyword), *others]
     defaults = function.__kwdefaults__ or {}
-    plain = [f"{one} is {defaults[one]}" for one in by_keyword if defaults.get(one, ...) in CONSTANTS]
+    plain = [f"{one} is {defaults[one]}" for one in by_keyword if any(defaults.get(one, ...) is it for it in CONSTANTS)]
     plain += [f"not {one.strip('*')}" for one in others]
     left_out = len(plain) == len(arguments) - len(positional)
     definition = GUARD.format(
