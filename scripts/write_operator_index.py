@@ -17,6 +17,7 @@ PACKAGE = "adjoint.operators"
 DIRECTORY = Path(__file__).parents[1] / "adjoint" / "operators"
 HEAD = '''"""What each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
 
+# fmt: off
 FAMILIES: dict[str, dict[str, str]] = {
 '''
 

@@ -1,5 +1,6 @@
 """What each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
 
+# fmt: off
 FAMILIES: dict[str, dict[str, str]] = {
     "activation": {
         "Tensor": "hardshrink relu relu_",
@@ -63,7 +64,8 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "conversion": {
         "Tensor": (
-            "bfloat16 bool byte cdouble cfloat char cuda double float half int long pin_memory short to type_as xpu "
+            "bfloat16 bool byte cdouble cfloat char cuda double float half int long pin_memory short to type_as "
+            "xpu "
         ),
         "operators": "to_dtype",
     },
@@ -151,7 +153,8 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "inspection": {
         "Tensor": (
-            "allclose dense_dim equal is_distributed is_nonzero is_same_size is_set_to isclose sparse_dim to_dense "
+            "allclose dense_dim equal is_distributed is_nonzero is_same_size is_set_to isclose sparse_dim "
+            "to_dense "
         ),
         "torch": (
             "allclose equal get_device is_complex is_conj is_distributed is_floating_point is_inference is_neg "
@@ -381,7 +384,8 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "reduction": {
         "Tensor": (
-            "all amax amin aminmax any argmax argmin count_nonzero max mean min nanmean nansum norm prod std sum var "
+            "all amax amin aminmax any argmax argmin count_nonzero max mean min nanmean nansum norm prod std sum "
+            "var "
         ),
         "operators": (
             "kept linalg_vector_norm max_all max_dim mean_all mean_dim min_all min_dim prod_all prod_dim "
@@ -452,7 +456,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     "triangular": {
         "Tensor": "cholesky_inverse cholesky_solve triangular_solve",
         "linalg": "cholesky_ex solve_triangular",
-        "operators": "cholesky_ex linalg_cholesky_ex linalg_solve_triangular solve_triangular",
+        "operators": "cholesky_ex linalg_cholesky_ex linalg_solve_triangular solve_triangular solve_with_triangular",
         "torch": "cholesky_inverse cholesky_solve triangular_solve",
     },
     "view": {
