@@ -80,7 +80,7 @@ globals().update(operators.PUBLIC["torch"])
 
 newaxis = None
 
-_LATER = ("func", "inspect", "nn", "optim", "overrides", "profiler", "serialization", "testing", "types", "utils")
+_LATER = ("distributions", "func", "inspect", "nn", "optim", "overrides", "profiler", "serialization", "testing", "types", "utils")
 _LATER_NAMES = {"load": "serialization", "save": "serialization", "vmap": "func"}
 
 

@@ -82,7 +82,7 @@ def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
     """
     _rounding("dirichlet", concentration)
     gammas = standard_gamma(stream, concentration.astype(FLOAT64))
-    result = (gammas / numpy.add.accumulate(gammas, -1)[..., -1:]).astype(concentration.dtype)
+    result = (gammas / gammas.sum(-1, keepdims=True)).astype(concentration.dtype)
     limits = numpy.finfo(result.dtype)
     return numpy.clip(result, limits.tiny, 1.0 - limits.epsneg)
 
