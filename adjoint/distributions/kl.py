@@ -138,7 +138,9 @@ def _beta_beta(p: Beta, q: Beta) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial_binomial(p: Binomial, q: Binomial) -> Tensor:
-    """Of one number of trials; a value that q cannot take makes it infinite."""
+    """Of one number of trials; what is more than q's is what q cannot give."""
+    if (p.total_count < q.total_count).any():
+        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
     return torch.where(p.total_count > q.total_count, torch.inf, kl)
 

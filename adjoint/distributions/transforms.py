@@ -532,11 +532,11 @@ class StickBreakingTransform(_OfVectors):
 
     def forward_shape(self, shape: Any) -> Any:
         shape = super().forward_shape(shape)
-        return (*shape[:-1], shape[-1] + 1)
+        return shape[:-1] + (shape[-1] + 1,)
 
     def inverse_shape(self, shape: Any) -> Any:
         shape = super().forward_shape(shape)
-        return (*shape[:-1], shape[-1] - 1)
+        return shape[:-1] + (shape[-1] - 1,)
 
 
 class CorrCholeskyTransform(Transform):
@@ -579,7 +579,7 @@ class CorrCholeskyTransform(Transform):
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != shape[-1]:
             raise ValueError("Input is not a flattened lower-diagonal number")
-        return (*shape[:-1], n, n)
+        return shape[:-1] + (n, n)
 
     def inverse_shape(self, shape: Any) -> Any:
         if len(shape) < 2:
@@ -587,7 +587,7 @@ class CorrCholeskyTransform(Transform):
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         n = shape[-1]
-        return (*shape[:-2], n * (n - 1) // 2)
+        return shape[:-2] + (n * (n - 1) // 2,)
 
 
 # --- transforms of matrices -----------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from . import constraints
 from .chi2 import Chi2
 from .distribution import expand_by_parameters
 from .exp_family import ExponentialFamily
-from .lowrank_multivariate_normal import mahalanobis
 from .multivariate_normal import precision_to_tril
 from .utils import lazy_property
 
@@ -160,7 +159,7 @@ class Wishart(ExponentialFamily):
         p = self._event_shape[-1]
         factor = torch.linalg.cholesky(value)
         log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        trace = mahalanobis(self._unbroadcasted_scale_tril.unsqueeze(-3), factor.mT).sum(-1)
+        trace = torch.cholesky_solve(value, self._unbroadcasted_scale_tril).diagonal(dim1=-2, dim2=-1).sum(-1)
         return 0.5 * (self.df - p - 1) * log_det - 0.5 * trace - self._log_norm()
 
     def entropy(self) -> Tensor:

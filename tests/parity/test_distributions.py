@@ -5,11 +5,23 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from .behaviour import assert_same
-from .distribution_lines import CONSTRAINTS, ERRORS, LAWS, PAIRS, REGISTRY, SETUP, TRANSFORM_LINES, TRANSFORMS, VALUES
+from .distribution_lines import CONSTRAINTS, ERRORS, LAWS, PAIRS, REGISTRY, SETUP, SEVERAL, TRANSFORM_LINES, TRANSFORMS, VALUES
 
 # A gradient through gamma samples is one of PyTorch's rational approximations there, good to some 1e-3; ours is compared with
 # the truth in tests/distributions/test_implicit_gradients.py.
 APPROXIMATE_GRADIENTS = {"Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT", "Wishart"}
+
+# What PyTorch says of these is not so, or not so exactly; tests/distributions asks the truth.
+MISTAKEN = {
+    ("Kumaraswamy", "moments"): "the mode is nan",
+    ("VonMises", "moments"): "the variance is of Bessel functions of 7 digits",
+    ("Weibull", "moments"): "the mode of a falling density is not its beginning",
+    ("Weibull", "moments_gradients"): "the standard deviation of an expanded law cannot be differentiated",
+    ("Wishart", "samples"): "every sample is found singular, warned of and drawn anew",
+    ("Wishart", "moving_samples"): "every sample is found singular, warned of and drawn anew",
+    ("Wishart", "expanded"): "every sample is found singular, warned of and drawn anew",
+    ("Wishart", "single"): "every sample is found singular, warned of and drawn anew",
+}
 
 ASPECTS = {
     "printed": "repr(d), d.batch_shape, d.event_shape, d.has_rsample, d.has_enumerate_support, asked(lambda: d.support)",
@@ -37,14 +49,17 @@ def run(lines):
 @pytest.mark.parametrize("aspect", ASPECTS)
 @pytest.mark.parametrize("law", LAWS)
 def test_laws(law, aspect):
-    if aspect == "moving_samples" and law.partition("(")[0] in APPROXIMATE_GRADIENTS:
+    name = law.partition("(")[0]
+    if (name, aspect) in MISTAKEN:
+        pytest.skip(f"in PyTorch, {MISTAKEN[name, aspect]}")
+    if aspect == "moving_samples" and name in APPROXIMATE_GRADIENTS:
         pytest.skip("PyTorch's gradients are approximate")
     run(f"d, p = law({law!r})\nv = value({VALUES[law]!r})\nsingle = law({law!r}, torch.float32)[0]\n{ASPECTS[aspect]}")
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_divergences(pair):
-    run(f"p, q = {pair}\nD.kl_divergence(p, q)")
+    run(f"p, q = {pair}\nasked(lambda: D.kl_divergence(p, q))")
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -52,7 +67,7 @@ def test_gradients_of_divergences(pair):
     run(f"p, q = {pair}\nasked(lambda: torch.autograd.grad(D.kl_divergence(p, q).sum(), LEAVES, allow_unused=True))")
 
 
-@pytest.mark.parametrize("line", [*ERRORS, *TRANSFORM_LINES, *CONSTRAINTS, *REGISTRY])
+@pytest.mark.parametrize("line", [*ERRORS, *SEVERAL, *TRANSFORM_LINES, *CONSTRAINTS, *REGISTRY])
 def test_lines(line):
     run(line)
 
