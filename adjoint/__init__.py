@@ -80,7 +80,7 @@ globals().update(operators.PUBLIC["torch"])
 
 newaxis = None
 
-_LATER = ("distributions", "func", "inspect", "nn", "optim", "overrides", "profiler", "serialization", "testing", "types", "utils")
+_LATER = tuple("distributions func inspect nn optim overrides profiler serialization testing types utils".split())
 _LATER_NAMES = {"load": "serialization", "save": "serialization", "vmap": "func"}
 
 

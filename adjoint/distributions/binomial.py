@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 from adjoint.nn import functional as F
 
 from . import constraints
@@ -57,7 +57,7 @@ class Binomial(ProbsOrLogits, Distribution):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             return torch.binomial(self.total_count.expand(shape), self.probs.expand(shape))

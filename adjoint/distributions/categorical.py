@@ -55,7 +55,7 @@ class Categorical(ProbsOrLogits, Distribution):
     def mode(self) -> Tensor:
         return self.probs.argmax(dim=-1)
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         sample_shape = Size(sample_shape)
         rows = self.probs.detach().reshape(-1, self._num_events)
         drawn = torch.multinomial(rows, sample_shape.numel(), True).T

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 from adjoint.nn import functional as F
 
 from . import constraints
@@ -39,9 +39,9 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     ) -> None:
         (parameter,) = broadcast_all(self._choose(probs, logits))
         if logits is None:
-            if (validate_args is None and self._validate_args) or validate_args:
-                if not self.arg_constraints["probs"].check(parameter).all():
-                    raise ValueError("The parameter probs has invalid values")
+            validating = self._validate_args if validate_args is None else validate_args
+            if validating and not constraints.unit_interval.check(parameter).all():
+                raise ValueError("The parameter probs has invalid values")
             parameter = clamp_probs(parameter)
         setattr(self, self._given, parameter)
         self._lims = lims
@@ -83,7 +83,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     def stddev(self) -> Tensor:
         return self.variance.sqrt()
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.icdf(torch.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 

@@ -35,8 +35,8 @@ class Distribution:
 
     def __init__(
         self,
-        batch_shape: Iterable[int] = Size(),  # noqa: B008  immutable
-        event_shape: Iterable[int] = Size(),  # noqa: B008
+        batch_shape: Iterable[int] = (),
+        event_shape: Iterable[int] = (),
         validate_args: bool | None = None,
     ) -> None:
         self._batch_shape = Size(batch_shape)
@@ -122,12 +122,12 @@ class Distribution:
         """The square root of the variance."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:  # noqa: B008
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         """Values drawn, of shape `sample_shape + batch_shape + event_shape`, without gradients."""
         with torch.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:  # noqa: B008
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Values drawn that move with the parameters, so that gradients pass through them."""
         raise NotImplementedError
 
@@ -162,7 +162,7 @@ class Distribution:
         """The exponential of the entropy."""
         return torch.exp(self.entropy())
 
-    def _extended_shape(self, sample_shape: Any = Size()) -> Size:  # noqa: B008
+    def _extended_shape(self, sample_shape: Any = ()) -> Size:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _validate_sample(self, value: Tensor) -> None:
@@ -197,9 +197,7 @@ class Distribution:
 
     def __repr__(self) -> str:
         given = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
-        shown = ", ".join(
-            f"{name}: {value if value.numel() == 1 else value.shape}" for name, value in given.items()
-        )
+        shown = ", ".join(f"{name}: {value if value.numel() == 1 else value.shape}" for name, value in given.items())
         return f"{type(self).__name__}({shown})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 
 from . import constraints
 from .distribution import Distribution, expand_by_parameters
@@ -45,7 +45,7 @@ class FisherSnedecor(Distribution):
         df2 = torch.where(self.df2 <= 4, torch.nan, self.df2)
         return 2 * df2.pow(2) * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2).pow(2) * (df2 - 4))
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         tiny = torch.finfo(self.df1.dtype).tiny
         numerator = self._gamma1.rsample(sample_shape)
         denominator = self._gamma2.rsample(sample_shape).clamp(min=tiny)

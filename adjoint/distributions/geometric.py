@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 from adjoint.nn import functional as F
 
 from . import constraints
@@ -48,7 +48,7 @@ class Geometric(ProbsOrLogits, Distribution):
     def variance(self) -> Tensor:
         return (1.0 / self.probs - 1.0) / self.probs
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         tiny = torch.finfo(self.probs.dtype).tiny
         with torch.no_grad():
             u = self.probs.new_empty(self._extended_shape(sample_shape)).uniform_(tiny, 1)

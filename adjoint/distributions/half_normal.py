@@ -9,8 +9,8 @@ import adjoint as torch
 from adjoint import Tensor
 
 from . import constraints
-from .normal import Normal
 from .distribution import expand_by_parameters
+from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
 

@@ -12,7 +12,6 @@ from .distribution import expand_by_parameters
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
-from .utils import broadcast_all
 
 __all__ = ["InverseGamma"]
 
@@ -26,7 +25,7 @@ class InverseGamma(TransformedDistribution):
     base_dist: Gamma
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
-        base_dist = Gamma(*broadcast_all(concentration, rate), validate_args=validate_args)
+        base_dist = Gamma(concentration, rate, validate_args=validate_args)
         power = PowerTransform(-base_dist.rate.new_ones(()))
         super().__init__(base_dist, power, validate_args=validate_args)
 

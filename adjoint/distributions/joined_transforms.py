@@ -10,7 +10,7 @@ from adjoint import Tensor
 
 from . import constraints
 from .transform import Transform
-from .utils import sum_rightmost
+from .utils import _sum_rightmost
 
 __all__ = ["CatTransform", "StackTransform"]
 
@@ -27,7 +27,7 @@ class _Joined(Transform):
         self.dim = dim
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
     def _checked_dim(self, x: Tensor) -> int:
@@ -79,17 +79,17 @@ class CatTransform(_Joined):
         logarithms = []
         for transform, x_part, y_part in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
             logarithm = transform.log_abs_det_jacobian(x_part, y_part)
-            logarithms.append(sum_rightmost(logarithm, self.event_dim - transform.event_dim))
+            logarithms.append(_sum_rightmost(logarithm, self.event_dim - transform.event_dim))
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += self.event_dim
         return torch.cat(logarithms, dim) if dim < 0 else sum(logarithms[1:], logarithms[0])
 
     @property
-    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+    def domain(self) -> constraints.Constraint:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @property
-    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+    def codomain(self) -> constraints.Constraint:
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
@@ -116,9 +116,9 @@ class StackTransform(_Joined):
         return torch.stack([t.log_abs_det_jacobian(x_part, y_part) for t, x_part, y_part in slices], self.dim)
 
     @property
-    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+    def domain(self) -> constraints.Constraint:
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @property
-    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+    def codomain(self) -> constraints.Constraint:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)

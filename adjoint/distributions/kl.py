@@ -39,24 +39,24 @@ from .independent import Independent
 from .laplace import Laplace
 from .lowrank_multivariate_normal import (
     LowRankMultivariateNormal,
-    low_rank_log_det,
-    low_rank_mahalanobis,
-    mahalanobis,
+    _batch_lowrank_logdet,
+    _batch_lowrank_mahalanobis,
 )
-from .multivariate_normal import MultivariateNormal
+from .multivariate_normal import MultivariateNormal, _batch_mahalanobis
 from .normal import Normal
 from .one_hot_categorical import OneHotCategorical
 from .pareto import Pareto
 from .poisson import Poisson
 from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform
-from .utils import sum_rightmost
+from .utils import _sum_rightmost
 
 __all__ = ["kl_divergence", "register_kl"]
 
 Divergence = Callable[[Any, Any], Tensor]
 
-_KL_REGISTRY: dict[tuple[type, type], Divergence] = {}
+_KL_REGISTRY: dict[tuple[Any, Any], Divergence] = {}
+_KL_MEMOIZE: dict[tuple[Any, Any], Divergence | None] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence]:
@@ -70,14 +70,13 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence
 
     def decorator(function: Divergence) -> Divergence:
         _KL_REGISTRY[type_p, type_q] = function
-        _found.cache_clear()
+        _KL_MEMOIZE.clear()
         return function
 
     return decorator
 
 
-@functools.cache
-def _found(type_p: type, type_q: type) -> Divergence | None:
+def _found(type_p: Any, type_q: Any) -> Divergence | None:
     """The function for the nearest registered classes that the two are derived from."""
     matches = [pair for pair in _KL_REGISTRY if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])]
     if not matches:
@@ -106,7 +105,10 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     Raises:
         NotImplementedError: if no function is registered for their classes.
     """
-    function = _found(type(p), type(q))
+    pair = type(p), type(q)
+    if pair not in _KL_MEMOIZE:
+        _KL_MEMOIZE[pair] = _found(*pair)
+    function = _KL_MEMOIZE[pair]
     if function is None:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}"
@@ -195,7 +197,7 @@ def _family_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     gradients = torch.autograd.grad(norm_p.sum(), params_p, create_graph=True)
     result = q._log_normalizer(*params_q) - norm_p
     for of_p, of_q, gradient in zip(params_p, params_q, gradients, strict=True):
-        result = result - sum_rightmost((of_q - of_p) * gradient, len(q.event_shape))
+        result = result - _sum_rightmost((of_q - of_p) * gradient, len(q.event_shape))
     return result
 
 
@@ -265,7 +267,7 @@ def _uniform_uniform(p: Uniform, q: Uniform) -> Tensor:
 def _independent_independent(p: Any, q: Any) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError
-    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+    return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
@@ -288,7 +290,7 @@ def _low_rank(law: LowRankMultivariateNormal) -> tuple[Tensor, Tensor, Tensor]:
 
 def _log_det(law: Any) -> Tensor:
     if isinstance(law, LowRankMultivariateNormal):
-        return low_rank_log_det(law._unbroadcasted_cov_diag, law._capacitance_tril)
+        return _batch_lowrank_logdet(law._unbroadcasted_cov_diag, law._capacitance_tril)
     return 2 * law._half_log_det()
 
 
@@ -304,22 +306,18 @@ def _columns(law: Any) -> Tensor:
 
 def _normals(p: Any, q: Any) -> Tensor:
     if p.event_shape != q.event_shape:
-        raise ValueError(
-            f"KL-divergence between two {_called(p, q)} with different event shapes cannot be computed"
-        )
+        raise ValueError(f"KL-divergence between two {_called(p, q)} with different event shapes cannot be computed")
 
     columns = _columns(p)
     moved = q.loc - p.loc
     if isinstance(q, LowRankMultivariateNormal):
         factor, diagonal, tril = _low_rank(q)
-        apart = low_rank_mahalanobis(
-            factor.unsqueeze(-3), diagonal.unsqueeze(-2), columns, tril.unsqueeze(-3)
-        )
-        distance = low_rank_mahalanobis(factor, diagonal, moved, tril)
+        apart = _batch_lowrank_mahalanobis(factor.unsqueeze(-3), diagonal.unsqueeze(-2), columns, tril.unsqueeze(-3))
+        distance = _batch_lowrank_mahalanobis(factor, diagonal, moved, tril)
     else:
         tril = q._unbroadcasted_scale_tril
-        apart = mahalanobis(tril.unsqueeze(-3), columns)
-        distance = mahalanobis(tril, moved)
+        apart = _batch_mahalanobis(tril.unsqueeze(-3), columns)
+        distance = _batch_mahalanobis(tril, moved)
     return _of_normals(p.event_shape[0], _log_det(p), _log_det(q), apart.sum(-1), distance)
 
 
@@ -339,7 +337,7 @@ for _pair in [(p, q) for p in (MultivariateNormal, LowRankMultivariateNormal) fo
 
 
 def _impossible(p: Any, q: Any) -> Tensor:
-    """p gives values that q does not."""
+    """P gives values that q does not."""
     like = p.mean
     return torch.full(p.batch_shape, torch.inf, dtype=like.dtype, device=like.device)
 

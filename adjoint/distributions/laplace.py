@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 
 from . import constraints
 from .distribution import Distribution, expand_by_parameters
@@ -44,7 +44,7 @@ class Laplace(Distribution):
     def variance(self) -> Tensor:
         return 2 * self.scale.pow(2)
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         eps = torch.finfo(self.loc.dtype).eps
         u = self.loc.new_empty(self._extended_shape(sample_shape)).uniform_(eps - 1, 1)
         return self.loc - self.scale * u.sign() * torch.log1p(-u.abs())

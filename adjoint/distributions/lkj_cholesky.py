@@ -37,14 +37,14 @@ class LKJCholesky(Distribution):
         (self.concentration,) = broadcast_all(concentration)
         # The squared lengths of the rows below the diagonal, section 3.2 ("onion method") of Lewandowski et al., 2009.
         marginal = self.concentration.unsqueeze(-1) + 0.5 * (dim - 2)
-        like = {"dtype": self.concentration.dtype, "device": self.concentration.device}
+        like: dict[str, Any] = {"dtype": self.concentration.dtype, "device": self.concentration.device}
         offset = F.pad(torch.arange(dim - 1, **like), [1, 0])
         self._beta = Beta(offset + 0.5, marginal - 0.5 * offset)
         super().__init__(self.concentration.size(), Size((dim, dim)), validate_args=validate_args)
 
     expand = expand_by_parameters
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         squares = self._beta.sample(sample_shape).unsqueeze(-1)
         normal = torch.randn(self._extended_shape(sample_shape), dtype=squares.dtype, device=squares.device).tril(-1)
         directions = normal / normal.norm(dim=-1, keepdim=True)

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 
 from . import constraints
 from .distribution import Distribution, expand_by_parameters
-from .utils import lazy_property
+from .multivariate_normal import _batch_mahalanobis, _batch_mv
+from .utils import _standard_normal, lazy_property
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -30,9 +31,7 @@ class LowRankMultivariateNormal(Distribution):
     support = constraints.real_vector
     has_rsample = True
 
-    def __init__(
-        self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         event_shape = loc.shape[-1:]
@@ -53,7 +52,7 @@ class LowRankMultivariateNormal(Distribution):
         self.cov_diag = cov_diag.expand(batch_shape + event_shape)
         self._unbroadcasted_cov_factor = cov_factor
         self._unbroadcasted_cov_diag = cov_diag
-        self._capacitance_tril = torch.linalg.cholesky(capacitance(cov_factor, cov_diag))
+        self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
 
     expand = expand_by_parameters
@@ -67,7 +66,7 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc
 
     @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    def variance(self) -> Tensor:
         variance = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
         return variance.expand(self._batch_shape + self._event_shape)
 
@@ -97,48 +96,40 @@ class LowRankMultivariateNormal(Distribution):
         matrix = torch.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - part.mT @ part
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        like = {"dtype": self.loc.dtype, "device": self.loc.device}
-        along = torch.randn((*shape[:-1], self.cov_factor.shape[-1]), **like)
-        apart = torch.randn(shape, **like)
-        spread = (self._unbroadcasted_cov_factor @ along.unsqueeze(-1)).squeeze(-1)
+        like: dict[str, Any] = {"dtype": self.loc.dtype, "device": self.loc.device}
+        along = _standard_normal((*shape[:-1], self.cov_factor.shape[-1]), **like)
+        apart = _standard_normal(shape, **like)
+        spread = _batch_mv(self._unbroadcasted_cov_factor, along)
         return self.loc + spread + self._unbroadcasted_cov_diag.sqrt() * apart
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         factor, diagonal = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
-        distance = low_rank_mahalanobis(factor, diagonal, value - self.loc, self._capacitance_tril)
-        log_det = low_rank_log_det(diagonal, self._capacitance_tril)
+        distance = _batch_lowrank_mahalanobis(factor, diagonal, value - self.loc, self._capacitance_tril)
+        log_det = _batch_lowrank_logdet(diagonal, self._capacitance_tril)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + log_det + distance)
 
     def entropy(self) -> Tensor:
-        log_det = low_rank_log_det(self._unbroadcasted_cov_diag, self._capacitance_tril)
+        log_det = _batch_lowrank_logdet(self._unbroadcasted_cov_diag, self._capacitance_tril)
         entropy = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det)
         return entropy.expand(self._batch_shape)
 
 
-def capacitance(factor: Tensor, diagonal: Tensor) -> Tensor:
-    """`I + W.T @ D**-1 @ W`."""
+def _batch_capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
+    """The Cholesky factor of `I + W.T @ D**-1 @ W`."""
     matrix = (factor.mT / diagonal.unsqueeze(-2)) @ factor
-    return matrix + torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+    return torch.linalg.cholesky(matrix + torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device))
 
 
-def low_rank_log_det(diagonal: Tensor, capacitance_tril: Tensor) -> Tensor:
+def _batch_lowrank_logdet(diagonal: Tensor, capacitance_tril: Tensor) -> Tensor:
     """`log(det(W @ W.T + D))`, by the matrix determinant lemma."""
     return 2 * capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1) + diagonal.log().sum(-1)
 
 
-def low_rank_mahalanobis(factor: Tensor, diagonal: Tensor, x: Tensor, capacitance_tril: Tensor) -> Tensor:
+def _batch_lowrank_mahalanobis(factor: Tensor, diagonal: Tensor, x: Tensor, capacitance_tril: Tensor) -> Tensor:
     """`x.T @ (W @ W.T + D)**-1 @ x`, by the matrix inversion lemma."""
-    along = ((factor.mT / diagonal.unsqueeze(-2)) @ x.unsqueeze(-1)).squeeze(-1)
-    return (x.pow(2) / diagonal).sum(-1) - mahalanobis(capacitance_tril, along)
-
-
-def mahalanobis(tril: Tensor, x: Tensor) -> Tensor:
-    """`x.T @ (L @ L.T)**-1 @ x`, batches broadcast together."""
-    if tril.dim() == 2:
-        solved = torch.linalg.solve_triangular(tril, x.reshape(-1, x.shape[-1]).mT, upper=False)
-        return solved.pow(2).sum(0).reshape(x.shape[:-1])
-    return torch.linalg.solve_triangular(tril, x.unsqueeze(-1), upper=False).pow(2).sum((-2, -1))
+    along = _batch_mv(factor.mT / diagonal.unsqueeze(-2), x)
+    return (x.pow(2) / diagonal).sum(-1) - _batch_mahalanobis(capacitance_tril, along)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 
 from . import constraints
 from .categorical import Categorical
@@ -96,7 +96,7 @@ class MixtureSameFamily(Distribution):
         of_components = self._component_distribution.log_prob(self._pad(x))
         return torch.logsumexp(of_components + torch.log_softmax(self._mixture_distribution.logits, dim=-1), dim=-1)
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with torch.no_grad():
             chosen = self._mixture_distribution.sample(sample_shape)
             values = self._component_distribution.sample(sample_shape)

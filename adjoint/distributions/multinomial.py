@@ -64,7 +64,7 @@ class Multinomial(Distribution):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape))
         drawn = drawn.permute(*range(1, drawn.dim()), 0)
         counts = self.probs.new_zeros(self._extended_shape(sample_shape))

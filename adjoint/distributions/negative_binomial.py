@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 from adjoint.nn import functional as F
 
 from . import constraints
@@ -57,7 +57,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
     def _gamma(self) -> Gamma:
         return Gamma(concentration=self.total_count, rate=torch.exp(-self.logits), validate_args=False)
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with torch.no_grad():
             return torch.poisson(self._gamma.sample(sample_shape))
 

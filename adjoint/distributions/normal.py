@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 
 from . import constraints
 from .distribution import expand_by_parameters
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
+from .utils import _standard_normal, broadcast_all
 
 __all__ = ["Normal"]
 
@@ -52,13 +52,13 @@ class Normal(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.scale.pow(2)
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             return torch.normal(self.loc.expand(shape), self.scale.expand(shape))
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        eps = torch.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        eps = _standard_normal(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import adjoint as torch
 from adjoint import Tensor
 
 from . import constraints

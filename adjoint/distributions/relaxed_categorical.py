@@ -53,7 +53,7 @@ class ExpRelaxedCategorical(Distribution):
         """The probabilities, normalized."""
         return self._categorical.probs
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         uniform = clamp_probs(torch.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
         gumbel = -((-(uniform.log())).log())

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution, expand_by_parameters
-from .utils import broadcast_all
+from .utils import _standard_normal, broadcast_all
 
 __all__ = ["StudentT"]
 
@@ -43,9 +43,9 @@ class StudentT(Distribution):
         finite = self.scale.pow(2) * self.df / (self.df - 2)
         return torch.where(self.df > 2, finite, torch.where(self.df > 1, torch.inf, torch.nan).to(finite))
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        x = torch.randn(shape, dtype=self.df.dtype, device=self.df.device)
+        x = _standard_normal(shape, dtype=self.df.dtype, device=self.df.device)
         z = self._chi2.rsample(sample_shape)
         return self.loc + self.scale * (x * torch.rsqrt(z / self.df))
 

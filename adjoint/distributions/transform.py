@@ -59,7 +59,7 @@ class Transform:
         return {}
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """This transform, or one like it that has a cache of the given size."""
+        """The transform, or one like it that has a cache of the given size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__ or self._arguments():
@@ -125,15 +125,15 @@ class _InverseTransform(Transform):
         return vars(self)
 
     @property
-    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+    def domain(self) -> constraints.Constraint:
         return self._inv.codomain
 
     @property
-    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+    def codomain(self) -> constraints.Constraint:
         return self._inv.domain
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return self._inv.bijective
 
     @property
@@ -150,7 +150,7 @@ class _InverseTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inv!r})"

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 
 from . import constraints
 from .distribution import Distribution, expand_by_parameters
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
-from .utils import sum_rightmost
+from .utils import _sum_rightmost
 
 __all__ = ["TransformedDistribution"]
 
@@ -77,11 +77,11 @@ class TransformedDistribution(Distribution):
     def has_rsample(self) -> bool:  # type: ignore[override]
         return self.base_dist.has_rsample
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with torch.no_grad():
             return self._transformed(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self._transformed(self.base_dist.rsample(sample_shape))
 
     def _transformed(self, x: Tensor) -> Tensor:
@@ -104,9 +104,9 @@ class TransformedDistribution(Distribution):
             x = transform.inv(y)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim
             volume = transform.log_abs_det_jacobian(x, y)
-            log_prob = log_prob - sum_rightmost(volume, event_dim - transform.domain.event_dim)
+            log_prob = log_prob - _sum_rightmost(volume, event_dim - transform.domain.event_dim)
             y = x
-        return log_prob + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
+        return log_prob + _sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonize_cdf(self, value: Tensor) -> Tensor:
         """`value`, or 1 minus it where the transforms decrease."""

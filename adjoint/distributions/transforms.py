@@ -23,7 +23,7 @@ from adjoint.nn import functional as F
 from . import constraints
 from .joined_transforms import CatTransform, StackTransform
 from .transform import Transform, _InverseTransform  # noqa: F401  where PyTorch has it
-from .utils import lazy_property, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
+from .utils import _sum_rightmost, lazy_property, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
     "AbsTransform",
@@ -65,10 +65,10 @@ class ComposeTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         if not self.parts:
             return constraints.real
         domain = self.parts[0].domain
@@ -78,7 +78,7 @@ class ComposeTransform(Transform):
         return _with_event_dim(domain, event_dim)
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         if not self.parts:
             return constraints.real
         codomain = self.parts[-1].codomain
@@ -92,7 +92,7 @@ class ComposeTransform(Transform):
         return all(part.bijective for part in self.parts)
 
     @lazy_property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         sign = 1
         for part in self.parts:
             sign = sign * part.sign
@@ -123,7 +123,7 @@ class ComposeTransform(Transform):
         event_dim = self.domain.event_dim
         terms = []
         for part, before, after in zip(self.parts, points, points[1:], strict=False):
-            terms.append(sum_rightmost(part.log_abs_det_jacobian(before, after), event_dim - part.domain.event_dim))
+            terms.append(_sum_rightmost(part.log_abs_det_jacobian(before, after), event_dim - part.domain.event_dim))
             event_dim += part.codomain.event_dim - part.domain.event_dim
         return sum(terms[1:], terms[0])
 
@@ -165,15 +165,15 @@ class IndependentTransform(Transform):
         }
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return self.base_transform.bijective
 
     @property
@@ -191,7 +191,7 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
@@ -219,11 +219,11 @@ class ReshapeTransform(Transform):
         return {"in_shape": self.in_shape, "out_shape": self.out_shape}
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _call(self, x: Tensor) -> Tensor:
@@ -266,7 +266,7 @@ class CumulativeDistributionTransform(Transform):
         return {"distribution": self.distribution}
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return self.distribution.support
 
     def _call(self, x: Tensor) -> Tensor:
@@ -290,7 +290,7 @@ class _OfNumbers(Transform):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 class ExpTransform(_OfNumbers):
@@ -391,13 +391,13 @@ class PowerTransform(Transform):
         return {"exponent": self.exponent}
 
     @lazy_property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         return self.exponent.sign()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all())
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
@@ -433,7 +433,7 @@ class AffineTransform(Transform):
         return self._event_dim
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return _with_event_dim(constraints.real, self._event_dim)
 
     codomain = domain
@@ -445,7 +445,7 @@ class AffineTransform(Transform):
             and bool(torch.as_tensor(self.scale == other.scale).all())
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     @property
     def sign(self) -> Any:
@@ -466,7 +466,7 @@ class AffineTransform(Transform):
             result = torch.full_like(x, math.log(abs(self.scale)))
         if self._event_dim:
             result = result.expand(torch.broadcast_shapes(result.shape, x.shape[x.dim() - self._event_dim :]))
-            result = sum_rightmost(result, self._event_dim)
+            result = _sum_rightmost(result, self._event_dim)
         return result.expand(x.shape[: x.dim() - self._event_dim])
 
     def forward_shape(self, shape: Any) -> Any:
@@ -553,7 +553,7 @@ class CorrCholeskyTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         eps = torch.finfo(x.dtype).eps

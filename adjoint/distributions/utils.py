@@ -15,7 +15,6 @@ __all__ = [
     "lazy_property",
     "logits_to_probs",
     "probs_to_logits",
-    "sum_rightmost",
     "tril_matrix_to_vec",
     "vec_to_tril_matrix",
 ]
@@ -44,7 +43,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple(torch.broadcast_tensors(*tensors))
 
 
-def sum_rightmost(value: Tensor, dim: int) -> Tensor:
+def _standard_normal(shape: Any, dtype: torch.dtype | None, device: Any) -> Tensor:
+    return torch.randn(tuple(shape), dtype=dtype, device=device)
+
+
+def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
     """The sum over the last `dim` dimensions."""
     return value if dim == 0 else value.reshape(*value.shape[: value.dim() - dim], -1).sum(-1)
 
@@ -66,7 +69,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
 
 
-class lazy_property(property):  # noqa: N801
+class lazy_property(property):
     """A property that is computed when first read, with gradients recorded, and is then an attribute."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:

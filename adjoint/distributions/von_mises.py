@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 
 from . import constraints
 from .distribution import Distribution, expand_by_parameters
@@ -49,7 +49,7 @@ class VonMises(Distribution):
         rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
         return torch.where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho**2) / (2 * rho))
 
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         """By rejection: Best and Fisher, "Efficient simulation of the von Mises distribution", 1979; in float64."""
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
@@ -77,6 +77,6 @@ class VonMises(Distribution):
         return self.loc
 
     @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    def variance(self) -> Tensor:
         """The circular variance, 1 - I1(κ) / I0(κ)."""
         return 1 - torch.special.i1e(self.concentration) / torch.special.i0e(self.concentration)

@@ -48,9 +48,7 @@ class Weibull(TransformedDistribution):
     @property
     def variance(self) -> Tensor:
         inverse = self.concentration.reciprocal()
-        return self.scale.pow(2) * (
-            torch.exp(torch.lgamma(1 + 2 * inverse)) - torch.exp(2 * torch.lgamma(1 + inverse))
-        )
+        return self.scale.pow(2) * (torch.exp(torch.lgamma(1 + 2 * inverse)) - torch.exp(2 * torch.lgamma(1 + inverse)))
 
     def entropy(self) -> Tensor:
         inverse = self.concentration.reciprocal()

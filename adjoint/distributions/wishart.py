@@ -14,7 +14,7 @@ from . import constraints
 from .chi2 import Chi2
 from .distribution import expand_by_parameters
 from .exp_family import ExponentialFamily
-from .multivariate_normal import precision_to_tril
+from .multivariate_normal import _precision_to_scale_tril
 from .utils import lazy_property
 
 __all__ = ["Wishart"]
@@ -50,9 +50,7 @@ class Wishart(ExponentialFamily):
             "scale_tril": scale_tril,
         }
         given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
-        assert len(given) == 1, (
-            "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-        )
+        assert len(given) == 1, "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
         ((name, matrix),) = given.items()
         if matrix.dim() < 2:
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
@@ -77,7 +75,7 @@ class Wishart(ExponentialFamily):
         elif name == "covariance_matrix":
             self._unbroadcasted_scale_tril = torch.linalg.cholesky(matrix)
         else:
-            self._unbroadcasted_scale_tril = precision_to_tril(matrix)
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
         less = torch.arange(p, dtype=self.df.dtype, device=self.df.device)
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - less)
 
@@ -118,7 +116,7 @@ class Wishart(ExponentialFamily):
         products = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self.df.view(*self._batch_shape, 1, 1) * (v.pow(2) + products)
 
-    def _bartlett_sampling(self, sample_shape: Any = Size()) -> Tensor:
+    def _bartlett_sampling(self, sample_shape: Any = ()) -> Tensor:
         """L A A.T L.T of a lower triangular A: Bartlett, "On the theory of statistical regression", 1933."""
         p = self._event_shape[-1]
         a = self._dist_chi2.rsample(sample_shape).clamp(min=torch.finfo(self.df.dtype).tiny).sqrt().diag_embed()
@@ -130,7 +128,7 @@ class Wishart(ExponentialFamily):
         factor = self._unbroadcasted_scale_tril @ a
         return factor @ factor.mT
 
-    def rsample(self, sample_shape: Any = Size(), max_try_correction: int | None = None) -> Tensor:
+    def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
         """Matrices drawn; those that are singular are drawn anew, a few times."""
         if max_try_correction is None:
             max_try_correction = 3 if self._batch_shape else 10

@@ -40,7 +40,9 @@ def _integral(integrand: Callable[[ndarray], ndarray], scale: ndarray) -> ndarra
     return total
 
 
-def _by_parts(choose: ndarray, first: Callable[..., ndarray], second: Callable[..., ndarray], *args: ndarray) -> ndarray:
+def _by_parts(
+    choose: ndarray, first: Callable[..., ndarray], second: Callable[..., ndarray], *args: ndarray
+) -> ndarray:
     """`first(*args)` where `choose` is true and `second(*args)` elsewhere, each computed only where it is wanted."""
     result = numpy.empty(choose.shape)
     for mask, function in ((choose, first), (~choose, second)):

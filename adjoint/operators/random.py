@@ -382,7 +382,7 @@ def _underived(grad):
     raise RuntimeError("derivative for aten::binomial is not implemented")
 
 
-@operator(namespace="torch", method=(), out=False)
+@operator(namespace="torch", method=(), out=False, node="NotImplemented")
 class binomial:
     """How many of `count` trials succeed, each with probability `prob`, in tensors of one dtype."""
 

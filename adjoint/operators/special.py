@@ -257,8 +257,6 @@ def _i1_quotient(self, result, xp):
 
 
 publish(
-    "special",
-    gammainc=igamma,
-    gammaincc=igammac, erf=erf, erfc=erfc, erfinv=erfinv, gammaln=lgamma, digamma=digamma, psi=digamma, polygamma=polygamma, i0=i0,
-    multigammaln=mvlgamma,
+    "special", erf=erf, erfc=erfc, erfinv=erfinv, gammaln=lgamma, digamma=digamma, psi=digamma, polygamma=polygamma, i0=i0,
+    multigammaln=mvlgamma, gammainc=igamma, gammaincc=igammac,
 )  # fmt: skip

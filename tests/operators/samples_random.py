@@ -1,6 +1,8 @@
 """Samples of what draws random numbers: of constant derivative, mostly zero."""
 
-from .sampling import constant, fraction, positive, real, sample
+import numpy
+
+from .sampling import constant, exactly, fraction, positive, real, sample
 
 _EMPTY, _NUMBER = real(0, 3), real()
 
@@ -20,6 +22,16 @@ SAMPLES = {
     "bernoulli_of_each": [sample(tensor, seeded=True) for tensor in (fraction(2, 3), fraction(0, 3), fraction())],
     "bernoulli_of_one": _in_place(0.3),
     "poisson": [sample(tensor, seeded=True) for tensor in (positive(2, 3), positive(0, 3), positive())],
+    "binomial": [
+        sample(exactly([5.0, 20.0, 80.0], [3.0, 0.0, 9.0], dtype=numpy.float64), fraction(3), seeded=True),
+        sample(exactly(4.0, 5.0, dtype=numpy.float64), fraction(3, 2), seeded=True),
+    ],
+    "_standard_gamma": [sample(tensor, seeded=True) for tensor in (positive(2, 3), positive(0, 3), positive())],
+    "_standard_gamma_grad": [sample(positive(2, 3), positive(2, 3)), sample(positive(), positive())],
+    "_sample_dirichlet": [sample(constant(positive(*shape)), seeded=True) for shape in ((2, 3), (4,))],
+    "_dirichlet_grad": [
+        sample(*(constant(each) for each in (fraction(2, 3), positive(2, 3), real(2, 3, low=3.0, high=4.0))))
+    ],
     "multinomial": [
         sample(constant(positive(2, 3)), 2, seeded=True),
         sample(constant(positive(3)), 5, True, seeded=True),

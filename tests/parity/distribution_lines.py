@@ -1,3 +1,4 @@
+# ruff: noqa: E501  lines of code in strings
 """What is asked of distributions in both libraries: laws with values, divergences, transforms, errors."""
 
 SETUP = """
@@ -84,10 +85,17 @@ VALUES = {
     "Laplace(P(0.3, -1.0), P(0.5, 2.0))": [0.4, 1.0],
     "LogNormal(P(0.3, -1.0), P(0.5, 2.0))": [0.4, 1.0],
     "LogisticNormal(P(0.3, -1.0), P(0.5, 2.0))": [0.2, 0.3, 0.5],
-    "LowRankMultivariateNormal(P(0.3, -1.0, 0.5), P([[1.0, 0.2], [0.1, 0.5], [0.3, 0.3]]), P(0.4, 0.3, 1.0))": [0.2, 0.3, 1.0],
+    "LowRankMultivariateNormal(P(0.3, -1.0, 0.5), P([[1.0, 0.2], [0.1, 0.5], [0.3, 0.3]]), P(0.4, 0.3, 1.0))": [
+        0.2,
+        0.3,
+        1.0,
+    ],
     "LowRankMultivariateNormal(P([[0.3, -1.0], [0.5, 0.7]]), P([[1.0], [0.1]]), P(0.4, 0.3))": [0.2, 0.3],
     "MixtureSameFamily(Categorical(P(0.2, 0.5)), Normal(P(0.3, -1.0), P(0.5, 2.0)))": [0.2, 0.3],
-    "MixtureSameFamily(Categorical(P([[0.2, 0.5]] * 3)), Independent(Normal(P([[0.3, 1.0], [0.5, 2.0]]), P(0.5, 2.0)), 1).expand((3, 2)))": [0.2, 0.3],
+    "MixtureSameFamily(Categorical(P([[0.2, 0.5]] * 3)), Independent(Normal(P([[0.3, 1.0], [0.5, 2.0]]), P(0.5, 2.0)), 1).expand((3, 2)))": [
+        0.2,
+        0.3,
+    ],
     "Multinomial(5, P([[0.2, 0.5], [1.0, 1.0]]))": [2.0, 3.0],
     "Multinomial(4, logits=P(0.2, 0.5, 1.0))": [2.0, 1.0, 1.0],
     "MultivariateNormal(P(0.3, -1.0), P([[2.0, 0.5], [0.5, 1.0]]))": [0.2, 0.3],
@@ -104,8 +112,14 @@ VALUES = {
     "RelaxedBernoulli(torch.tensor(0.7), logits=P(0.2, 0.7))": [0.1, 0.7],
     "RelaxedOneHotCategorical(P(0.7), P([[0.2, 0.3, 0.5], [2.0, 1.0, 1.0]]))": [0.1, 0.7, 0.2],
     "StudentT(P(3.0, 8.0), P(0.3, -1.0), P(0.5, 2.0))": [0.4, 1.0],
-    "TransformedDistribution(Normal(P(0.3, -1.0), P(0.5, 2.0)), [AffineTransform(1.0, -2.0), SigmoidTransform()])": [0.4, 0.7],
-    "TransformedDistribution(Uniform(P(0.0), P(1.0)), [SigmoidTransform().inv, AffineTransform(P(0.3, -1.0), P(0.5, 2.0), event_dim=1)])": [0.4, 0.7],
+    "TransformedDistribution(Normal(P(0.3, -1.0), P(0.5, 2.0)), [AffineTransform(1.0, -2.0), SigmoidTransform()])": [
+        0.4,
+        0.7,
+    ],
+    "TransformedDistribution(Uniform(P(0.0), P(1.0)), [SigmoidTransform().inv, AffineTransform(P(0.3, -1.0), P(0.5, 2.0), event_dim=1)])": [
+        0.4,
+        0.7,
+    ],
     "Uniform(P(0.3, -1.0), P(0.5, 2.0))": [0.4, 1.0],
     "VonMises(P(0.3, -1.0), P(0.5, 20.0))": [0.4, -1.0],
     "Weibull(P(0.3, 1.0), P(0.5, 2.0))": [0.4, 1.0],
@@ -116,7 +130,9 @@ VALUES = {
 
 LAWS = list(VALUES)
 
-SEVERAL = ["d, p = law('GeneralizedPareto(P(0.5, 0.0, 0.1), P(2.0, 0.3, 1.0), P(0.2, 0.0, -0.3))', torch.float32)\nmoving(d, p), [gradients(d, p, f(T([0.6, 1.0, 0.9]))) for f in (d.log_prob, d.cdf, d.log_survival_function, d.log_cdf)], gradients(d, p, d.icdf(T(0.4))), repr(d.expand((2, 3))), [asked(lambda: gradients(d, p, f())) for f in (d.entropy, lambda: d.mean, lambda: d.variance)]"]
+SEVERAL = [
+    "d, p = law('GeneralizedPareto(P(0.5, 0.0, 0.1), P(2.0, 0.3, 1.0), P(0.2, 0.0, -0.3))', torch.float32)\nmoving(d, p), [gradients(d, p, f(T([0.6, 1.0, 0.9]))) for f in (d.log_prob, d.cdf, d.log_survival_function, d.log_cdf)], gradients(d, p, d.icdf(T(0.4))), repr(d.expand((2, 3))), [asked(lambda: gradients(d, p, f())) for f in (d.entropy, lambda: d.mean, lambda: d.variance)]"
+]
 
 _OF_PAIRS = {
     "Bernoulli": ("D.Bernoulli(P(0.2, 0.7))", "D.Bernoulli(P(0.3, 0.5))", "D.Bernoulli(P(0.0, 1.0))"),

@@ -5,7 +5,18 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from .behaviour import assert_same
-from .distribution_lines import CONSTRAINTS, ERRORS, LAWS, PAIRS, REGISTRY, SETUP, SEVERAL, TRANSFORM_LINES, TRANSFORMS, VALUES
+from .distribution_lines import (
+    CONSTRAINTS,
+    ERRORS,
+    LAWS,
+    PAIRS,
+    REGISTRY,
+    SETUP,
+    SEVERAL,
+    TRANSFORM_LINES,
+    TRANSFORMS,
+    VALUES,
+)
 
 # A gradient through gamma samples is one of PyTorch's rational approximations there, good to some 1e-3; ours is compared with
 # the truth in tests/distributions/test_implicit_gradients.py.

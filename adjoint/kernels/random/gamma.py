@@ -24,11 +24,9 @@ THIRD = float(numpy.float32(1.0 / 3.0))
 
 
 def _rounding(name: str, array: ndarray) -> Rounding:
-    if array.dtype == FLOAT64:
-        return float
-    if array.dtype == FLOAT32:
-        return lambda number: float(numpy.float32(number))
-    refuse(name, array.dtype)
+    if array.dtype not in (FLOAT32, FLOAT64):
+        refuse(name, array.dtype)
+    return float if array.dtype == FLOAT64 else lambda number: float(numpy.float32(number))
 
 
 def _normal(stream: Stream) -> float:
@@ -107,7 +105,10 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
     rounded = _rounding("binomial_cpu", count)
     counts, probs = numpy.broadcast_arrays(count, prob)
     with stream.lock:
-        drawn = [_binomial(stream, n, p, rounded) for n, p in zip(counts.ravel().tolist(), probs.ravel().tolist())]
+        drawn = [
+            _binomial(stream, n, p, rounded)
+            for n, p in zip(counts.ravel().tolist(), probs.ravel().tolist(), strict=True)
+        ]
     return numpy.array(drawn, count.dtype).reshape(counts.shape)
 
 
