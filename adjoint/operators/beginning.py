@@ -14,6 +14,7 @@ import linecache
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ def building(name: str, namespace: dict[str, Any], build: Callable[[FunctionType
     function = FunctionType(_stub.__code__, namespace, name)
 
     def built() -> FunctionType:
+        import_module(function.__module__)  # another thread may still be running the rest of it
         build(function)
         return function
 
@@ -67,6 +69,7 @@ class Beginning:
 
     def end(self) -> None:
         """Put the function's own code into its place: a copy, by which its frames can be told from those of others."""
+        import_module(self.original.__module__)  # another thread may still be running the rest of it
         function, original = self.function, generated(self.original)
         code, keywords = original.__code__.replace(), original.__kwdefaults__
         if self.guarded and not DOORS.open:
@@ -282,7 +285,7 @@ def guard(function: FunctionType) -> CodeType:
     positional = [*(one for one in leading if one != "/"), *several]
     arguments = [*positional, *(f"{one}={one}" for one in by_keyword), *others]
     defaults = function.__kwdefaults__ or {}
-    plain = [f"{one} is {defaults[one]}" for one in by_keyword if defaults.get(one, ...) in CONSTANTS]
+    plain = [f"{one} is {defaults[one]}" for one in by_keyword if any(defaults.get(one, ...) is it for it in CONSTANTS)]
     plain += [f"not {one.strip('*')}" for one in others]
     left_out = len(plain) == len(arguments) - len(positional)
     definition = GUARD.format(

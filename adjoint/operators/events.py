@@ -17,6 +17,7 @@ from ..tape.modes import STATE
 from ..tensor import Tensor
 from .beginning import cells, standing_in
 from .build import PUBLIC
+from .families import load_all
 
 NAMES = {
     "add_number": "add", "sub_number": "sub", "mul_number": "mul", "div_number": "div", "fill_tensor": "fill",
@@ -102,6 +103,7 @@ class _Watch:
 @cache
 def _watches() -> list[_Watch]:
     """For each function that is made of operators, its door, to be put and taken away."""
+    load_all()
     found: dict[Any, str] = {}
     for functions in PUBLIC.values():
         found.update({function: function.__name__ for name, function in functions.items() if name not in _SILENT})
