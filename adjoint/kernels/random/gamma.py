@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy
 from numpy import ndarray
 
+from ..mt19937 import Stream
 from ..precision import is_floating, type_name
 from .element_types import refuse
-from .mt19937 import Stream
 from .normal import pairwise_normals
 from .uniform import FLOAT32, FLOAT64
 
@@ -80,7 +80,8 @@ def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
     """
     _rounding("dirichlet", concentration)
     gammas = standard_gamma(stream, concentration.astype(FLOAT64))
-    result = (gammas / gammas.sum(-1, keepdims=True)).astype(concentration.dtype)
+    total = gammas.sum(-1, keepdims=True) if gammas.ndim else gammas
+    result = (gammas / total).astype(concentration.dtype)
     limits = numpy.finfo(result.dtype)
     return numpy.clip(result, limits.tiny, 1.0 - limits.epsneg)
 
