@@ -36,10 +36,9 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         # The squared lengths of the rows below the diagonal, section 3.2 ("onion method") of Lewandowski et al., 2009.
-        marginal = self.concentration.unsqueeze(-1) + 0.5 * (dim - 2)
         like: dict[str, Any] = {"dtype": self.concentration.dtype, "device": self.concentration.device}
         offset = F.pad(torch.arange(dim - 1, **like), [1, 0])
-        self._beta = Beta(offset + 0.5, marginal - 0.5 * offset)
+        self._beta = Beta(0.5 * offset + 0.5, self.concentration.unsqueeze(-1) + 0.5 * (dim - 2 - offset))
         super().__init__(self.concentration.size(), Size((dim, dim)), validate_args=validate_args)
 
     expand = expand_by_parameters

@@ -136,6 +136,7 @@ def igammac(a: ndarray, x: ndarray) -> ndarray:
     return _with_limits(_upper, 1.0, a, x)
 
 
+@numpy.errstate(all="ignore")
 def standard_gamma_grad(a: ndarray, x: ndarray) -> ndarray:
     """How a sample `x` of the gamma law of concentration `a` moves with `a`."""
     dtype = x.dtype
@@ -171,6 +172,7 @@ def _gamma_moves_near_0(a: ndarray, x: ndarray) -> ndarray:
 # --- the beta law ---------------------------------------------------------------------------------------------
 
 
+@numpy.errstate(all="ignore")
 def dirichlet_grad(x: ndarray, concentration: ndarray, total: ndarray) -> ndarray:
     """How a sample `x` of the beta law of parameters a = `concentration`, b = `total - a` moves with a, over 1 - x.
 

@@ -382,7 +382,15 @@ def _underived(grad):
     raise RuntimeError("derivative for aten::binomial is not implemented")
 
 
-@operator(namespace="torch", method=(), out=False, node="NotImplemented")
+def _check_trials(count, prob, generator=None):
+    for name, tensor in (("count", count), ("prob", prob)):
+        if not tensor.dtype.is_floating_point:
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: {tensor.dtype.scalar_type}"
+            )
+
+
+@operator(namespace="torch", method=(), out=False, node="NotImplemented", check=_check_trials)
 class binomial:
     """How many of `count` trials succeed, each with probability `prob`, in tensors of one dtype."""
 

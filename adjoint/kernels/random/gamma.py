@@ -11,7 +11,7 @@ import numpy
 from numpy import ndarray
 
 from ..mt19937 import Stream
-from ..precision import is_floating, type_name
+from ..precision import type_name
 from .element_types import refuse
 from .normal import pairwise_normals
 from .uniform import FLOAT32, FLOAT64
@@ -93,14 +93,9 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
     otherwise by adding up geometric waiting times.
 
     Raises:
-        ValueError: if `count` is not floating-point.
         RuntimeError: if the types differ.
         NotImplementedError: if they are neither float32 nor float64.
     """
-    if not is_floating(count.dtype):
-        raise ValueError(f"binomial only supports floating-point dtypes for count, got: {type_name(count.dtype)}")
-    if not is_floating(prob.dtype):
-        raise ValueError(f"binomial only supports floating-point dtypes for prob, got: {type_name(prob.dtype)}")
     if count.dtype != prob.dtype:
         raise RuntimeError(f"Found dtype {type_name(prob.dtype)} but expected {type_name(count.dtype)}")
     rounded = _rounding("binomial_cpu", count)
