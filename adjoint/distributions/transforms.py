@@ -3,8 +3,8 @@
 >>> import adjoint as torch
 >>> transform = ComposeTransform([AffineTransform(1.0, 2.0), ExpTransform()])
 >>> x = torch.tensor([0.0, 1.0])
->>> transform.inv(transform(x))
-tensor([0., 1.])
+>>> transform(x)
+tensor([ 2.7183, 20.0855])
 >>> transform.log_abs_det_jacobian(x, transform(x))
 tensor([1.6931, 3.6931])
 """
