@@ -78,7 +78,20 @@ from .tensor import Tensor
 
 newaxis = None
 
-_LATER = tuple("distributions func inspect nn optim overrides profiler serialization testing types utils".split())
+_LATER = (
+    "distributions",
+    "func",
+    "inspect",
+    "nn",
+    "optim",
+    "overrides",
+    "profiler",
+    "serialization",
+    "testing",
+    "types",
+    "utils",
+    "version",
+)
 _LATER_NAMES = {"load": "serialization", "save": "serialization", "vmap": "func"}
 del globals()["tensor"]  # the module: `tensor` is a function
 _operator, __dir__ = operators.PUBLIC["torch"].as_module(globals(), *_LATER, *_LATER_NAMES)

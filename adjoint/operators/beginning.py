@@ -124,15 +124,25 @@ def begun(function: F) -> F:
     """`function` itself, beginning as the public functions do, guarded."""
     begins: Any = function
     original = moved(begins)
-    begins.__code__, begins.__defaults__ = standing_in(cells(begins)), None
     begin(begins, original, guarded=True)
     return function
 
 
 def begin(function: FunctionType, original: FunctionType, guarded: bool) -> None:
-    """Let `function`, which has code that stands in for that of `original`, begin."""
-    function.__kwdefaults__ = {"enter": Beginning(function, original, guarded)}
-    function.__dict__ = {**original.__dict__, "__wrapped__": original}  # whose signature tools show
+    """Let `function`, which stands in for `original`, begin."""
+    function.__dict__.update(original.__dict__)
+    put_in_front(function, original, Beginning(function, original, guarded))
+
+
+def put_in_front(function: FunctionType, behind: FunctionType, enter: Callable[..., Any]) -> None:
+    """Let calls of `function` go to `enter`, with their arguments as a tuple and a dictionary; `behind` is what it was.
+
+    At no time is there a moment when another thread cannot call it.
+    """
+    function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), "enter": enter}
+    function.__code__ = standing_in(cells(function))
+    function.__defaults__, function.__kwdefaults__ = None, {"enter": enter}
+    function.__dict__["__wrapped__"] = behind  # whose signature tools show
 
 
 def moved(function: FunctionType) -> FunctionType:
@@ -140,14 +150,20 @@ def moved(function: FunctionType) -> FunctionType:
     beginning = beginning_of(function)
     if beginning is not None and "guarded" in function.__kwdefaults__:
         return beginning.original
+    other = duplicate(function)
+    if beginning is not None:
+        beginning.function = other
+    return other
+
+
+def duplicate(function: FunctionType) -> FunctionType:
+    """Another function that is the same in all but identity."""
     other = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     other.__kwdefaults__, other.__qualname__ = function.__kwdefaults__, function.__qualname__
     other.__annotations__ = function.__annotations__
     other.__dict__.update(function.__dict__)
-    if beginning is not None:
-        beginning.function = other
     return other
 
 
