@@ -14,12 +14,15 @@ import numpy
 from numpy import ndarray
 
 from .pointwise import fused
-from .special import digamma, lgamma
+from .special import digamma, lgamma, ndtr
 
 __all__ = ["dirichlet_grad", "igamma", "igammac", "standard_gamma_grad"]
 
 SMALL = 0.5
 """Below, power series in x are short, and of terms of one sign."""
+
+LARGE = 1e15
+"""Above, `a` is so large that the law is a normal one to all digits that the integrals would have."""
 
 TERMS = 20
 
@@ -94,13 +97,20 @@ def _series(a: ndarray, x: ndarray) -> ndarray:
     return total
 
 
+def _normal(a: ndarray, x: ndarray) -> ndarray:
+    """The lower function for very large `a`: the normal law and the first term of its Edgeworth series."""
+    root = numpy.sqrt(a)
+    y = (x - a) / root
+    return ndtr(y) - numpy.exp(-0.5 * y * y) / math.sqrt(2.0 * math.pi) * (y * y - 1.0) / (3.0 * root)
+
+
 def _lower(a: ndarray, x: ndarray) -> ndarray:
     def one_sided(a: ndarray, x: ndarray) -> ndarray:
         return _by_parts(
             x <= a, lambda a, x: _density(a, x) * _below(a, x), lambda a, x: 1.0 - _density(a, x) * _above(a, x), a, x
         )
 
-    return _by_parts(x < SMALL, _series, one_sided, a, x)
+    return _by_parts(a > LARGE, _normal, lambda a, x: _by_parts(x < SMALL, _series, one_sided, a, x), a, x)
 
 
 def _upper(a: ndarray, x: ndarray) -> ndarray:
@@ -109,7 +119,10 @@ def _upper(a: ndarray, x: ndarray) -> ndarray:
             x > a, lambda a, x: _density(a, x) * _above(a, x), lambda a, x: 1.0 - _density(a, x) * _below(a, x), a, x
         )
 
-    return _by_parts(x < SMALL, lambda a, x: 1.0 - _series(a, x), one_sided, a, x)
+    def smaller(a: ndarray, x: ndarray) -> ndarray:
+        return _by_parts(x < SMALL, lambda a, x: 1.0 - _series(a, x), one_sided, a, x)
+
+    return _by_parts(a > LARGE, lambda a, x: 1.0 - _normal(a, x), smaller, a, x)
 
 
 def _with_limits(function: Callable[..., ndarray], at_zero: float, a: ndarray, x: ndarray) -> ndarray:
@@ -119,8 +132,9 @@ def _with_limits(function: Callable[..., ndarray], at_zero: float, a: ndarray, x
     result = numpy.full(a.shape, math.nan)
     inside = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
     result[inside] = function(a[inside], x[inside])
-    result[((x == 0) & (a > 0)) | ((a == math.inf) & (x >= 0) & (x < math.inf))] = at_zero
-    result[((a == 0) & (x > 0)) | ((x == math.inf) & (a >= 0) & (a < math.inf))] = 1.0 - at_zero
+    # One that is nan does not matter where the other one says all.
+    result[((x == 0) & ~(a <= 0)) | ((a == math.inf) & ~(x < 0) & ~(x == math.inf))] = at_zero
+    result[((a == 0) & (x > 0)) | ((x == math.inf) & ~(a < 0) & ~(a == math.inf))] = 1.0 - at_zero
     return result.astype(dtype)
 
 
@@ -146,7 +160,7 @@ def standard_gamma_grad(a: ndarray, x: ndarray) -> ndarray:
 
 def _gamma_moves(a: ndarray, x: ndarray) -> ndarray:
     excess = numpy.log(x) - digamma(a)
-    return x * _by_parts(
+    moves = x * _by_parts(
         excess < 0,
         lambda a, x, excess: _below(a, x, lambda v: v - excess),
         lambda a, x, excess: _above(a, x, lambda v: v + excess),
@@ -154,6 +168,7 @@ def _gamma_moves(a: ndarray, x: ndarray) -> ndarray:
         x,
         excess,
     )
+    return numpy.where(a > LARGE, 0.5 * (1.0 + x / a), moves)
 
 
 def _gamma_moves_near_0(a: ndarray, x: ndarray) -> ndarray:

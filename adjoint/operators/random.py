@@ -420,7 +420,7 @@ class standard_gamma_grad:
         return incomplete.standard_gamma_grad(self, output)
 
     def grad_self(grad):
-        raise RuntimeError("derivative for aten::_standard_gamma_grad is not implemented")
+        raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
 
     grad_output = grad_self
 

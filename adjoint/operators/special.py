@@ -177,7 +177,7 @@ class zeta:
         return grad * -self * xp.zeta(self + 1, other)
 
 
-@binary(incomplete.igamma)
+@binary(incomplete.igamma, numbers=False)
 class igamma:
     """The lower incomplete gamma function, regularized: how probably a gamma sample is at most `other`, elementwise.
 
@@ -187,18 +187,18 @@ class igamma:
     """
 
     def grad_self(grad):
-        raise RuntimeError("the derivative for 'igamma: input' is not implemented.")
+        raise NotImplementedError("the derivative for 'igamma: input' is not implemented.")
 
     def grad_other(grad, self, other, xp):
         return grad * xp.exp((self - 1) * xp.log(other) - other - xp.lgamma(self))
 
 
-@binary(incomplete.igammac)
+@binary(incomplete.igammac, numbers=False)
 class igammac:
     """The upper incomplete gamma function, regularized: `1 - igamma(input, other)`, elementwise."""
 
     def grad_self(grad):
-        raise RuntimeError("the derivative for 'igammac: input' is not implemented.")
+        raise NotImplementedError("the derivative for 'igammac: input' is not implemented.")
 
     def grad_other(grad, self, other, xp):
         return -grad * xp.exp((self - 1) * xp.log(other) - other - xp.lgamma(self))

@@ -5,6 +5,7 @@ of its parameters on the way is rounded here too, so that the numbers are the sa
 """
 
 import math
+from cmath import rect
 from collections.abc import Callable
 
 import numpy
@@ -13,7 +14,6 @@ from numpy import ndarray
 from ..mt19937 import Stream
 from ..precision import type_name
 from .element_types import refuse
-from .normal import pairwise_normals
 from .uniform import FLOAT32, FLOAT64
 
 __all__ = ["binomial", "sample_dirichlet", "standard_gamma"]
@@ -30,7 +30,15 @@ def _rounding(name: str, array: ndarray) -> Rounding:
 
 
 def _normal(stream: Stream) -> float:
-    return float(pairwise_normals(stream, 1, 0.0, 1.0, FLOAT64)[0])
+    """The next of the numbers that `pairwise_normals` gives, one by one faster than by arrays."""
+    value = stream.normal
+    if value is not None:
+        stream.normal = None
+        return value
+    turns = stream.double()
+    point = rect(math.sqrt(-2.0 * math.log1p(-stream.double())), 2.0 * math.pi * turns)
+    stream.normal = point.imag
+    return point.real
 
 
 def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
