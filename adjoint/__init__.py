@@ -79,6 +79,7 @@ from .tensor import Tensor
 newaxis = None
 
 _LATER = (
+    "distributions",
     "func",
     "inspect",
     "nn",

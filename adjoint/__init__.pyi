@@ -86,6 +86,7 @@ from adjoint.settings import set_warn_always as set_warn_always
 from adjoint.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from adjoint.tensor import Tensor as Tensor
 newaxis: None
+from adjoint import distributions as distributions
 from adjoint import func as func
 from adjoint import inspect as inspect
 from adjoint import nn as nn

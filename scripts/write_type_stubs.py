@@ -105,6 +105,9 @@ TYPES = {
     "step": "_int",
 }
 
+OF_FUNCTIONS = {("where", "input"): "Tensor | _Number | None", ("select", "index"): "_int"}
+"""Parameters that mean something else in one function."""
+
 BOOL = """
     equal allclose is_tensor is_nonzero is_floating_point is_complex is_same_size is_storage is_conj is_neg is_signed
     is_inference can_cast
@@ -159,7 +162,12 @@ def parameters_of(function: Any) -> list[inspect.Parameter]:
     """The parameters of a public function, tensors first, annotated by their names."""
     operator: Operator | None = getattr(function, "operator", None)
     found = _declared(operator) if operator is not None else _written(function)
-    return [parameter.replace(annotation=_annotation(parameter, operator)) for parameter in found]
+    return [
+        parameter.replace(
+            annotation=OF_FUNCTIONS.get((function.__name__, parameter.name)) or _annotation(parameter, operator)
+        )
+        for parameter in found
+    ]
 
 
 def _declared(operator: Operator) -> list[inspect.Parameter]:

@@ -18,6 +18,7 @@ FLOORS = [
     {"adjoint"},
     {"adjoint.inspect"},
     {"adjoint.overrides"},
+    {"adjoint.distributions"},
     {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.testing", "adjoint.utils", "adjoint.serialization"},
     {
         "adjoint.fft",
@@ -43,14 +44,14 @@ FLOORS = [
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
-ON_THE_PUBLIC_API = {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.testing", "adjoint.utils"}
+ON_THE_PUBLIC_API = {f"adjoint.{room}" for room in ("distributions", "func", "nn", "optim", "testing", "utils")}
 
 # Imports that point upward, made inside a function when it first runs: a tensor is pickled as a checkpoint holds it, and the
 # first class that may take over calls has all of them asked.
 LATE = {("adjoint.tensor", "adjoint.serialization"), ("adjoint.tape", "adjoint.overrides")}
 
-# `utils` is a name of PyTorch's for two public packages and a module, and for nothing else.
-NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils", "adjoint.nn.modules.utils"}
+# `utils` is a name of PyTorch's for two public packages and two modules, and for nothing else.
+NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils", "adjoint.nn.modules.utils", "adjoint.distributions.utils"}
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
 LONGEST = 700
 

@@ -199,7 +199,7 @@ class BatchLevel(Level, Transform):
                 return self.front(value)
             if not self.size:
                 return value.value.new_zeros(value.shape)
-            return value.value.select(value.bdim, index)  # type: ignore[arg-type]
+            return value.value.select(value.bdim, index)
         if type(value) is list or type(value) is tuple:
             return type(value)(self.example(item, index) for item in value)
         if hasattr(value, "tensors"):  # the indices of an index

@@ -90,7 +90,7 @@ def one_by_one(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 RANDOM = frozenset(
     "bernoulli bernoulli_of_tensor bernoulli_of_each bernoulli_of_one multinomial normal normal_of_mean normal_of_std "
     "normal_of_both uniform random random_to random_between exponential geometric cauchy log_normal poisson rrelu_with_noise "
-    "native_dropout".split()
+    "native_dropout binomial _standard_gamma _sample_dirichlet".split()
 )
 """Operators that draw random numbers."""
 

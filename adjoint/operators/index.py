@@ -374,7 +374,10 @@ FAMILIES: dict[str, dict[str, str]] = {
             "bernoulli_of_each bernoulli_of_one bernoulli_of_tensor cauchy exponential geometric log_normal "
             "normal_of_both normal_of_mean normal_of_std random random_between random_to uniform "
         ),
-        "torch": "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm",
+        "torch": (
+            "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad bernoulli binomial "
+            "multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm "
+        ),
     },
     "ranges": {
         "torch": (
@@ -436,15 +439,15 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "special": {
         "Tensor": (
-            "digamma digamma_ erf erf_ erfc erfc_ erfinv erfinv_ i0 i0_ lgamma lgamma_ mvlgamma mvlgamma_ "
-            "polygamma polygamma_ "
+            "digamma digamma_ erf erf_ erfc erfc_ erfinv erfinv_ i0 i0_ igamma igamma_ igammac igammac_ lgamma "
+            "lgamma_ mvlgamma mvlgamma_ polygamma polygamma_ "
         ),
         "operators": "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri polygamma_method polygamma_of zeta",
         "special": (
-            "digamma entr erf erfc erfcx erfinv gammaln i0 i0e i1 i1e log_ndtr multigammaln ndtr ndtri polygamma "
-            "psi zeta "
+            "digamma entr erf erfc erfcx erfinv gammainc gammaincc gammaln i0 i0e i1 i1e log_ndtr multigammaln "
+            "ndtr ndtri polygamma psi zeta "
         ),
-        "torch": "digamma erf erf_ erfc erfc_ erfinv i0 i0_ lgamma mvlgamma polygamma",
+        "torch": "digamma erf erf_ erfc erfc_ erfinv i0 i0_ igamma igammac lgamma mvlgamma polygamma",
     },
     "statistics": {
         "Tensor": "corrcoef cov",

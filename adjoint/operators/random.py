@@ -12,7 +12,7 @@ import numpy
 
 from .. import dtypes
 from ..device import strided
-from ..kernels import copying
+from ..kernels import copying, incomplete
 from ..kernels import random as kernels
 from ..kernels.broadcast import broadcast_shapes
 from ..random import Generator, default_generator
@@ -376,6 +376,73 @@ def multinomial(input=None, num_samples=None, replacement=False, *, generator=No
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_type}")
     return indices_of_chances(input, int(num_samples), replacement, generator=generator, out=out)
+
+
+def _underived(grad):
+    raise RuntimeError("derivative for aten::binomial is not implemented")
+
+
+def _check_trials(count, prob, generator=None):
+    for name, tensor in (("count", count), ("prob", prob)):
+        if not tensor.dtype.is_floating_point:
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: {tensor.dtype.scalar_type}"
+            )
+
+
+@operator(namespace="torch", method=(), out=False, node="NotImplemented", check=_check_trials)
+class binomial:
+    """How many of `count` trials succeed, each with probability `prob`, in tensors of one dtype."""
+
+    def forward(count: Array, prob: Array, generator=None):
+        return kernels.binomial(stream_of(generator), count, prob)
+
+    grad_count = _underived
+    grad_prob = _underived
+
+
+@operator(name="_standard_gamma", namespace="torch", method=(), out=False, node="StandardGammaBackward0")
+class standard_gamma:
+    """Numbers from gamma laws of concentrations `self` and rate 1; they move with those (`kernels.incomplete`)."""
+
+    def forward(self: Array, generator=None):
+        return kernels.standard_gamma(stream_of(generator), self)
+
+    def grad_self(grad, self, result, xp):
+        return grad * xp._standard_gamma_grad(self, result)
+
+
+@operator(name="_standard_gamma_grad", namespace="torch", method=(), out=False, node="StandardGammaGradBackward0")
+class standard_gamma_grad:
+    """How the sample `output` of the gamma law of concentration `self` moves with that."""
+
+    def forward(self: Array, output: Array):
+        return incomplete.standard_gamma_grad(self, output)
+
+    def grad_self(grad):
+        raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
+
+    grad_output = grad_self
+
+
+@operator(name="_sample_dirichlet", namespace="torch", method=(), out=False)
+class sample_dirichlet:
+    """Points of the simplex, along the last dimension, from Dirichlet laws."""
+
+    differentiable = ()
+
+    def forward(self: Array, generator=None):
+        return kernels.sample_dirichlet(stream_of(generator), self)
+
+
+@operator(name="_dirichlet_grad", namespace="torch", method=(), out=False)
+class dirichlet_grad:
+    """How components `x` of Dirichlet samples move with their concentrations `alpha` of sum `total`, over `1 - x`."""
+
+    differentiable = ()
+
+    def forward(x: Array, alpha: Array, total: Array):
+        return incomplete.dirichlet_grad(x, alpha, total)
 
 
 # --- in place -------------------------------------------------------------------------------------------------

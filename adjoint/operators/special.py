@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..kernels import bessel, entropy
+from ..kernels import bessel, entropy, incomplete
 from ..kernels import special as kernels
 from ..tensor import Tensor
 from .build import binary, operator, public, publish, unary
@@ -177,6 +177,33 @@ class zeta:
         return grad * -self * xp.zeta(self + 1, other)
 
 
+@binary(incomplete.igamma, numbers=False)
+class igamma:
+    """The lower incomplete gamma function, regularized: how probably a gamma sample is at most `other`, elementwise.
+
+    >>> import adjoint as torch
+    >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+    tensor([0.6321, 0.5940])
+    """
+
+    def grad_self(grad):
+        raise NotImplementedError("the derivative for 'igamma: input' is not implemented.")
+
+    def grad_other(grad, self, other, xp):
+        return grad * xp.exp((self - 1) * xp.log(other) - other - xp.lgamma(self))
+
+
+@binary(incomplete.igammac, numbers=False)
+class igammac:
+    """The upper incomplete gamma function, regularized: `1 - igamma(input, other)`, elementwise."""
+
+    def grad_self(grad):
+        raise NotImplementedError("the derivative for 'igammac: input' is not implemented.")
+
+    def grad_other(grad, self, other, xp):
+        return -grad * xp.exp((self - 1) * xp.log(other) - other - xp.lgamma(self))
+
+
 # --- entropy --------------------------------------------------------------------------------------------------
 
 
@@ -231,5 +258,5 @@ def _i1_quotient(self, result, xp):
 
 publish(
     "special", erf=erf, erfc=erfc, erfinv=erfinv, gammaln=lgamma, digamma=digamma, psi=digamma, polygamma=polygamma, i0=i0,
-    multigammaln=mvlgamma,
+    multigammaln=mvlgamma, gammainc=igamma, gammaincc=igammac,
 )  # fmt: skip

@@ -29,6 +29,8 @@ SAMPLES = {
     "celu_in_place": [sample(real(2, 3), 1.3)],
     "polygamma_of": [sample(positive(2, 3), 1), sample(positive(2, 3), 2)],
     "mvlgamma": [sample(real(2, 3, low=2.0, high=4.0), 3)],
+    "igamma": [sample(constant(positive(2, 3)), positive(2, 3))],
+    "igammac": [sample(constant(positive(2, 3)), positive(2, 3))],
     "zeta": [sample(constant(real(2, 3, low=2.0, high=4.0)), positive(2, 3))],
     # derivatives, of the gradient of the output and the input (or the result)
     "sigmoid_backward": [both(real(2, 3), real(2, 3))],

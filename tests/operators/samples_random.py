@@ -1,6 +1,8 @@
 """Samples of what draws random numbers: of constant derivative, mostly zero."""
 
-from .sampling import constant, fraction, positive, real, sample
+import numpy
+
+from .sampling import constant, exactly, fraction, positive, real, sample
 
 _EMPTY, _NUMBER = real(0, 3), real()
 
@@ -20,6 +22,18 @@ SAMPLES = {
     "bernoulli_of_each": [sample(tensor, seeded=True) for tensor in (fraction(2, 3), fraction(0, 3), fraction())],
     "bernoulli_of_one": _in_place(0.3),
     "poisson": [sample(tensor, seeded=True) for tensor in (positive(2, 3), positive(0, 3), positive())],
+    "binomial": [
+        sample(exactly([5.0, 20.0, 80.0], [3.0, 0.0, 9.0], dtype=numpy.float64), fraction(3), seeded=True),
+        sample(exactly(4.0, 5.0, dtype=numpy.float64), fraction(3, 2), seeded=True),
+        *(sample(constant(positive(*shape)), fraction(*shape), seeded=True) for shape in ((0, 3), ())),
+    ],
+    "_standard_gamma": [sample(tensor, seeded=True) for tensor in (positive(2, 3), positive(0, 3), positive())],
+    "_standard_gamma_grad": [sample(positive(*shape), positive(*shape)) for shape in ((2, 3), (0, 3), ())],
+    "_sample_dirichlet": [sample(constant(positive(*shape)), seeded=True) for shape in ((2, 3), (0, 3), ())],
+    "_dirichlet_grad": [
+        sample(constant(fraction(*shape)), constant(positive(*shape)), constant(real(*shape, low=3.0, high=4.0)))
+        for shape in ((2, 3), (0, 3), ())
+    ],
     "multinomial": [
         sample(constant(positive(2, 3)), 2, seeded=True),
         sample(constant(positive(3)), 5, True, seeded=True),

@@ -13,10 +13,10 @@ candidate: Any = importlib.import_module(os.environ.get("ADJOINT_PARITY_CANDIDAT
 
 def lookup(module: Any, qualified_name: str) -> Any:
     """`module.qualified_name`, or the method of that name where there is no such function; None where there is
-    neither.
+    neither. Some names begin with that of PyTorch.
     """
     found = module
-    for part in qualified_name.split("."):
+    for part in qualified_name.removeprefix("torch.").split("."):
         found = getattr(found, part, None)
         if found is None:
             return getattr(module.Tensor, qualified_name, None)

@@ -13,6 +13,7 @@ they draw.
 from ..mt19937 import DEFAULT_SEED, STATE_BYTES, Stream
 from .continuous import cauchy_, exponential_, log_normal_
 from .discrete import bernoulli, bernoulli_, dropout_mask, geometric_, multinomial, poisson
+from .gamma import binomial, sample_dirichlet, standard_gamma
 from .integers import randint, random_, randperm
 from .normal import check_deviations, normal, normal_, randn
 from .uniform import rand, uniform_
@@ -23,6 +24,7 @@ __all__ = [
     "Stream",
     "bernoulli",
     "bernoulli_",
+    "binomial",
     "cauchy_",
     "check_deviations",
     "dropout_mask",
@@ -38,5 +40,7 @@ __all__ = [
     "randn",
     "random_",
     "randperm",
+    "sample_dirichlet",
+    "standard_gamma",
     "uniform_",
 ]

@@ -1,0 +1,131 @@
+"""Which transform leads from unconstrained numbers into a region: `biject_to` and `transform_to`.
+
+`biject_to(constraint)` is a bijection, fit for changing variables; `transform_to(constraint)` need not be, and is
+simpler, fit for optimizing.
+
+>>> import adjoint as torch
+>>> from adjoint.distributions import constraints
+>>> transform_to(constraints.positive)(torch.tensor(0.0))
+tensor(1.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import constraints, transforms
+
+__all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+
+Factory = Callable[[Any], transforms.Transform]
+
+
+class ConstraintRegistry:
+    """Factories of transforms, by class of constraint."""
+
+    def __init__(self) -> None:
+        self._registry: dict[type, Factory] = {}
+
+    def register(self, constraint: Any, factory: Factory | None = None) -> Any:
+        """Register a factory for a class of constraints (or that of an instance); also a decorator.
+
+        Raises:
+            TypeError: if `constraint` is no constraint.
+        """
+        if factory is None:
+            return lambda factory: self.register(constraint, factory)
+        if isinstance(constraint, constraints.Constraint):
+            constraint = type(constraint)
+        if not isinstance(constraint, type) or not issubclass(constraint, constraints.Constraint):
+            raise TypeError(f"Expected constraint to be either a Constraint subclass or instance, but got {constraint}")
+        self._registry[constraint] = factory
+        return factory
+
+    def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
+        """The transform from unconstrained numbers to what satisfies `constraint`.
+
+        Raises:
+            NotImplementedError: if none is registered for its class.
+        """
+        factory = self._registry.get(type(constraint))
+        if factory is None:
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+        return factory(constraint)
+
+
+biject_to = ConstraintRegistry()
+transform_to = ConstraintRegistry()
+
+
+def _both(*kinds: Any) -> Callable[[Factory], Factory]:
+    def decorate(factory: Factory) -> Factory:
+        for kind in kinds:
+            biject_to.register(kind, factory)
+            transform_to.register(kind, factory)
+        return factory
+
+    return decorate
+
+
+@_both(constraints.real)
+def _to_real(constraint: Any) -> transforms.Transform:
+    return transforms.identity_transform
+
+
+@_both(constraints.greater_than, constraints.greater_than_eq)
+def _to_above(constraint: Any) -> transforms.Transform:
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
+    )
+
+
+@_both(constraints.less_than)
+def _to_under(constraint: Any) -> transforms.Transform:
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
+    )
+
+
+@_both(constraints.interval, constraints.half_open_interval)
+def _to_between(constraint: Any) -> transforms.Transform:
+    low, high = constraint.lower_bound, constraint.upper_bound
+    if isinstance(low, (int, float)) and isinstance(high, (int, float)) and (low, high) == (0, 1):
+        return transforms.SigmoidTransform()
+    return transforms.ComposeTransform(
+        [transforms.SigmoidTransform(), transforms.AffineTransform(loc=low, scale=high - low)]
+    )
+
+
+@_both(constraints.corr_cholesky)
+def _to_corr_cholesky(constraint: Any) -> transforms.Transform:
+    return transforms.CorrCholeskyTransform()
+
+
+biject_to.register(constraints.simplex, lambda constraint: transforms.StickBreakingTransform())
+transform_to.register(constraints.simplex, lambda constraint: transforms.SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda constraint: transforms.LowerCholeskyTransform())
+for _kind in (constraints.positive_definite, constraints.positive_semidefinite):
+    transform_to.register(_kind, lambda constraint: transforms.PositiveDefiniteTransform())
+
+
+def _by_parts(registry: ConstraintRegistry) -> None:
+    """Register what is made of the transforms of parts."""
+
+    def independent(constraint: Any) -> transforms.Transform:
+        base = registry(constraint.base_constraint)
+        return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
+
+    def cat(constraint: Any) -> transforms.Transform:
+        return transforms.CatTransform([registry(each) for each in constraint.cseq], constraint.dim, constraint.lengths)
+
+    def stack(constraint: Any) -> transforms.Transform:
+        return transforms.StackTransform([registry(each) for each in constraint.cseq], constraint.dim)
+
+    registry.register(constraints.independent, independent)
+    registry.register(constraints.cat, cat)
+    registry.register(constraints.stack, stack)
+
+
+_by_parts(biject_to)
+_by_parts(transform_to)

@@ -1,0 +1,168 @@
+"""The base of all transforms: calling with a cache of one, inverses, shapes."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from adjoint import Tensor
+
+from . import constraints
+
+__all__ = ["Transform"]
+
+
+class Transform:
+    """A function from its `domain` to its `codomain`, with one inverse (`bijective`) or a right one.
+
+    Subclasses define `_call`, `_inverse` and `log_abs_det_jacobian`. With `cache_size=1` the last input and output are
+    kept, so that `t.inv(t(x))` is `x` itself.
+    """
+
+    bijective: Any = False
+    domain: Any
+    codomain: Any
+
+    def __init__(self, cache_size: int = 0) -> None:
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache_size = cache_size
+        self._inv: Any = None
+        self._cached_x_y: tuple[Any, Any] = (None, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_inv": None}
+
+    @property
+    def event_dim(self) -> int:
+        """How many dimensions an argument has, if a value has as many."""
+        if self.domain.event_dim == self.codomain.event_dim:
+            return int(self.domain.event_dim)
+        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+
+    @property
+    def inv(self) -> Transform:
+        """The inverse; its inverse is this transform."""
+        inverse = None if self._inv is None else self._inv()
+        if inverse is None:
+            inverse = _InverseTransform(self)
+            self._inv = weakref.ref(inverse)
+        return inverse
+
+    @property
+    def sign(self) -> Any:
+        """1 if the function increases, -1 if it decreases; for bijections of numbers."""
+        raise NotImplementedError
+
+    def _arguments(self) -> dict[str, Any]:
+        """What the constructor takes to make such a transform again."""
+        return {}
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """The transform, or one like it that has a cache of the given size."""
+        if self._cache_size == cache_size:
+            return self
+        if type(self).__init__ is Transform.__init__ or self._arguments():
+            return type(self)(**self._arguments(), cache_size=cache_size)
+        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, x: Any) -> Any:
+        """The value at `x`."""
+        if self._cache_size == 0:
+            return self._call(x)
+        x_old, y_old = self._cached_x_y
+        if x is x_old:
+            return y_old
+        y = self._call(x)
+        self._cached_x_y = x, y
+        return y
+
+    def _inv_call(self, y: Any) -> Any:
+        if self._cache_size == 0:
+            return self._inverse(y)
+        x_old, y_old = self._cached_x_y
+        if y is y_old:
+            return x_old
+        x = self._inverse(y)
+        self._cached_x_y = x, y
+        return x
+
+    def _call(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def _inverse(self, y: Any) -> Any:
+        raise NotImplementedError
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
+        """The logarithm of the absolute value of the determinant of dy/dx, one for each event."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def forward_shape(self, shape: Any) -> Any:
+        """The shape of the value of an argument of `shape`."""
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """The shape of the argument for a value of `shape`."""
+        return shape
+
+
+class _InverseTransform(Transform):
+    """The inverse of a transform, which it keeps alive."""
+
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(cache_size=transform._cache_size)
+        self._inv: Transform = transform
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self)
+
+    @property
+    def domain(self) -> constraints.Constraint:
+        return self._inv.codomain
+
+    @property
+    def codomain(self) -> constraints.Constraint:
+        return self._inv.domain
+
+    @property
+    def bijective(self) -> bool:
+        return self._inv.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self._inv.sign
+
+    @property
+    def inv(self) -> Transform:
+        return self._inv
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self._inv.with_cache(cache_size).inv
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _InverseTransform) and self._inv == other._inv
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._inv!r})"
+
+    def __call__(self, x: Any) -> Any:
+        return self._inv._inv_call(x)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
+        return -self._inv.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self._inv.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self._inv.forward_shape(shape)

@@ -1,0 +1,126 @@
+"""Distributions of transformed samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import adjoint as torch
+from adjoint import Tensor
+
+from . import constraints
+from .distribution import Distribution, expand_by_parameters
+from .independent import Independent
+from .transforms import ComposeTransform, Transform
+from .utils import _sum_rightmost
+
+__all__ = ["TransformedDistribution"]
+
+
+class TransformedDistribution(Distribution):
+    """The law of samples of `base_distribution` after a transform, or several in a row.
+
+    >>> import adjoint as torch
+    >>> from adjoint.distributions import AffineTransform, SigmoidTransform, Uniform
+    >>> logistic = TransformedDistribution(Uniform(0.0, 1.0), [SigmoidTransform().inv, AffineTransform(1.0, 2.0)])
+    >>> logistic.cdf(torch.tensor(1.0))
+    tensor(0.5000)
+    """
+
+    arg_constraints: dict[str, constraints.Constraint] = {}
+
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | Iterable[Transform],
+        validate_args: bool | None = None,
+    ) -> None:
+        if isinstance(transforms, Transform):
+            self.transforms = [transforms]
+        elif isinstance(transforms, list):
+            if not all(isinstance(each, Transform) for each in transforms):
+                raise ValueError("transforms must be a Transform or a list of Transforms")
+            self.transforms = transforms
+        else:
+            raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
+        base_shape = base_distribution.batch_shape + base_distribution.event_shape
+        base_event_dim = len(base_distribution.event_shape)
+        transform = ComposeTransform(self.transforms)
+        if len(base_shape) < transform.domain.event_dim:
+            raise ValueError(
+                f"base_distribution needs to have shape with size at least {transform.domain.event_dim}, but got "
+                f"{base_shape}."
+            )
+        forward_shape = transform.forward_shape(base_shape)
+        expanded = transform.inverse_shape(forward_shape)
+        if tuple(expanded) != tuple(base_shape):
+            base_distribution = base_distribution.expand(expanded[: len(expanded) - base_event_dim])
+        missing = transform.domain.event_dim - base_event_dim
+        if missing > 0:
+            base_distribution = Independent(base_distribution, missing)
+        self.base_dist: Any = base_distribution
+        event_dim = transform.codomain.event_dim + max(base_event_dim - transform.domain.event_dim, 0)
+        cut = len(forward_shape) - event_dim
+        super().__init__(forward_shape[:cut], forward_shape[cut:], validate_args=validate_args)
+
+    expand = expand_by_parameters
+
+    @constraints.dependent_property(is_discrete=False)
+    def support(self) -> Any:
+        if not self.transforms:
+            return self.base_dist.support
+        support = self.transforms[-1].codomain
+        missing = len(self._event_shape) - support.event_dim
+        return constraints.independent(support, missing) if missing > 0 else support
+
+    @property
+    def has_rsample(self) -> bool:  # type: ignore[override]
+        return self.base_dist.has_rsample
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with torch.no_grad():
+            return self._transformed(self.base_dist.sample(sample_shape))
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self._transformed(self.base_dist.rsample(sample_shape))
+
+    def _transformed(self, x: Tensor) -> Tensor:
+        for transform in self.transforms:
+            x = transform(x)
+        return x
+
+    def _untransformed(self, y: Tensor) -> Tensor:
+        for transform in reversed(self.transforms):
+            y = transform.inv(y)
+        return y
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        event_dim = len(self._event_shape)
+        log_prob: Any = 0.0
+        y = value
+        for transform in reversed(self.transforms):
+            x = transform.inv(y)
+            event_dim += transform.domain.event_dim - transform.codomain.event_dim
+            volume = transform.log_abs_det_jacobian(x, y)
+            log_prob = log_prob - _sum_rightmost(volume, event_dim - transform.domain.event_dim)
+            y = x
+        return log_prob + _sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
+
+    def _monotonize_cdf(self, value: Tensor) -> Tensor:
+        """`value`, or 1 minus it where the transforms decrease."""
+        sign: Any = 1
+        for transform in self.transforms:
+            sign = sign * transform.sign
+        if isinstance(sign, int) and sign == 1:
+            return value
+        return sign * (value - 0.5) + 0.5
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self.base_dist._validate_sample(self._untransformed(value))
+        return self._monotonize_cdf(self.base_dist.cdf(self._untransformed(value)))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self._transformed(self.base_dist.icdf(self._monotonize_cdf(value)))

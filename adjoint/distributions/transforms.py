@@ -1,0 +1,620 @@
+"""Functions that know their inverse and the logarithm of their Jacobian's determinant, so that laws can pass through them.
+
+>>> import adjoint as torch
+>>> transform = ComposeTransform([AffineTransform(1.0, 2.0), ExpTransform()])
+>>> x = torch.tensor([0.0, 1.0])
+>>> transform(x)
+tensor([ 2.7183, 20.0855])
+>>> transform.log_abs_det_jacobian(x, transform(x))
+tensor([1.6931, 3.6931])
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import adjoint as torch
+from adjoint import Size, Tensor
+from adjoint.nn import functional as F
+
+from . import constraints
+from .joined_transforms import CatTransform, StackTransform
+from .transform import Transform, _InverseTransform  # noqa: F401  where PyTorch has it
+from .utils import _sum_rightmost, lazy_property, tril_matrix_to_vec, vec_to_tril_matrix
+
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "CatTransform",
+    "ComposeTransform",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
+    "PowerTransform",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StackTransform",
+    "StickBreakingTransform",
+    "TanhTransform",
+    "Transform",
+    "identity_transform",
+]
+
+
+# --- transforms of transforms ---------------------------------------------------------------------------------
+
+
+class ComposeTransform(Transform):
+    """One transform after the other."""
+
+    def __init__(self, parts: Iterable[Transform], cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.parts = [part.with_cache(cache_size) if cache_size else part for part in parts]
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"parts": self.parts}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ComposeTransform) and self.parts == other.parts
+
+    __hash__ = None
+
+    @property
+    def domain(self) -> Any:
+        if not self.parts:
+            return constraints.real
+        domain = self.parts[0].domain
+        event_dim = self.parts[-1].codomain.event_dim
+        for part in reversed(self.parts):
+            event_dim = max(event_dim + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
+        return _with_event_dim(domain, event_dim)
+
+    @property
+    def codomain(self) -> Any:
+        if not self.parts:
+            return constraints.real
+        codomain = self.parts[-1].codomain
+        event_dim = self.parts[0].domain.event_dim
+        for part in self.parts:
+            event_dim = max(event_dim + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
+        return _with_event_dim(codomain, event_dim)
+
+    @lazy_property
+    def bijective(self) -> bool:
+        return all(part.bijective for part in self.parts)
+
+    @lazy_property
+    def sign(self) -> Any:
+        sign = 1
+        for part in self.parts:
+            sign = sign * part.sign
+        return sign
+
+    @property
+    def inv(self) -> Transform:
+        inverse = None if self._inv is None else self._inv()
+        if inverse is None:
+            inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
+            self._inv = weakref.ref(inverse)
+            inverse._inv = weakref.ref(self)
+        return inverse
+
+    def __call__(self, x: Any) -> Any:
+        """The value at `x`."""
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        if not self.parts:
+            return torch.zeros_like(x)
+        points = [x]
+        for part in self.parts[:-1]:
+            points.append(part(points[-1]))
+        points.append(y)
+        event_dim = self.domain.event_dim
+        terms = []
+        for part, before, after in zip(self.parts, points, points[1:], strict=False):
+            terms.append(_sum_rightmost(part.log_abs_det_jacobian(before, after), event_dim - part.domain.event_dim))
+            event_dim += part.codomain.event_dim - part.domain.event_dim
+        return sum(terms[1:], terms[0])
+
+    def forward_shape(self, shape: Any) -> Any:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
+
+    def __repr__(self) -> str:
+        parts = ",\n    ".join(map(repr, self.parts))
+        return f"{type(self).__name__}(\n    {parts}\n)"
+
+
+def _with_event_dim(constraint: Any, event_dim: int) -> Any:
+    missing = event_dim - constraint.event_dim
+    return constraints.independent(constraint, missing) if missing > 0 else constraint
+
+
+identity_transform = ComposeTransform([])
+
+
+class IndependentTransform(Transform):
+    """A transform whose last batch dimensions belong to the event: `log_abs_det_jacobian` sums over them."""
+
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "base_transform": self.base_transform,
+            "reinterpreted_batch_ndims": self.reinterpreted_batch_ndims,
+        }
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+
+    @property
+    def bijective(self) -> bool:
+        return self.base_transform.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self.base_transform.sign
+
+    def _call(self, x: Tensor) -> Tensor:
+        if x.dim() < self.domain.event_dim:
+            raise ValueError("Too few dimensions on input")
+        return self.base_transform(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        if y.dim() < self.codomain.event_dim:
+            raise ValueError("Too few dimensions on input")
+        return self.base_transform.inv(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self.base_transform.inverse_shape(shape)
+
+
+class ReshapeTransform(Transform):
+    """The elements of an event of `in_shape` as one of `out_shape`."""
+
+    bijective = True
+
+    def __init__(self, in_shape: Iterable[int], out_shape: Iterable[int], cache_size: int = 0) -> None:
+        self.in_shape = Size(in_shape)
+        self.out_shape = Size(out_shape)
+        if math.prod(self.in_shape) != math.prod(self.out_shape):
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+        super().__init__(cache_size=cache_size)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"in_shape": self.in_shape, "out_shape": self.out_shape}
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.reshape(y.shape[: y.dim() - len(self.out_shape)] + self.in_shape)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
+
+    def forward_shape(self, shape: Any) -> Any:
+        return _exchanged(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return _exchanged(shape, self.out_shape, self.in_shape)
+
+
+def _exchanged(shape: Any, tail: Size, other: Size) -> Any:
+    if len(shape) < len(tail):
+        raise ValueError("Too few dimensions on input")
+    cut = len(shape) - len(tail)
+    if tuple(shape[cut:]) != tuple(tail):
+        raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {tail}")
+    return shape[:cut] + other
+
+
+class CumulativeDistributionTransform(Transform):
+    """The distribution function of a law, which makes its samples evenly spread over [0, 1]."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = 1
+
+    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.distribution = distribution
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"distribution": self.distribution}
+
+    @property
+    def domain(self) -> Any:
+        return self.distribution.support
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.distribution.log_prob(x)
+
+
+# --- transforms of numbers ------------------------------------------------------------------------------------
+
+
+class _OfNumbers(Transform):
+    """A transform of each number that has no parameters: two of a class are equal."""
+
+    domain = constraints.real
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    __hash__ = None
+
+
+class ExpTransform(_OfNumbers):
+    """`y = exp(x)`."""
+
+    codomain = constraints.positive
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.exp()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x
+
+
+class SigmoidTransform(_OfNumbers):
+    """`y = 1 / (1 + exp(-x))`, kept within what has a finite inverse."""
+
+    codomain = constraints.unit_interval
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        limits = torch.finfo(x.dtype)
+        return torch.clamp(torch.sigmoid(x), min=limits.tiny, max=1.0 - limits.eps)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        limits = torch.finfo(y.dtype)
+        y = y.clamp(min=limits.tiny, max=1.0 - limits.eps)
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -F.softplus(-x) - F.softplus(x)
+
+
+class SoftplusTransform(_OfNumbers):
+    """`y = log(1 + exp(x))`."""
+
+    codomain = constraints.positive
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return F.softplus(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -F.softplus(-x)
+
+
+class TanhTransform(_OfNumbers):
+    """`y = tanh(x)`, which is better conditioned than the sigmoid transform scaled to (-1, 1)."""
+
+    codomain = constraints.interval(-1.0, 1.0)
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tanh()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return torch.atanh(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))  # 1 - tanh² = 4 / (e^x + e^-x)²
+
+
+class AbsTransform(_OfNumbers):
+    """`y = |x|`; the inverse takes what is not negative."""
+
+    codomain = constraints.positive
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.abs()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y
+
+
+class PowerTransform(Transform):
+    """`y = x ** exponent` of positive numbers."""
+
+    domain = constraints.positive
+    codomain = constraints.positive
+    bijective = True
+
+    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.exponent = exponent if isinstance(exponent, Tensor) else torch.tensor(exponent)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"exponent": self.exponent}
+
+    @lazy_property
+    def sign(self) -> Any:
+        return self.exponent.sign()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all())
+
+    __hash__ = None
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.pow(self.exponent)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return torch.broadcast_shapes(shape, self.exponent.shape)
+
+    inverse_shape = forward_shape
+
+
+class AffineTransform(Transform):
+    """`y = loc + scale * x`, of numbers or, by `event_dim`, of vectors or matrices."""
+
+    bijective = True
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.loc = loc
+        self.scale = scale
+        self._event_dim = event_dim
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"loc": self.loc, "scale": self.scale, "event_dim": self._event_dim}
+
+    @property
+    def event_dim(self) -> int:
+        return self._event_dim
+
+    @property
+    def domain(self) -> Any:
+        return _with_event_dim(constraints.real, self._event_dim)
+
+    codomain = domain
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, AffineTransform)
+            and bool(torch.as_tensor(self.loc == other.loc).all())
+            and bool(torch.as_tensor(self.scale == other.scale).all())
+        )
+
+    __hash__ = None
+
+    @property
+    def sign(self) -> Any:
+        if isinstance(self.scale, Tensor):
+            return self.scale.sign()
+        return (self.scale > 0) - (self.scale < 0)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        if isinstance(self.scale, Tensor):
+            result = self.scale.abs().log()
+        else:
+            result = torch.full_like(x, math.log(abs(self.scale)))
+        if self._event_dim:
+            result = result.expand(torch.broadcast_shapes(result.shape, x.shape[x.dim() - self._event_dim :]))
+            result = _sum_rightmost(result, self._event_dim)
+        return result.expand(x.shape[: x.dim() - self._event_dim])
+
+    def forward_shape(self, shape: Any) -> Any:
+        shapes = [each.shape for each in (self.loc, self.scale) if isinstance(each, Tensor)]
+        return torch.broadcast_shapes(shape, *shapes)
+
+    inverse_shape = forward_shape
+
+
+# --- transforms of vectors ------------------------------------------------------------------------------------
+
+
+class _OfVectors(_OfNumbers):
+    domain = constraints.real_vector
+
+    def forward_shape(self, shape: Any) -> Any:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        return shape
+
+    inverse_shape = forward_shape
+
+
+class SoftmaxTransform(_OfVectors):
+    """`y = exp(x)`, normalized to sum 1; the inverse is the logarithm. It is no bijection: one coordinate is too many."""
+
+    codomain = constraints.simplex
+
+    def _call(self, x: Tensor) -> Tensor:
+        return torch.softmax(x, -1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+
+class StickBreakingTransform(_OfVectors):
+    """Vectors to points of a simplex of one more coordinate: each breaks off a share of what the others have left.
+
+    The share is a sigmoid, moved so that 0 breaks the stick into equal parts.
+    """
+
+    codomain = constraints.simplex
+    bijective = True
+
+    @staticmethod
+    def _offset(n: int, like: Tensor) -> Tensor:
+        return torch.arange(n, 0, -1, dtype=like.dtype, device=like.device).log()
+
+    def _call(self, x: Tensor) -> Tensor:
+        limits = torch.finfo(x.dtype)
+        shares = torch.sigmoid(x - self._offset(x.shape[-1], x)).clamp(min=limits.tiny, max=1.0 - limits.eps)
+        left = (1 - shares).cumprod(-1)
+        return F.pad(shares, [0, 1], value=1) * F.pad(left, [1, 0], value=1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        pieces = y[..., :-1]
+        left = (1 - pieces.cumsum(-1)).clamp(min=torch.finfo(y.dtype).tiny)
+        return pieces.log() - left.log() + self._offset(pieces.shape[-1], y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        moved = x - self._offset(x.shape[-1], x)
+        return (F.logsigmoid(moved) - moved + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        shape = super().forward_shape(shape)
+        return shape[:-1] + (shape[-1] + 1,)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        shape = super().forward_shape(shape)
+        return shape[:-1] + (shape[-1] - 1,)
+
+
+class CorrCholeskyTransform(Transform):
+    """Vectors to Cholesky factors of correlation matrices, row by row.
+
+    With the entries' hyperbolic tangents z, an entry is z times the length that the entries before it in its row leave
+    of 1, and the diagonal is what remains (Lewandowski, Kurowicka, Joe, 2009).
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = None
+
+    def _call(self, x: Tensor) -> Tensor:
+        eps = torch.finfo(x.dtype).eps
+        entries = vec_to_tril_matrix(torch.tanh(x).clamp(min=-1 + eps, max=1 - eps), diag=-1)
+        left = (1 - entries**2).sqrt().cumprod(-1)
+        entries = entries + torch.eye(entries.shape[-1], dtype=entries.dtype, device=entries.device)
+        return entries * F.pad(left[..., :-1], [1, 0], value=1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        left = F.pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1)
+        z = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
+        return torch.atanh(z)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
+        left = 1 - (y * y).cumsum(-1)
+        scaling = 0.5 * tril_matrix_to_vec(left, diag=-2).log().sum(-1)
+        slope = -2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(-1)
+        return scaling + slope
+
+    def forward_shape(self, shape: Any) -> Any:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+        if n * (n - 1) // 2 != shape[-1]:
+            raise ValueError("Input is not a flattened lower-diagonal number")
+        return shape[:-1] + (n, n)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        if len(shape) < 2:
+            raise ValueError("Too few dimensions on input")
+        if shape[-2] != shape[-1]:
+            raise ValueError("Input is not square")
+        n = shape[-1]
+        return shape[:-2] + (n * (n - 1) // 2,)
+
+
+# --- transforms of matrices -----------------------------------------------------------------------------------
+
+
+class LowerCholeskyTransform(_OfNumbers):
+    """Matrices to lower triangular ones of positive diagonal: its exponential."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+
+
+class PositiveDefiniteTransform(_OfNumbers):
+    """Matrices to positive definite ones, through their Cholesky factors."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.positive_definite
+
+    def _call(self, x: Tensor) -> Tensor:
+        factor = LowerCholeskyTransform()(x)
+        return factor @ factor.mT
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return LowerCholeskyTransform().inv(torch.linalg.cholesky(y))

@@ -1,0 +1,118 @@
+"""What distributions are written with: parameters broadcast together, probabilities and log-odds, values made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Number
+from typing import Any
+
+import adjoint as torch
+from adjoint import Tensor
+
+__all__ = [
+    "broadcast_all",
+    "clamp_probs",
+    "lazy_property",
+    "logits_to_probs",
+    "probs_to_logits",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Tensors of the common shape of tensors and numbers; numbers take on dtype and device of the first tensor.
+
+    Raises:
+        ValueError: if one is neither.
+
+    >>> import adjoint as torch
+    >>> broadcast_all(1.0, torch.zeros(2))
+    (tensor([1., 1.]), tensor([0., 0.]))
+    """
+    if not all(isinstance(value, Number) or hasattr(value, "__torch_function__") for value in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
+    options: dict[str, Any] = {"dtype": torch.get_default_dtype()}
+    for value in values:
+        if isinstance(value, Tensor):
+            options = {"dtype": value.dtype, "device": value.device}
+            break
+    tensors = [torch.tensor(value, **options) if isinstance(value, Number) else value for value in values]
+    return tuple(torch.broadcast_tensors(*tensors))
+
+
+def _standard_normal(shape: Any, dtype: torch.dtype | None, device: Any) -> Tensor:
+    return torch.randn(tuple(shape), dtype=dtype, device=device)
+
+
+def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
+    """The sum over the last `dim` dimensions."""
+    return value if dim == 0 else value.reshape(*value.shape[: value.dim() - dim], -1).sum(-1)
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Probabilities of log-odds if `is_binary`, otherwise of logarithms, up to a constant, along the last dimension."""
+    return torch.sigmoid(logits) if is_binary else torch.softmax(logits, dim=-1)
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Probabilities that keep away from 0 and 1, so that their logarithms are finite."""
+    eps = torch.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Log-odds of probabilities if `is_binary`, otherwise their logarithms."""
+    clamped = clamp_probs(probs)
+    return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
+
+
+class lazy_property(property):
+    """A property that is computed when first read, with gradients recorded, and is then an attribute."""
+
+    def __init__(self, wrapped: Callable[[Any], Any]) -> None:
+        super().__init__(wrapped)
+        self.wrapped = wrapped
+        self.__doc__ = wrapped.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        values = vars(instance)
+        if self.name not in values:
+            with torch.enable_grad():
+                values[self.name] = self.wrapped(instance)
+        return values[self.name]
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self.name] = value
+
+    def __delete__(self, instance: Any) -> None:
+        vars(instance).pop(self.name, None)
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The elements on and below a diagonal of a square matrix, row by row; batches allowed.
+
+    Raises:
+        ValueError: if there is no such diagonal.
+    """
+    n = mat.shape[-1]
+    if diag < -n or diag >= n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = torch.tril_indices(n, n, diag)
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """The square matrix that has `vec` on and below a diagonal, row by row, and 0 above; batches allowed."""
+    n = round((-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)
+    matrix = torch.zeros(*vec.shape[:-1], n, n, dtype=vec.dtype, device=vec.device)
+    rows, columns = torch.tril_indices(n, n, diag)
+    matrix[..., rows, columns] = vec
+    return matrix

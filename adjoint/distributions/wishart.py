@@ -1,0 +1,177 @@
+"""The Wishart distribution."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Number
+from typing import Any
+
+import adjoint as torch
+from adjoint import Size, Tensor
+
+from . import constraints
+from .chi2 import Chi2
+from .distribution import expand_by_parameters
+from .exp_family import ExponentialFamily
+from .multivariate_normal import _precision_to_scale_tril
+from .utils import lazy_property
+
+__all__ = ["Wishart"]
+
+
+class Wishart(ExponentialFamily):
+    """The law of the sum of `x @ x.T` over `df` normal vectors x of mean 0 and the given covariance."""
+
+    support = constraints.positive_definite
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        return {
+            "covariance_matrix": constraints.positive_definite,
+            "precision_matrix": constraints.positive_definite,
+            "scale_tril": constraints.lower_cholesky,
+            "df": constraints.greater_than(self._event_shape[-1] - 1),
+        }
+
+    def __init__(
+        self,
+        df: Any,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        matrices = {
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+            "scale_tril": scale_tril,
+        }
+        given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
+        assert len(given) == 1, "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+        ((name, matrix),) = given.items()
+        if matrix.dim() < 2:
+            raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
+        if isinstance(df, Number):
+            df = torch.tensor(df, dtype=matrix.dtype, device=matrix.device)
+        batch_shape = torch.broadcast_shapes(df.shape, matrix.shape[:-2])
+        event_shape = matrix.shape[-2:]
+        p = event_shape[-1]
+        self.df = df.expand(batch_shape)
+        if self.df.le(p - 1).any():
+            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {p - 1}.")
+        setattr(self, name, matrix.expand((*batch_shape, -1, -1)))
+        self._event_shape = event_shape  # which the constraint of `df` reads
+        super().__init__(batch_shape, event_shape, validate_args=validate_args)
+        if self.df.lt(p).any():
+            warnings.warn(
+                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
+                stacklevel=2,
+            )
+        if name == "scale_tril":
+            self._unbroadcasted_scale_tril = matrix
+        elif name == "covariance_matrix":
+            self._unbroadcasted_scale_tril = torch.linalg.cholesky(matrix)
+        else:
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        less = torch.arange(p, dtype=self.df.dtype, device=self.df.device)
+        self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - less)
+
+    expand = expand_by_parameters
+
+    def _square(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + self._event_shape)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        return self._square(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance of the normal vectors."""
+        return self._square(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return self._square(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.df.view(*self._batch_shape, 1, 1) * self.covariance_matrix
+
+    @property
+    def mode(self) -> Tensor:
+        factor = self.df - self.covariance_matrix.shape[-1] - 1
+        factor = torch.where(factor <= 0, torch.nan, factor)
+        return factor.view(*self._batch_shape, 1, 1) * self.covariance_matrix
+
+    @property
+    def variance(self) -> Tensor:
+        v = self.covariance_matrix
+        diagonal = v.diagonal(dim1=-2, dim2=-1)
+        products = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
+        return self.df.view(*self._batch_shape, 1, 1) * (v.pow(2) + products)
+
+    def _bartlett_sampling(self, sample_shape: Any = ()) -> Tensor:
+        """L A A.T L.T of a lower triangular A: Bartlett, "On the theory of statistical regression", 1933."""
+        p = self._event_shape[-1]
+        a = self._dist_chi2.rsample(sample_shape).clamp(min=torch.finfo(self.df.dtype).tiny).sqrt().diag_embed()
+        rows, columns = torch.tril_indices(p, p, offset=-1)
+        below = torch.randn(
+            (*sample_shape, *self._batch_shape, p * (p - 1) // 2), dtype=self.df.dtype, device=self.df.device
+        )
+        a[..., rows, columns] = below
+        factor = self._unbroadcasted_scale_tril @ a
+        return factor @ factor.mT
+
+    def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
+        """Matrices drawn; those that are singular are drawn anew, a few times."""
+        if max_try_correction is None:
+            max_try_correction = 3 if self._batch_shape else 10
+        sample_shape = Size(sample_shape)
+        sample = self._bartlett_sampling(sample_shape)
+        singular = ~self.support.check(sample)
+        if singular.any():
+            warnings.warn("Singular sample detected.", stacklevel=2)
+            for _ in range(max_try_correction):
+                again = self._bartlett_sampling(sample_shape)
+                sample = torch.where(singular[..., None, None], again, sample)
+                singular = ~self.support.check(sample)
+                if not singular.any():
+                    break
+        return sample
+
+    def _log_norm(self) -> Tensor:
+        """The logarithm of what the density is divided by."""
+        half, p = 0.5 * self.df, self._event_shape[-1]
+        log_det = 2 * self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return half * (p * math.log(2) + log_det) + torch.mvlgamma(half, p)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        p = self._event_shape[-1]
+        factor = torch.linalg.cholesky(value)
+        log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        trace = torch.cholesky_solve(value, self._unbroadcasted_scale_tril).diagonal(dim1=-2, dim2=-1).sum(-1)
+        return 0.5 * (self.df - p - 1) * log_det - 0.5 * trace - self._log_norm()
+
+    def entropy(self) -> Tensor:
+        half, p = 0.5 * self.df, self._event_shape[-1]
+        orders = torch.arange(p, dtype=self.df.dtype, device=self.df.device)
+        log_det = 2 * self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        mean_log_det = torch.digamma(half.unsqueeze(-1) - 0.5 * orders).sum(-1) + p * math.log(2) + log_det
+        return self._log_norm() - 0.5 * (self.df - p - 1) * mean_log_det + half * p
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (-0.5 * self.precision_matrix, 0.5 * (self.df - self._event_shape[-1] - 1))
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        p = self._event_shape[-1]
+        half = y + 0.5 * (p + 1)
+        return half * (p * math.log(2) - torch.linalg.slogdet(-2 * x)[1]) + torch.mvlgamma(half, p)

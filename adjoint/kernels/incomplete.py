@@ -1,0 +1,234 @@
+"""Incomplete gamma and beta integrals, and what samples of those laws change by as their parameters do.
+
+A sample x of a law with distribution function F(x; a) and density f moves with its parameter, at constant F, by
+dx/da = -(dF/da) / f (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018). F, its complement and
+their derivatives in `a` are here one integral each, from x on in the direction that keeps the integrand positive, so
+that nothing cancels; relative to the density at x, so that nothing overflows.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from .pointwise import fused
+from .special import digamma, lgamma, ndtr
+
+__all__ = ["dirichlet_grad", "igamma", "igammac", "standard_gamma_grad"]
+
+SMALL = 0.5
+"""Below, power series in x are short, and of terms of one sign."""
+
+LARGE = 1e15
+"""Above, `a` is so large that the law is a normal one to all digits that the integrals would have."""
+
+TERMS = 20
+
+STEP = 0.08
+NODES = [(w, math.exp(w - math.exp(-w)), STEP * (1.0 + math.exp(-w))) for w in numpy.arange(-3.6, 6.8, STEP).tolist()]
+
+
+def _integral(integrand: Callable[[ndarray], ndarray], scale: ndarray) -> ndarray:
+    """The integral over [0, inf) of a smooth function that falls off exponentially beyond `scale`.
+
+    By the trapezoidal rule after v = scale * exp(w - exp(-w)), Takahasi and Mori, "Double exponential formulas for
+    numerical integration", 1974.
+    """
+    total = numpy.zeros_like(scale)
+    for _, position, weight in NODES:
+        v = scale * position
+        total += integrand(v) * (weight * v)
+    return total
+
+
+def _by_parts(
+    choose: ndarray, first: Callable[..., ndarray], second: Callable[..., ndarray], *args: ndarray
+) -> ndarray:
+    """`first(*args)` where `choose` is true and `second(*args)` elsewhere, each computed only where it is wanted."""
+    result = numpy.empty(choose.shape)
+    for mask, function in ((choose, first), (~choose, second)):
+        if mask.any():
+            result[mask] = function(*(arg[mask] for arg in args))
+    return result
+
+
+def _wide(*arrays: ndarray) -> list[ndarray]:
+    return [numpy.asarray(array, numpy.float64) for array in numpy.broadcast_arrays(*arrays)]
+
+
+# --- the gamma law --------------------------------------------------------------------------------------------
+
+
+def _gamma_scale(a: ndarray, x: ndarray) -> ndarray:
+    return 1.0 / (numpy.abs(a - x) + numpy.sqrt(x))
+
+
+def _below(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
+    """The integral over t < x of (t / x)**a * exp(x - t) * factor(log(x / t)) / t."""
+    return _integral(lambda v: numpy.exp(-a * v - x * numpy.expm1(-v)) * factor(v), _gamma_scale(a, x))
+
+
+def _above(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
+    """The integral over t > x of (t / x)**a * exp(x - t) * factor(log(t / x)) / t."""
+    return _integral(lambda v: numpy.exp(a * v - x * numpy.expm1(v)) * factor(v), _gamma_scale(a, x))
+
+
+def _density(a: ndarray, x: ndarray) -> ndarray:
+    """x**a * exp(-x) / Gamma(a), for large `a` about its peak, so that large logarithms do not cancel."""
+    return _by_parts(a > 20.0, _density_about_peak, lambda a, x: numpy.exp(a * numpy.log(x) - x - lgamma(a)), a, x)
+
+
+def _density_about_peak(a: ndarray, x: ndarray) -> ndarray:
+    distance = (x - a) / a
+    stirling = (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / (1680.0 * a * a)) / (a * a)) / (a * a)) / a
+    exponent = a * (numpy.log1p(distance) - distance) - stirling
+    return numpy.sqrt(a / (2.0 * math.pi)) * numpy.exp(exponent)
+
+
+def _series(a: ndarray, x: ndarray) -> ndarray:
+    """The lower function as a power series, NIST DLMF 8.7.1."""
+    term = numpy.exp(a * numpy.log(x) - x - lgamma(a + 1.0))
+    total = term.copy()
+    for n in range(1, TERMS):
+        term = term * (x / (a + n))
+        total += term
+    return total
+
+
+def _normal(a: ndarray, x: ndarray) -> ndarray:
+    """The lower function for very large `a`: the normal law and the first term of its Edgeworth series."""
+    root = numpy.sqrt(a)
+    y = (x - a) / root
+    return ndtr(y) - numpy.exp(-0.5 * y * y) / math.sqrt(2.0 * math.pi) * (y * y - 1.0) / (3.0 * root)
+
+
+def _lower(a: ndarray, x: ndarray) -> ndarray:
+    def one_sided(a: ndarray, x: ndarray) -> ndarray:
+        return _by_parts(
+            x <= a, lambda a, x: _density(a, x) * _below(a, x), lambda a, x: 1.0 - _density(a, x) * _above(a, x), a, x
+        )
+
+    return _by_parts(a > LARGE, _normal, lambda a, x: _by_parts(x < SMALL, _series, one_sided, a, x), a, x)
+
+
+def _upper(a: ndarray, x: ndarray) -> ndarray:
+    def one_sided(a: ndarray, x: ndarray) -> ndarray:
+        return _by_parts(
+            x > a, lambda a, x: _density(a, x) * _above(a, x), lambda a, x: 1.0 - _density(a, x) * _below(a, x), a, x
+        )
+
+    def smaller(a: ndarray, x: ndarray) -> ndarray:
+        return _by_parts(x < SMALL, lambda a, x: 1.0 - _series(a, x), one_sided, a, x)
+
+    return _by_parts(a > LARGE, lambda a, x: 1.0 - _normal(a, x), smaller, a, x)
+
+
+def _with_limits(function: Callable[..., ndarray], at_zero: float, a: ndarray, x: ndarray) -> ndarray:
+    """`function` inside, and its limits at the edges: `at_zero` for x = 0 or a = inf, and the complement opposite."""
+    dtype = a.dtype
+    a, x = _wide(a, x)
+    result = numpy.full(a.shape, math.nan)
+    inside = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
+    result[inside] = function(a[inside], x[inside])
+    # One that is nan does not matter where the other one says all.
+    result[((x == 0) & ~(a <= 0)) | ((a == math.inf) & ~(x < 0) & ~(x == math.inf))] = at_zero
+    result[((a == 0) & (x > 0)) | ((x == math.inf) & ~(a < 0) & ~(a == math.inf))] = 1.0 - at_zero
+    return result.astype(dtype)
+
+
+@fused("igamma_cpu", "f")
+def igamma(a: ndarray, x: ndarray) -> ndarray:
+    """The lower incomplete gamma function, regularized: how probably a sample of the gamma law is at most `x`."""
+    return _with_limits(_lower, 0.0, a, x)
+
+
+@fused("igammac_cpu", "f")
+def igammac(a: ndarray, x: ndarray) -> ndarray:
+    """The upper incomplete gamma function, regularized: `1 - igamma(a, x)`, without cancellation where x > a."""
+    return _with_limits(_upper, 1.0, a, x)
+
+
+@numpy.errstate(all="ignore")
+def standard_gamma_grad(a: ndarray, x: ndarray) -> ndarray:
+    """How a sample `x` of the gamma law of concentration `a` moves with `a`."""
+    dtype = x.dtype
+    a, x = _wide(a, x)
+    return _by_parts(x < SMALL, _gamma_moves_near_0, _gamma_moves, a, x).astype(dtype)
+
+
+def _gamma_moves(a: ndarray, x: ndarray) -> ndarray:
+    excess = numpy.log(x) - digamma(a)
+    moves = x * _by_parts(
+        excess < 0,
+        lambda a, x, excess: _below(a, x, lambda v: v - excess),
+        lambda a, x, excess: _above(a, x, lambda v: v + excess),
+        a,
+        x,
+        excess,
+    )
+    return numpy.where(a > LARGE, 0.5 * (1.0 + x / a), moves)
+
+
+def _gamma_moves_near_0(a: ndarray, x: ndarray) -> ndarray:
+    """NIST DLMF 8.7.1, term by term."""
+    term = 1.0 / a
+    mean_log = digamma(a + 1.0)
+    log_x = numpy.log(x)
+    total = (mean_log - log_x) * term
+    for n in range(1, TERMS):
+        term = term * (x / (a + n))
+        mean_log = mean_log + 1.0 / (a + n)
+        total += (mean_log - log_x) * term
+    return x * total
+
+
+# --- the beta law ---------------------------------------------------------------------------------------------
+
+
+@numpy.errstate(all="ignore")
+def dirichlet_grad(x: ndarray, concentration: ndarray, total: ndarray) -> ndarray:
+    """How a sample `x` of the beta law of parameters a = `concentration`, b = `total - a` moves with a, over 1 - x.
+
+    A component of a Dirichlet sample has this law, and the others share what it leaves in proportions that do not
+    depend on it: as `concentration` moves component j by d, the others move by -d * x_i / (1 - x_j).
+    """
+    dtype = x.dtype
+    x, a, total = _wide(x, concentration, total)
+    b = total - a
+    return _by_parts(x * numpy.maximum(b, 1.0) < 0.25, _beta_moves_near_0, _beta_moves, x, a, b).astype(dtype)
+
+
+def _beta_moves(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
+    mean_log = digamma(a) - digamma(a + b)
+    log_odds = numpy.log1p(-x) - numpy.log(x)
+    slope = numpy.abs((a + b) * x - a)
+    scale = 1.0 / (slope + numpy.sqrt((a + b) * x * (1.0 - x)))
+
+    def toward(sign: float) -> Callable[..., ndarray]:
+        def integral(*parts: ndarray) -> ndarray:
+            x, a, b, mean_log, log_odds, scale = parts
+
+            def integrand(v: ndarray) -> ndarray:
+                log_t = -numpy.logaddexp(0.0, log_odds - sign * v)
+                log_rest = numpy.log1p(-x) - numpy.logaddexp(0.0, log_odds - sign * v) + (log_odds - sign * v)
+                weight = numpy.exp(a * (log_t - numpy.log(x)) + b * (log_rest - 2.0 * numpy.log1p(-x)))
+                return weight * (sign * (log_t - mean_log))
+
+            return _integral(integrand, scale)
+
+        return integral
+
+    return x * _by_parts(numpy.log(x) < mean_log, toward(-1.0), toward(1.0), x, a, b, mean_log, log_odds, scale)
+
+
+def _beta_moves_near_0(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
+    """The power series of the incomplete beta function, NIST DLMF 8.17.7, term by term."""
+    log_ratio = numpy.log(x) - digamma(a + 1.0) + digamma(a + b)
+    total = log_ratio / a
+    term = numpy.ones_like(x)
+    for n in range(1, TERMS):
+        term = term * (x * (n - b) / n)
+        total += term * ((log_ratio + 1.0 / a) / (a + n) - 1.0 / (a + n) ** 2)
+    return -x * numpy.exp(-b * numpy.log1p(-x)) * total

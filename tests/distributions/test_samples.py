@@ -1,0 +1,172 @@
+"""Samples: of the shape, the law and the reproducibility that are claimed."""
+
+import numpy
+import pytest
+
+import adjoint as torch
+from adjoint import distributions as D
+
+from .laws import CONTINUOUS, DISCRETE, made, nodes, values_of
+
+COUNT = 3000
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous_samples(name):
+    """The largest distance of the distribution functions: Kolmogorov and Smirnov; 2 has a chance of 1 in 1500."""
+    law, _ = made(CONTINUOUS, name)
+    torch.manual_seed(1)
+    drawn = numpy.sort(law.sample((COUNT,)).numpy())
+    assert law.support.check(torch.from_numpy(drawn)).all()
+    x, weights = nodes(law)
+    shares = numpy.cumsum(law.log_prob(torch.from_numpy(x)).exp().detach().numpy() * weights)
+    expected = numpy.interp(drawn, x, shares)
+    distance = numpy.abs(expected - (numpy.arange(COUNT) + 0.5) / COUNT).max() * COUNT**0.5
+    assert distance < 2.0
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_discrete_samples(name):
+    law, _ = made(DISCRETE, name)
+    torch.manual_seed(1)
+    drawn = law.sample((COUNT,)).numpy()
+    values = values_of(law)
+    probabilities = law.log_prob(values).exp().detach().numpy()
+    counts = numpy.array([(drawn == value).sum() for value in values.tolist()])
+    assert counts.sum() == COUNT
+    often = probabilities * COUNT > 5
+    excess = (counts - probabilities * COUNT)[often] ** 2 / (probabilities * COUNT)[often]
+    freedom = often.sum()
+    assert excess.sum() < freedom + 4 * (2 * freedom) ** 0.5
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
+def test_samples_repeat_and_have_shapes(name):
+    law, _ = made(CONTINUOUS if name in CONTINUOUS else DISCRETE, name)
+    torch.manual_seed(3)
+    first = law.sample((2, 3))
+    torch.manual_seed(3)
+    assert torch.equal(first, law.sample((2, 3)))
+    assert first.shape == (2, 3)
+    assert not first.requires_grad
+    assert law.expand((4,)).sample((2,)).shape == (2, 4)
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_moving_samples(name):
+    law, parameters = made(CONTINUOUS, name)
+    if not law.has_rsample:
+        with pytest.raises(NotImplementedError):
+            law.rsample()
+        return
+    torch.manual_seed(3)
+    fixed = law.sample((3,))
+    torch.manual_seed(3)
+    moving = law.rsample((3,))
+    assert torch.equal(fixed, moving.detach())
+    gradients = torch.autograd.grad(moving.sum(), parameters)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+VECTORS = {
+    "Dirichlet": lambda: D.Dirichlet(torch.tensor([0.7, 2.0, 3.0])),
+    "LowRankMultivariateNormal": lambda: D.LowRankMultivariateNormal(
+        torch.tensor([1.0, 2.0]), torch.tensor([[1.0], [0.5]]), torch.tensor([0.3, 0.4])
+    ),
+    "Multinomial": lambda: D.Multinomial(6, torch.tensor([0.2, 0.3, 0.5])),
+    "MultivariateNormal": lambda: D.MultivariateNormal(
+        torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 0.5], [0.5, 2.0]])
+    ),
+    "OneHotCategorical": lambda: D.OneHotCategorical(torch.tensor([0.2, 0.3, 0.5])),
+    "Wishart": lambda: D.Wishart(torch.tensor(4.5), torch.tensor([[1.0, 0.5], [0.5, 2.0]])),
+    "MixtureSameFamily": lambda: D.MixtureSameFamily(
+        D.Categorical(torch.tensor([0.3, 0.7])), D.Normal(torch.tensor([0.0, 3.0]), torch.tensor([1.0, 0.5]))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_moments_of_vectors(name):
+    law = VECTORS[name]()
+    torch.manual_seed(2)
+    drawn = law.sample((COUNT,))
+    assert drawn.shape == (COUNT, *law.event_shape)
+    assert law.support.check(drawn).all()
+    spread = (law.variance / COUNT).sqrt()
+    assert ((drawn.mean(0) - law.mean).abs() < 4.5 * spread).all()
+    numpy.testing.assert_allclose(drawn.var(0).numpy(), law.variance.numpy(), rtol=0.15)
+
+
+def test_covariances():
+    covariance = torch.tensor([[1.0, 0.5, 0.1], [0.5, 2.0, -0.3], [0.1, -0.3, 0.7]])
+    torch.manual_seed(2)
+    for law in (
+        D.MultivariateNormal(torch.zeros(3), covariance),
+        D.MultivariateNormal(torch.zeros(3), precision_matrix=torch.linalg.inv(covariance)),
+    ):
+        drawn = law.sample((COUNT,))
+        numpy.testing.assert_allclose(torch.cov(drawn.mT).numpy(), covariance.numpy(), atol=0.12)
+
+
+def test_correlation_matrices():
+    """Any correlation r of d dimensions has (r + 1) / 2 of a beta law of both parameters concentration - 1 + d / 2."""
+    law = D.LKJCholesky(4, torch.tensor(1.5))
+    torch.manual_seed(2)
+    factors = law.sample((COUNT,))
+    assert D.constraints.corr_cholesky.check(factors).all()
+    correlations = (factors @ factors.mT)[:, [1, 2, 3, 3], [0, 1, 0, 2]]
+    expected = 4 * D.Beta(torch.tensor(2.5), 2.5).variance
+    assert correlations.mean(0).abs().max() < 4.5 * (expected / COUNT) ** 0.5
+    numpy.testing.assert_allclose(correlations.var(0).numpy(), expected.item(), rtol=0.15)
+
+
+def test_relaxed_categories():
+    law = D.RelaxedOneHotCategorical(torch.tensor(0.3), torch.tensor([0.2, 0.3, 0.5]))
+    torch.manual_seed(2)
+    drawn = law.rsample((COUNT,))
+    shares = torch.bincount(drawn.argmax(-1), minlength=3) / COUNT
+    numpy.testing.assert_allclose(shares.numpy(), [0.2, 0.3, 0.5], atol=0.03)
+
+
+def test_straight_through():
+    probs = torch.tensor([0.2, 0.3, 0.5], requires_grad=True)
+    drawn = D.OneHotCategoricalStraightThrough(probs).rsample((4,))
+    assert D.constraints.one_hot.check(drawn.detach().round()).all()
+    (drawn * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert probs.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gamma_samples_are_never_zero(dtype):
+    torch.manual_seed(0)
+    drawn = D.Gamma(torch.full((200,), 1e-3, dtype=dtype), 1.0).sample()
+    assert (drawn >= torch.finfo(dtype).tiny).all()
+    points = D.Dirichlet(torch.full((50, 3), 1e-3, dtype=dtype)).sample()
+    assert (points > 0).all()
+    assert (points < 1).all()
+
+
+def test_samplers_refuse():
+    with pytest.raises(NotImplementedError, match=r"gamma_cpu.*not implemented for 'Long'"):
+        torch._standard_gamma(torch.ones(2, dtype=torch.int64))
+    with pytest.raises(NotImplementedError, match=r"dirichlet.*not implemented for 'Half'"):
+        torch._sample_dirichlet(torch.ones(2, dtype=torch.float16))
+    with pytest.raises(ValueError, match="binomial only supports floating-point dtypes for count, got: Long"):
+        torch.binomial(torch.ones(2, dtype=torch.int64), torch.ones(2))
+    with pytest.raises(RuntimeError, match="Found dtype Float but expected Double"):
+        torch.binomial(torch.ones(2).double(), torch.ones(2))
+
+
+def test_binomial_at_its_edges():
+    counts = torch.tensor([5.0, 5.0, 0.0, -1.0, 5.0])
+    probs = torch.tensor([0.0, 1.0, 0.5, 0.5, float("nan")])
+    drawn = torch.binomial(counts, probs)
+    assert drawn[:4].tolist() == [0.0, 5.0, 0.0, 0.0]
+    assert drawn[4].isnan()
+
+
+def test_vmap_draws_for_each_example():
+    law = torch.func.vmap(lambda a: D.Gamma(a, 1.0, validate_args=False).rsample(), randomness="different")
+    torch.manual_seed(0)
+    drawn = law(torch.ones(4))
+    assert drawn.unique().numel() == 4
