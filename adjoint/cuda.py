@@ -68,3 +68,13 @@ def _unavailable(*args: Any) -> NoReturn:
 
 init = synchronize = current_device = set_device = get_device_name = get_device_properties = _unavailable
 get_device_capability = current_stream = default_stream = get_rng_state = initial_seed = mem_get_info = _unavailable
+
+
+def __getattr__(name: str) -> Any:
+    """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`, which nothing is an instance of."""
+    if name.endswith("Tensor"):
+        from .operators.legacy import ON_CUDA
+
+        if name in ON_CUDA:
+            return ON_CUDA[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -37,3 +37,17 @@ def test_using_a_gpu_says_that_there_is_none(use):
 def test_versions_of_what_it_is_not_built_with():
     assert torch.version.__version__ == torch.__version__
     assert (torch.version.cuda, torch.version.hip, torch.version.debug) == (None, None, False)
+
+
+def test_types_of_tensors_on_a_gpu_can_be_named():
+    kind = torch.cuda.FloatTensor
+    assert repr(kind) == "<class 'torch.cuda.FloatTensor'>"
+    assert (kind.is_cuda, kind.dtype, torch.FloatTensor.is_cuda) == (True, torch.float32, False)
+    assert not isinstance(torch.ones(2), kind) and isinstance(torch.ones(2), torch.FloatTensor)
+    with pytest.raises(
+        TypeError, match=r"^type torch.cuda.FloatTensor not available. Torch not compiled with CUDA enabled.$"
+    ):
+        kind([1.0])
+    with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+        torch.ones(2).type(kind)
+    assert not hasattr(torch.cuda, "QuaternionTensor")

@@ -193,6 +193,17 @@ def test_state_continues_where_it_was_taken(drawn):
     assert all(map(numpy.array_equal, found, expected))
 
 
+def test_numbers_drawn_as_a_list_are_those_drawn_one_by_one():
+    listed, one_by_one = Stream(5), Stream(5)
+    assert listed.doubles(700) == [one_by_one.double() for _ in range(700)]
+    assert listed.double() == one_by_one.double()
+
+
+def test_few_normals_are_the_first_of_many():
+    many = kernels.normal_(Stream(9), numpy.empty((40, 4))[:, ::2])  # not contiguous, so also drawn pair by pair
+    assert numpy.array_equal(many.ravel()[:6], kernels.randn(Stream(9), (6,), FLOAT64))
+
+
 def test_second_normal_of_a_pair_waits_for_the_next_scalar_draw():
     stream, pairs = Stream(1), kernels.randn(Stream(1), (4,), FLOAT64)
     found = [float(kernels.randn(stream, (1,), FLOAT64)[0])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
-from ..device import cpu, strided
+from ..device import cpu, device, strided
 from ..notices import warn
 from ..tensor import Tensor, legacy_array, wrap
 from .build import PUBLIC, public
@@ -16,12 +16,22 @@ class tensortype(type):
     """The type of `FloatTensor` and its like: tensors of one dtype are their instances."""
 
     dtype: dtypes.dtype
+    device: device
+    is_cuda: bool
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+        return not cls.is_cuda and isinstance(instance, Tensor) and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        cls.check_available()
         return wrap(legacy_array(args, cls.dtype, device, exact=True))
+
+    def check_available(cls) -> None:
+        """Raise TypeError if the type's tensors would be on a GPU."""
+        if cls.is_cuda:
+            raise TypeError(
+                f"type {cls.__module__}.{cls.__name__} not available. Torch not compiled with CUDA enabled."
+            )
 
 
 tensortype.__module__ = "torch"
@@ -29,16 +39,22 @@ tensortype.__module__ = "torch"
 BY_NAME: dict[str, Any] = {}
 """The typed constructors by the names that `Tensor.type` uses, as in `'torch.FloatTensor'`."""
 
+ON_CUDA: dict[str, Any] = {}
+"""The same for tensors on a GPU, of which there are none, by their names in `torch.cuda`."""
+
+
+def _typed_constructor(kind: dtypes.dtype, module: str, place: device) -> Any:
+    names = {"__module__": module, "dtype": kind, "is_sparse": False, "layout": strided}
+    return tensortype(f"{kind.scalar_type}Tensor", (), {**names, "is_cuda": place is not cpu, "device": place})
+
+
 for _kind in (
     dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int64, dtypes.int32, dtypes.int16,
     dtypes.int8, dtypes.uint8, dtypes.bool,
 ):  # fmt: skip
     _name = f"{_kind.scalar_type}Tensor"
-    BY_NAME[f"torch.{_name}"] = PUBLIC["torch"][_name] = tensortype(
-        _name,
-        (),
-        {"__module__": "torch", "dtype": _kind, "is_sparse": False, "is_cuda": False, "layout": strided, "device": cpu},
-    )
+    BY_NAME[f"torch.{_name}"] = PUBLIC["torch"][_name] = _typed_constructor(_kind, "torch", cpu)
+    ON_CUDA[_name] = _typed_constructor(_kind, "torch.cuda", device("cuda"))
 
 
 def type_name(kind: dtypes.dtype) -> str:
@@ -61,6 +77,7 @@ def named_dtype(value: Any) -> dtypes.dtype:
     if value is Tensor or value == "torch.Tensor":
         return dtypes.get_default_dtype()
     if isinstance(value, tensortype):
+        check_device(value.device)
         return value.dtype
     if not isinstance(value, (str, type)):
         raise TypeError("dtype must be a type, str, or dtype object")
@@ -85,6 +102,8 @@ def set_default_tensor_type(t, /):
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives."
     )
+    if isinstance(t, tensortype):
+        t.check_available()
     dtypes.set_default_dtype(named_dtype(t))
 
 

@@ -229,12 +229,20 @@ class clamp_to_tensors:
         return xp.zero_where(grad, xp.logical_not(counts))
 
 
+def _is_number(bound):
+    """Whether a tensor may stand for a number."""
+    return bound._array.ndim == 0 and not bound.requires_grad
+
+
 def _bounds(input, min, max):
     """The operator for such bounds, and the bounds as it takes them."""
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
         return clamp_to_numbers, min, max
     if any(bound is not None and not isinstance(bound, Tensor) for bound in (min, max)):
-        raise invalid_arguments("clamp", input, min, max)
+        if not all(_is_number(bound) for bound in (min, max) if isinstance(bound, Tensor)):
+            raise invalid_arguments("clamp", input, min, max)
+        min, max = (bound.item() if isinstance(bound, Tensor) else bound for bound in (min, max))
+        return clamp_to_numbers, min, max
     min, max = (None if bound is None else _operand(bound, input) for bound in (min, max))
     return clamp_to_tensors, min, max
 

@@ -153,6 +153,19 @@ def test_gradients_of_clamp():
         torch.ones(1).clamp()
 
 
+def test_clamp_to_a_number_and_a_tensor_of_no_dimension():
+    x = torch.tensor([-1.0, 0.2, 3.0], requires_grad=True)
+    result = torch.clamp(x, 0, torch.tensor(0.5))
+    assert result.grad_fn.name() == "ClampBackward1" and result.grad_fn._saved_max == 0.5
+    assert x.clamp(torch.tensor(0), 1).tolist() == pytest.approx([0.0, 0.2, 1.0])
+    assert torch.tensor([1, 5]).clip_(0, torch.tensor(4)).tolist() == [1, 4]
+    for bound in (torch.tensor([0.5]), torch.tensor(0.5, requires_grad=True)):
+        with pytest.raises(
+            TypeError, match=r"^clamp\(\) received an invalid combination of arguments - got \(Tensor, int, Te"
+        ):
+            torch.clamp(x, 0, bound)
+
+
 def test_clamp_promotes():
     x = torch.tensor([1, 2, 3])
     assert torch.clamp(x, min=1.5).tolist() == [1.5, 2, 3]

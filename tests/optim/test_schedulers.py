@@ -119,3 +119,13 @@ def test_a_tensor_of_a_rate_changes_in_place():
     rates(schedules.ExponentialLR(optimizer, 0.5), 2)
     assert optimizer.param_groups[0]["lr"] is rate
     assert rate.item() == 0.25
+
+
+def test_a_schedule_may_derive_from_the_name_of_old():
+    class Halving(schedules._LRScheduler):
+        def get_lr(self):
+            return [rate * 0.5**self.last_epoch for rate in self.base_lrs]
+
+    assert rates(Halving(make()), 3) == [1.0, 0.5, 0.25]
+    assert issubclass(schedules._LRScheduler, schedules.LRScheduler)
+    assert not isinstance(schedules.StepLR(make(), 2), schedules._LRScheduler)

@@ -16,6 +16,7 @@ from .decay import (
 )
 from .plateau import ReduceLROnPlateau
 from .scheduler import LRScheduler
+from .scheduler import _LRScheduler as _LRScheduler
 
 __all__ = [
     "ChainedScheduler",

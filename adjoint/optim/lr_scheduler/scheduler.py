@@ -137,6 +137,10 @@ class LRScheduler:
             )
 
 
+class _LRScheduler(LRScheduler):
+    """The name that `LRScheduler` had before PyTorch 2.0, for schedulers that derive from it."""
+
+
 def require_optimizer(optimizer: Any) -> None:
     """Refuse what is no optimizer."""
     if not isinstance(optimizer, Optimizer):
