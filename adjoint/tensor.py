@@ -135,7 +135,11 @@ class Tensor(TensorMethods):
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
-        return wrap(self._array)
+        result = wrap(self._array)
+        note = BIRTHS.note
+        if note is not None:
+            note(result, self)
+        return result
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -531,12 +535,30 @@ def rebuild(cls: type[Tensor], build: Callable[..., Any], parts: Any, requires_g
     return tensor
 
 
+class _Births:
+    """`note` is called with each new tensor that `wrap` makes, while some thread runs a function that is being transformed.
+
+    For one on the memory of another it is called again, with both.
+    """
+
+    __slots__ = ("note",)
+
+    def __init__(self) -> None:
+        self.note: Callable[..., None] | None = None
+
+
+BIRTHS = _Births()
+
+
 def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     """A leaf on `array` itself."""
     tensor: Tensor = new(Tensor)
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
+    note = BIRTHS.note
+    if note is not None:
+        note(tensor)
     return tensor
 
 
@@ -546,6 +568,9 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
+    note = BIRTHS.note
+    if note is not None:
+        note(tensor)
     return tensor
 
 

@@ -17,7 +17,8 @@ from ..random import default_generator
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tape.overrides import disabled_torch_function_impl
-from ..tensor import Tensor, new, wrap_dim
+from ..tape.saved import shared_counter
+from ..tensor import BIRTHS, Tensor, new, wrap_dim
 from .function import Function, without_setup_context
 from .hooks import recording_mode
 from .tree import Structure, flatten, prefix_leaves, unflatten
@@ -50,6 +51,9 @@ class BatchedTensor(Tensor, plain=False):
         else:
             self._array = self._example()
         self._edge = self._grad = self._base = self._counter = self._extra = None
+        note = BIRTHS.note
+        if note is not None:
+            note(self)
         return self
 
     def __init__(self, *args: Any) -> None:
@@ -108,7 +112,9 @@ class BatchedTensor(Tensor, plain=False):
 
     def detach(self) -> Tensor:
         """The same examples, without history."""
-        return BatchedTensor(self.value.detach(), self.bdim, self.level)
+        result = BatchedTensor(self.value.detach(), self.bdim, self.level)
+        result._counter = shared_counter(self)
+        return result
 
     def without_history(self, *, copy: bool = False) -> BatchedTensor:
         """The same examples, as a node saves them; or a copy."""
@@ -317,7 +323,7 @@ class BatchLevel(Level, Transform):
                     dispatch.call_inplace(operator, tuple([self.shared(value) for value in args]))
                 return
             before = target
-            if is_recorded(target.value):  # so that what the operator saves does not change
+            if any(is_recorded(value) for value in tensors_in(args)):  # so that what the operator saves does not change
                 with below(self):
                     before = BatchedTensor(target.value.clone(), target.bdim, self)
             (result,), _, _ = self.applied(operator, (before, *args[1:]))

@@ -7,6 +7,7 @@ import numpy
 from ..device import contiguous_format, preserve_format
 from ..kernels import broadcast, copying, storage
 from ..tape import modes, views
+from ..tape.levels import check_owned
 from ..tape.saved import about_to_change, bump
 from ..tensor import C_NAMES, Tensor, can_require_grad, wrap
 from .build import operator, public, tensors, with_numpy_names
@@ -296,6 +297,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     Elements keep their order in memory; what was not there before is not initialised.
     """
     views.check_inference(input)
+    check_owned(input, lambda: "resize_")
     if input.requires_grad and not modes.STATE.inference:
         raise RuntimeError("cannot resize variables that require grad")
     shape = tuple(

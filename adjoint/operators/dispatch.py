@@ -24,7 +24,7 @@ from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
-from ..tape.levels import below, innermost
+from ..tape.levels import below, check_owned, checked_change, innermost, note_births
 from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import (
     about_to_change,
@@ -61,8 +61,10 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             return call_generally(op, args, out, **names)
         if names and any(value is not MISSING for value in names.values()):
             return call_generally(op, args, out, **names)
-        # The gate is closed for another thread, or for hooks: the short way is good for this call too.
+        # The gate is closed for another thread, hooks or transforms: the short way is good for this call too.
         result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
+        if state.transforms:
+            note_births(result)
         if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.lists):
             results = result if isinstance(result, tuple) else (result,)
             edge = results[0]._edge if results else None
@@ -82,10 +84,10 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if modes.STATE.levels:
         level = innermost(args)
         if level is not None:
-            return level.call(op, args, out)
+            return note_births(level.call(op, args, out))
         if out is None and not op.draws:
             with below(modes.STATE.levels[0]):  # where the short way is open again
-                return applied(op, args)
+                return note_births(applied(op, args))
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
@@ -536,8 +538,12 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     name = f"{op.called}_"
     try:
         args = bind(op, args)
-        if modes.STATE.levels and (level := innermost(args)) is not None:
-            return level.call_inplace(op, args)
+        state = modes.STATE
+        if state.transforms:
+            check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target, name))
+        if state.levels and (level := innermost(args)) is not None:
+            with checked_change():
+                return level.call_inplace(op, args)
         views.check_inplace(target, name)
         tensors, arrays = operands(op, args)
     except Exception:
@@ -607,6 +613,41 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         note_operation(f"{op.called}_", given, [target])
 
 
+_BY_TENSORS = frozenset("add sub mul div floor_divide".split())
+_BY_KIND = frozenset(
+    "eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor copysign fmod remainder pow float_power lerp masked_fill fill".split()
+)
+_NUMBERED = {
+    "bitwise_left_shift": "Tensor_Scalar", "bitwise_right_shift": "Tensor_Scalar", "xlogy": "Scalar_Other",
+    "bernoulli": "float", "scatter": "value", "index_fill": "int_Scalar", "clamp": "", "clamp_min": "", "clamp_max": "",
+}  # fmt: skip
+_TENSORED = {"scatter": "src", "index_fill": "int_Tensor"}
+"""What PyTorch calls the forms of operators in place: for a number, or for a tensor, as the last operand."""
+
+
+def overload(op: Operator, args: tuple[Any, ...]) -> str:
+    """PyTorch's name of the form of an operator in place, `add_.Tensor`."""
+    called = op.called
+    given = [value for value in args[1:] if value is not None]
+    if called == "squeeze":
+        form = "" if not given else "dim" if isinstance(given[0], int) else "dims"
+    elif called == "random":
+        form = {"random_to": "to", "random_between": "from"}.get(op.name, "")
+    elif called == "scatter_reduce":
+        form = "two"
+    elif called in _BY_TENSORS:
+        form = "Tensor"
+    elif called in _BY_KIND or called in _NUMBERED:
+        operand = next((value for value in reversed(given) if not isinstance(value, (str, bool))), None)
+        if isinstance(operand, Tensor):
+            form = _TENSORED.get(called, "Tensor")
+        else:
+            form = _NUMBERED.get(called, "Scalar")
+    else:
+        form = ""
+    return f"{called}_.{form}" if form else f"{called}_"
+
+
 def before_change(tensors: dict[str, Any], target: Tensor) -> list[Any]:
     """The operands of an in-place operation as they are before it."""
     return [detached_copy(value) if value is target else value for value in tensors.values()]
@@ -640,8 +681,11 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Make the first argument another view of its memory, as `t_` does."""
     target: Tensor = args[0]
     args = bind(op, args)
+    if modes.STATE.transforms:
+        check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target, f"{op.called}_"))
     if modes.STATE.levels and (level := innermost(args)) is not None:
-        return level.call_inplace_view(op, args)
+        with checked_change():
+            return level.call_inplace_view(op, args)
     views.check_inplace(target, f"{op.called}_")
     views.check_inference(target)
     tensors, arrays = operands(op, args)

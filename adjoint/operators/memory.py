@@ -9,6 +9,7 @@ import numpy
 from ..kernels import view as kernels
 from ..tape import modes, views
 from ..tape.anomaly import note_cut
+from ..tape.levels import check_owned
 from ..tape.node import Node, start
 from ..tape.saved import detached, mark_inference, shared_counter
 from ..tensor import Tensor
@@ -100,6 +101,7 @@ def detach(input):
 @public(method=True)
 def detach_(input):
     """Cut the tensor from its history, in place: it becomes a leaf that does not require grad."""
+    check_owned(input, lambda: "detach_")
     if input._base is not None:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
