@@ -21,10 +21,10 @@ from .dtypes import dtype
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
 from .kernels.unread import Unread
+from .rare import BIRTHS, OWN, Extra
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install
-    from .tape.hooks import HookDict
 else:
     TensorMethods = object
 
@@ -43,32 +43,6 @@ class DLDeviceType(enum.IntEnum):
     """The kinds of devices that the DLPack protocol knows and tensors may be on."""
 
     kDLCPU = 1
-
-
-OWN: Any = "the tensor's own"
-
-
-class Extra:
-    """What few tensors have, so that the others carry one `None` for all of it.
-
-    `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
-    `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
-    `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here;
-    `made_by`: the operations that lead from base to view, where followed; `grad_dtype`: of `.grad`, None (any) or `OWN`.
-    """
-
-    __slots__ = tuple("accumulator grad_dtype hooks inference made_by number post_hooks tangents transform".split())
-
-    def __init__(self) -> None:
-        self.hooks: HookDict | None = None
-        self.post_hooks: HookDict | None = None
-        self.accumulator: Any = None
-        self.inference = False
-        self.number: Any = None
-        self.tangents: dict[Any, Tensor | None] | None = None
-        self.transform: Any = None
-        self.made_by: Any = None
-        self.grad_dtype: Any = OWN
 
 
 def _never() -> property:
@@ -136,8 +110,7 @@ class Tensor(TensorMethods):
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
         result = wrap(self._array)
-        note = BIRTHS.note
-        if note is not None:
+        for note in BIRTHS.notes:
             note(result, self)
         return result
 
@@ -535,29 +508,13 @@ def rebuild(cls: type[Tensor], build: Callable[..., Any], parts: Any, requires_g
     return tensor
 
 
-class _Births:
-    """`note` is called with each new tensor that `wrap` makes, while some thread runs a function that is being transformed.
-
-    For one on the memory of another it is called again, with both.
-    """
-
-    __slots__ = ("note",)
-
-    def __init__(self) -> None:
-        self.note: Callable[..., None] | None = None
-
-
-BIRTHS = _Births()
-
-
 def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     """A leaf on `array` itself."""
     tensor: Tensor = new(Tensor)
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
-    note = BIRTHS.note
-    if note is not None:
+    for note in BIRTHS.notes:
         note(tensor)
     return tensor
 
@@ -568,8 +525,7 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
-    note = BIRTHS.note
-    if note is not None:
+    for note in BIRTHS.notes:
         note(tensor)
     return tensor
 

@@ -14,11 +14,12 @@ from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
 from ..operators.dispatch import applied
 from ..random import default_generator
+from ..rare import BIRTHS
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tape.overrides import disabled_torch_function_impl
 from ..tape.saved import shared_counter
-from ..tensor import BIRTHS, Tensor, new, wrap_dim
+from ..tensor import Tensor, new, wrap_dim
 from .function import Function, without_setup_context
 from .hooks import recording_mode
 from .tree import Structure, flatten, prefix_leaves, unflatten
@@ -51,8 +52,7 @@ class BatchedTensor(Tensor, plain=False):
         else:
             self._array = self._example()
         self._edge = self._grad = self._base = self._counter = self._extra = None
-        note = BIRTHS.note
-        if note is not None:
+        for note in BIRTHS.notes:
             note(self)
         return self
 

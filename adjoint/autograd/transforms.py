@@ -14,7 +14,7 @@ from typing import Any
 from ..operators.build import tensors as operators
 from ..tape import modes
 from ..tape.edges import edge_of
-from ..tape.levels import Transform, is_recorded
+from ..tape.levels import Transform, below, is_recorded
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .backward import grad as gradients
 from .batching import BatchedTensor, BatchLevel, vmap
@@ -410,6 +410,30 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
 def _nothing_like(leaf: Any) -> Any:
     return operators.zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf
+
+
+# --- without changes in place ---------------------------------------------------------------------------------
+
+
+class Functional(Transform):
+    """`functionalize` while its function runs. `batches`: the levels of `vmap` around it, the innermost last."""
+
+    def __enter__(self) -> Functional:
+        self.batches = [level for level in modes.STATE.levels if isinstance(level, BatchLevel)]
+        self.begin()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def spread(self, value: Any) -> Any:
+        """A tensor that the function has made, and all examples share, as one for each of them; anything else as it is."""
+        if type(value) is not Tensor or not self.has_made(value):
+            return value
+        for level in self.batches:
+            with below(level):
+                value = BatchedTensor(value.expand((level.size, *value.shape)).clone(), 0, level)
+        return value
 
 
 # --- Jacobians --------------------------------------------------------------------------------------------------

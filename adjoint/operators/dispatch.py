@@ -39,6 +39,7 @@ from ..tape.saved import (
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
 from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .forms import overload
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
 
@@ -611,41 +612,6 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
             node.of_view = weakref.ref(target._edge[0])
     if given is not None:
         note_operation(f"{op.called}_", given, [target])
-
-
-_BY_TENSORS = frozenset("add sub mul div floor_divide".split())
-_BY_KIND = frozenset(
-    "eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor copysign fmod remainder pow float_power lerp masked_fill fill".split()
-)
-_NUMBERED = {
-    "bitwise_left_shift": "Tensor_Scalar", "bitwise_right_shift": "Tensor_Scalar", "xlogy": "Scalar_Other",
-    "bernoulli": "float", "scatter": "value", "index_fill": "int_Scalar", "clamp": "", "clamp_min": "", "clamp_max": "",
-}  # fmt: skip
-_TENSORED = {"scatter": "src", "index_fill": "int_Tensor"}
-"""What PyTorch calls the forms of operators in place: for a number, or for a tensor, as the last operand."""
-
-
-def overload(op: Operator, args: tuple[Any, ...]) -> str:
-    """PyTorch's name of the form of an operator in place, `add_.Tensor`."""
-    called = op.called
-    given = [value for value in args[1:] if value is not None]
-    if called == "squeeze":
-        form = "" if not given else "dim" if isinstance(given[0], int) else "dims"
-    elif called == "random":
-        form = {"random_to": "to", "random_between": "from"}.get(op.name, "")
-    elif called == "scatter_reduce":
-        form = "two"
-    elif called in _BY_TENSORS:
-        form = "Tensor"
-    elif called in _BY_KIND or called in _NUMBERED:
-        operand = next((value for value in reversed(given) if not isinstance(value, (str, bool))), None)
-        if isinstance(operand, Tensor):
-            form = _TENSORED.get(called, "Tensor")
-        else:
-            form = _NUMBERED.get(called, "Scalar")
-    else:
-        form = ""
-    return f"{called}_.{form}" if form else f"{called}_"
 
 
 def before_change(tensors: dict[str, Any], target: Tensor) -> list[Any]:

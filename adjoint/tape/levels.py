@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ..tensor import BIRTHS, Tensor
+from ..rare import BIRTHS
+from ..tensor import Tensor
 from . import modes
 
 
@@ -66,13 +67,13 @@ class Transform:
         self.number = len(outer) + 1
         self.serial = next(_serials)
         modes.set_transforms((*outer, self))
-        BIRTHS.note = note_birth
+        BIRTHS.notes = (note_birth,)
 
     def end(self) -> None:
         """The function has returned or raised."""
         modes.set_transforms(modes.STATE.transforms[: self.number - 1])
         if not modes.GATE.special:  # nor does another thread run such a function
-            BIRTHS.note = None
+            BIRTHS.notes = ()
 
     def has_made(self, tensor: Tensor) -> bool:
         """Whether the function has made `tensor`, or what it is a view or alias of."""
@@ -109,11 +110,14 @@ def note_birth(tensor: Tensor, source: Tensor | None = None) -> None:
     transforms = modes.STATE.transforms
     if not transforms or (tensor._counter is not None and source is None):
         return
-    maker = transforms[-1] if source is None else next((each for each in transforms if each.owns(source)), None)
-    tensor._counter = None
-    if maker is not None:
-        tensor._counter = counter = BirthCounter((0,))
-        counter.born = maker.serial
+    born = transforms[-1].serial
+    if source is not None:
+        tensor._counter = None
+        if not transforms[-1].owns(source):
+            return
+        born = source._counter.born if type(source._counter) is BirthCounter else born
+    tensor._counter = counter = BirthCounter((0,))
+    counter.born = born
 
 
 def note_births(results: Any) -> Any:
