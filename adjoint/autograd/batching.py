@@ -18,8 +18,9 @@ from ..rare import BIRTHS
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tape.overrides import disabled_torch_function_impl
-from ..tape.saved import shared_counter
+from ..tape.saved import bump, shared_counter
 from ..tensor import Tensor, new, wrap_dim
+from ..tensor import is_recorded as edge_is_recorded
 from .function import Function, without_setup_context
 from .hooks import recording_mode
 from .tree import Structure, flatten, prefix_leaves, unflatten
@@ -349,16 +350,20 @@ class BatchLevel(Level, Transform):
 
     def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same where the tensor becomes another view."""
-        target = args[0]
+        target: Any = args[0]
+        views.check_inplace(target, f"{operator.called}_")
+        views.check_inplace(target.value, f"{operator.called}_")
         (viewed,), bdim, _ = self.applied(operator, args)
         edges = dispatch.wanted_edges(operator, args)
         fresh = BatchedTensor(viewed, bdim, self)
         if modes.is_grad_enabled() and any(edge is not None for edge in edges):
             named, arrays = dispatch.operands(operator, args)
             dispatch.record(operator, args, named, arrays, edges, [fresh], several=False)
-            target._edge = fresh._edge
-        target.value, target.bdim, target._array = fresh.value, fresh.bdim, fresh._array
-        return target
+        with below(self):
+            become(target.value, viewed, f"{operator.called}_")
+        fresh.value = target.value
+        become(target, fresh, f"{operator.called}_")
+        return target  # type: ignore[no-any-return]
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Apply a custom `Function`: by its `vmap`, or by one made of its `forward` if it asks for that."""
@@ -432,6 +437,23 @@ class BatchLevel(Level, Transform):
         if not isinstance(results[0], Tensor):
             return results[0]
         return BatchedTensor(operators.stack(results)[: self.size], 0, self)
+
+
+def become(tensor: Any, view: Any, name: str) -> None:
+    """Make `tensor` the view of itself that is `view`, with its history."""
+    if type(tensor) is BatchedTensor:
+        if tensor.value is not view.value:
+            become(tensor.value, view.value, name)
+        tensor.bdim = view.bdim
+    if edge_is_recorded(view._edge):
+        views.point_at(tensor, view._edge)
+    tensor._array = view._array
+    if view._extra is not None and view._extra.tangents is not None:
+        for level, tangent in list(view._extra.tangents.items()):
+            level.attach(tensor, tangent)
+    bump(tensor, name, depth=2)
+    if tensor._base is not None:
+        tensor._view_version = tensor._counter[0]
 
 
 class VmapInfo(NamedTuple):

@@ -126,6 +126,28 @@ CAPTURED = {
     """,
 }
 
+BATCHES = {
+    "views_in_place": """
+        fn = torch.func
+        ops = [lambda v: v.t_(), lambda v: v.transpose_(0, 1), lambda v: v.swapaxes_(0, 1), lambda v: v.swapdims_(0, -1),
+               lambda v: v.squeeze_(), lambda v: v.squeeze_(-1), lambda v: v.unsqueeze_(0), lambda v: v.unsqueeze_(-1)]
+        for op in ops:
+            a = torch.arange(1., 7.).reshape(2, 3, 1)
+            show(fn.vmap(lambda v: op(v.clone()) * 2)(a), fn.grad(lambda a: fn.vmap(lambda v: op(v.clone()) ** 2)(a).sum())(a))
+            show(fn.vmap(fn.grad(lambda v: (op(v.clone()) ** 2).sum()))(a))
+            show(fn.jvp(lambda a: fn.vmap(lambda v: op(v.clone()) ** 2)(a), (a,), (a,)))
+            show(fn.vmap(lambda v: op(v) * 1)(a), a, a.stride(), a._version)
+            a = torch.arange(1., 7.).reshape(2, 3, 1)
+            show(fn.vmap(lambda v: op(v).mul_(3))(a), a)
+            a = torch.arange(1., 7.).reshape(1, 2, 3, 1)
+            show(fn.vmap(fn.vmap(lambda v: op(v.clone()) * 1))(a), a.shape)
+            c = torch.ones(2, 3)
+            show(fn.vmap(lambda v: op(c[:, :]) * 1 + v.sum())(a), c.shape)
+            raises(lambda: fn.vmap(lambda v: op(v))(torch.ones(2, 3, 1, requires_grad=True)))
+    """,
+}
+
+test_batches = program_test(BATCHES)
 test_captured = program_test(CAPTURED)
 
 
