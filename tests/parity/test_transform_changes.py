@@ -139,7 +139,7 @@ BATCHES = {
             show(fn.vmap(lambda v: op(v) * 1)(a), a, a.stride(), a._version)
             a = torch.arange(1., 7.).reshape(2, 3, 1)
             show(fn.vmap(lambda v: op(v).mul_(3))(a), a)
-            a = torch.arange(1., 7.).reshape(1, 2, 3, 1)
+            a = torch.arange(1., 13.).reshape(2, 2, 3, 1)
             show(fn.vmap(fn.vmap(lambda v: op(v.clone()) * 1))(a), a.shape)
             c = torch.ones(2, 3)
             show(fn.vmap(lambda v: op(c[:, :]) * 1 + v.sum())(a), c.shape)
@@ -163,7 +163,7 @@ FUNCTIONALIZED = {
             z = torch.ones(3, 2)
             z[1:3].mul_(x)
             z.t()[0].add_(x[0])
-            return z.reshape(-1)
+            return z
         for remove in ('mutations', 'mutations_and_views'):
             F = lambda f: fn.functionalize(f, remove=remove)
             show(fn.vmap(F(lambda x: torch.zeros(2).add_(x)))(new()), fn.vmap(F(fill))(new()), fn.vmap(F(chain))(new()))
