@@ -112,6 +112,8 @@ class Tensor(TensorMethods):
         result = wrap(self._array)
         for note in BIRTHS.notes:
             note(result, self)
+        if self.is_inference():
+            result._own_extra().inference, result._counter = True, self._counter
         return result
 
     @data.setter
@@ -120,7 +122,10 @@ class Tensor(TensorMethods):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.requires_grad and not can_require_grad(value._array):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-        self._array = value._array
+        array, own = value._array, self._array
+        if self._edge is LEAF and (array.shape != own.shape or array.dtype != own.dtype):
+            self._own_extra().former = (own.shape, own.dtype)
+        self._array = array
 
     @property
     def dtype(self) -> dtypes.dtype:

@@ -121,6 +121,11 @@ class DualLevel(Level):
         self.attach(tensor, part)
         return part
 
+    def forget(self, tensor: Tensor) -> None:
+        """Let `tensor` have no tangent."""
+        if self.tangent_of(tensor) is not None:
+            self.attach(tensor, None)
+
     def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
         """A view of `tensor` with the tangent `tangent`."""
         _check_shape(tensor, tangent)

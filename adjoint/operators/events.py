@@ -15,7 +15,7 @@ from typing import Any
 
 from ..tape.modes import STATE
 from ..tensor import Tensor
-from .beginning import cells, standing_in
+from .beginning import beginning_of, cells, standing_in
 from .build import PUBLIC
 
 NAMES = {
@@ -75,6 +75,8 @@ class _Watch:
         )
         behind.__kwdefaults__ = function.__kwdefaults__
         behind.__dict__.update(function.__dict__)
+        if (beginning := beginning_of(function)) is not None:
+            beginning.function = behind  # whose own code it is to put in place, not the door's
         function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), "enter": self.enter}
         function.__code__ = standing_in(cells(function))
         function.__dict__["__wrapped__"] = behind
@@ -87,7 +89,10 @@ class _Watch:
             and (function.__kwdefaults__ or {}).get("enter") == self.enter
         ):
             function.__code__ = behind.__code__
+            function.__defaults__ = behind.__defaults__
             function.__kwdefaults__ = behind.__kwdefaults__
+            if (beginning := beginning_of(behind)) is not None:
+                beginning.function = function
         function.__dict__.pop("__wrapped__", None)
         function.__dict__.update(behind.__dict__)
 

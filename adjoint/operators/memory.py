@@ -11,7 +11,7 @@ from ..tape import modes, views
 from ..tape.anomaly import note_cut
 from ..tape.levels import check_owned
 from ..tape.node import Node, start
-from ..tape.saved import detached, mark_inference, shared_counter
+from ..tape.saved import detach_in_place, detached, mark_inference, shared_counter
 from ..tensor import Tensor
 from .build import named, operator, public
 from .declaration import OPERATORS
@@ -109,7 +109,9 @@ def detach_(input):
             "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
             "as the solution."
         )
-    input._edge = None
+    detach_in_place(input)
+    for level in modes.STATE.levels:
+        level.forget(input)
     return input
 
 

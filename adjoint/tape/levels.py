@@ -32,6 +32,9 @@ class Level:
         """Whether `tensor` carries something of this level."""
         raise NotImplementedError
 
+    def forget(self, tensor: Tensor) -> None:
+        """Take from `tensor` what this level differentiates of it."""
+
     def call(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
         """Apply `operator`, some of whose arguments concern this level and none a level further in."""
         raise NotImplementedError

@@ -8,6 +8,7 @@ answer to the same attributes, so that the generated code of a backward meets th
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -46,6 +47,36 @@ class _Released:
 
 
 RELEASED = _Released()
+
+
+class DetachedVersion(int):
+    """The version at which `tensor` was cut from its history in place.
+
+    It equals the number it is, but differs from all others, so that what was saved of the tensor before is looked at again.
+    """
+
+    tensor: weakref.ref[Tensor]
+
+    def __ne__(self, other: object) -> bool:
+        return other is not self
+
+    __hash__ = int.__hash__
+
+
+def detach_in_place(tensor: Tensor) -> None:
+    """Cut `tensor` from its history; those who have saved it find out by its version."""
+    if is_recorded(tensor._edge):
+        counter = shared_counter(tensor)
+        if counter is not _NO_VERSIONS:
+            counter[0] = DetachedVersion(counter[0])
+            counter[0].tensor = weakref.ref(tensor)
+    tensor._edge = None
+
+
+_DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not supported, please use "
+    "out-of-place `.detach()` instead"
+)
 
 
 class Packed:
@@ -294,7 +325,13 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     """Raise if a saved tensor has been changed in place since."""
     counter = getattr(node, f"counter_{item}", None) or saved._counter
     expected = getattr(node, f"version_{item}")
-    if counter is None or counter[0] == expected or type(saved) is Packed:
+    if counter is None or type(saved) is Packed:
+        return
+    version = counter[0]
+    if version == expected:
+        detached = type(version) is DetachedVersion and version is not expected and version.tensor() is saved
+        if detached and modes.STATE.task is not None:
+            raise RuntimeError(_DETACHED)
         return
     is_result = type(saved) is ndarray
     output_nr = _output_index(node, item) if is_result else None
