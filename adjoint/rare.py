@@ -15,10 +15,13 @@ class Extra:
     `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
     `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here;
     `made_by`: the operations that lead from base to view, where followed; `grad_dtype`: of `.grad`, None (any) or `OWN`;
-    `former`: shape and dtype of a leaf before its `data` was replaced, which graphs recorded until then go by.
+    `former`: shape and dtype of a leaf before its `data` was replaced, which graphs recorded until then go by;
+    `stands_for`: weak reference to the tensor that has been changed by itself, which a node has saved this one for.
     """
 
-    __slots__ = tuple("accumulator former grad_dtype hooks inference made_by number post_hooks tangents transform".split())
+    __slots__ = tuple(
+        "accumulator former grad_dtype hooks inference made_by number post_hooks stands_for tangents transform".split()
+    )
 
     def __init__(self) -> None:
         self.hooks: Any = None
@@ -29,6 +32,7 @@ class Extra:
         self.tangents: dict[Any, Any] | None = None
         self.transform: Any = None
         self.made_by: Any = None
+        self.stands_for: Any = None
         self.former: tuple[tuple[int, ...], Any] | None = None
         self.grad_dtype: Any = OWN
 

@@ -458,7 +458,7 @@ class Tensor(TensorMethods):
     def _version(self) -> int:
         if self._extra is not None and self._extra.inference:
             raise RuntimeError("Inference tensors do not track version counter.")
-        return 0 if self._counter is None else self._counter[0]
+        return 0 if self._counter is None else int(self._counter[0])
 
     def _is_view(self) -> bool:
         return self._base is not None

@@ -200,9 +200,9 @@ def about(tensor: Any, message: str) -> RuntimeError:
 def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor]:
     """The `grad_outputs` of a batched `grad`: checked, of one and the same leading size."""
     grads = grads or (None,) * len(roots)
-    if len(grads) != len(roots):
+    if len(grads) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(grads)} gradients")
-    for index, (root, value) in enumerate(zip(roots, grads, strict=True)):
+    for index, (root, value) in enumerate(zip(roots, grads, strict=False)):
         shape = metadata_of(root)[0]
         if value is None and shape != () and math.prod(shape) != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")

@@ -461,9 +461,10 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
             if item == op.tensors[0]:
                 tensor = detached_copy(tensor)
             else:  # not copied: backward finds that it has been changed; the tensor itself will refer to the node
-                edge = tensor._edge
+                edge, itself = tensor._edge, weakref.ref(tensor)
                 tensor = detached(tensor, shared_counter(tensor))
                 tensor._edge = edge
+                tensor._own_extra().stands_for = itself
         save_input(node, item, tensor)
     for item in op.saved_values:
         setattr(node, f"saved_{item}", saved_value(op, item, args, tensors))

@@ -338,6 +338,9 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     if not is_result and saved._base is not None:
         current_edge(saved)  # raises where a view could not be followed through the change
     array, edge = (saved, None) if is_result else (saved._array, saved._edge)
+    if not is_result and saved._extra is not None and saved._extra.stands_for is not None:
+        itself = saved._extra.stands_for()
+        edge = edge if itself is None else edge_of(itself)
     raise stale_error(node, array, counter, expected, output_nr, edge)
 
 
