@@ -226,13 +226,13 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
                 f"of {Size(shape)}. If you only want some tensors in `grad_output` to be considered batched, consider "
                 "using vmap."
             )
-    sizes = [value._array.shape[0] for value in grads]
+    sizes = [value._array.shape[0] for value in grads if value is not None]
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
             "dimension"
         )
-    return list(grads)
+    return [value for value in grads if value is not None]
 
 
 def batched_grad(roots: Any, targets: Any, grads: list[Tensor], keep: bool, create_graph: bool) -> list[Any]:

@@ -363,7 +363,7 @@ class BatchLevel(Level, Transform):
             become(target.value, viewed, f"{operator.called}_")
         fresh.value = target.value
         become(target, fresh, f"{operator.called}_")
-        return target  # type: ignore[no-any-return]
+        return target
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Apply a custom `Function`: by its `vmap`, or by one made of its `forward` if it asks for that."""
@@ -413,30 +413,16 @@ class BatchLevel(Level, Transform):
         return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The outputs of the `forward` of a `Function` for all examples.
+        """The outputs of the `forward` of a `Function` for all examples, differentiated outside as it says."""
+        from .mapped_function import mapped
 
-        Where they are differentiated outside, one after another, so that its own derivative is used there.
-        """
-        inner = [arg.value for arg in args if self.concerns(arg)]
-        outside = [level for level in modes.STATE.levels if hasattr(level, "tangent_of")]
-        if not any(is_recorded(value) or any(level.concerns(value) for level in outside) for value in inner):
-            with recording_mode(False):
-                return function.forward(*args)
+        values = [self.front(arg) if self.concerns(arg) else arg for arg in args]
         with below(self):
-            results = [
-                function.apply(*(self.example(arg, index) for arg in args)) for index in range(max(self.size, 1))
-            ]
-        columns = [flatten(result)[0] for result in results]
-        shape = flatten(results[0])[1]
-        with below(self):
-            joined = [self._joined(list(column)) for column in zip(*columns, strict=True)]
-        return unflatten(joined, shape)
-
-    def _joined(self, results: list[Any]) -> Any:
-        """One output of all examples; what is no tensor is that of the first."""
-        if not isinstance(results[0], Tensor):
-            return results[0]
-        return BatchedTensor(operators.stack(results)[: self.size], 0, self)
+            has = tuple([self.has(arg) for arg in args])
+            output = mapped(function, has, self.size, self.randomness).apply(*values)
+        if isinstance(output, tuple):
+            return tuple([BatchedTensor(each, 0, self) if isinstance(each, Tensor) else each for each in output])
+        return BatchedTensor(output, 0, self) if isinstance(output, Tensor) else output
 
 
 def become(tensor: Any, view: Any, name: str) -> None:

@@ -57,7 +57,7 @@ class SavedVariable:
         """The tensor as backward sees it."""
         if type(self.tensor) is Packed:
             tensor = self.tensor.tensor()
-        elif not self.counter[0] == self.version:
+        elif int(self.counter[0]) != int(self.version):
             raise stale_error(node, self.tensor._array, self.counter, self.version, self.output_nr, self.tensor._edge)
         else:
             tensor = self.tensor

@@ -89,7 +89,9 @@ def _at_own_indices(op: Operator, named: dict[str, Any], ndim: int, batch: Batch
 
 def _along(index: Any, dim: int, shape: Any) -> Any:
     """Indices of examples, (B, K), as those of the elements of a tensor of `shape` along `dim`."""
-    return index.reshape((index.shape[0],) + (1,) * (dim - 1) + (-1,) + (1,) * (len(shape) - dim - 1)).expand(tuple(shape))
+    return index.reshape((index.shape[0],) + (1,) * (dim - 1) + (-1,) + (1,) * (len(shape) - dim - 1)).expand(
+        tuple(shape)
+    )
 
 
 @rule("index_select")
@@ -371,9 +373,7 @@ def _nll_loss_of_images_backward(op: Operator, args: tuple[Any, ...], batch: Bat
     if reduction not in (0, "none"):
         share = share.reshape((-1, 1, 1, 1)).expand(labels.shape)
     none = 0 if isinstance(reduction, int) else "none"
-    flat = applied(
-        op, (share.flatten(0, 1), images.flatten(0, 1), labels.flatten(0, 1), weight, ignore_index, none)
-    )
+    flat = applied(op, (share.flatten(0, 1), images.flatten(0, 1), labels.flatten(0, 1), weight, ignore_index, none))
     return flat.unflatten(0, images.shape[:2])
 
 

@@ -147,6 +147,57 @@ BATCHES = {
     """,
 }
 
+FUNCTIONS = {
+    "generated_rules": """
+        fn = torch.func
+        calls = []
+        class C(torch.autograd.Function):
+            generate_vmap_rule = True
+            @staticmethod
+            def forward(x, y, k):
+                calls.append((tuple(x.shape), tuple(y.shape)))
+                return x * y * k, x + y
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                x, y, ctx.k = inputs
+                ctx.save_for_backward(x, y, output[0])
+            @staticmethod
+            def backward(ctx, g, h):
+                x, y, o = ctx.saved_tensors
+                calls.append((tuple(x.shape), tuple(g.shape)))
+                return g * y * ctx.k * 10 + h, g * x * ctx.k + h, None
+        x, y = torch.arange(1., 7.).reshape(3, 2), torch.tensor([5., 7.])
+        ys = torch.stack([y, y + 1, y + 2])
+        f = lambda a, b: (C.apply(a, b, 2.)[0] ** 2).sum()
+        for dims, a, b in (((0, None), x, y), ((None, 0), y, ys), ((0, 0), x, ys), ((1, 0), x.t(), ys), ((1, None), x.t(), y)):
+            show(fn.vmap(lambda a, b: C.apply(a, b, 2.), in_dims=dims)(a, b))
+            for argnum in (0, 1):
+                show(fn.grad(lambda a, b: fn.vmap(f, in_dims=dims)(a, b).sum(), argnums=argnum)(a, b))
+            show(fn.vmap(fn.grad(f, argnums=(0, 1)), in_dims=dims)(a, b))
+            show(fn.grad(lambda a: fn.grad(lambda a: fn.vmap(f, in_dims=dims)(a, b).sum())(a).sum())(a))
+            leaf = a.clone().requires_grad_()
+            o = fn.vmap(lambda a, b: C.apply(a, b, 2.)[0], in_dims=dims)(leaf, b)
+            o.sum().backward()
+            show(o, leaf.grad)
+        show(calls)
+        nested = lambda x: fn.vmap(fn.vmap(lambda a, b: C.apply(a, b, 2.)[0], in_dims=(0, None)), in_dims=(None, 0))(x, ys)
+        show(nested(x), fn.grad(lambda x: nested(x).sum())(x), fn.jacrev(lambda x: C.apply(x, x, 2.)[0])(y))
+        class Whole(torch.autograd.Function):
+            generate_vmap_rule = True
+            @staticmethod
+            def forward(x):
+                return x.mul_(2)
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.mark_dirty(inputs[0])
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+        show(fn.vmap(lambda x: Whole.apply(x.clone()))(x), fn.grad(lambda x: fn.vmap(lambda x: Whole.apply(x.clone()))(x).sum())(x))
+    """,
+}
+
+test_functions = program_test(FUNCTIONS)
 test_batches = program_test(BATCHES)
 test_captured = program_test(CAPTURED)
 
