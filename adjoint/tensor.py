@@ -21,10 +21,10 @@ from .dtypes import dtype
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
 from .kernels.unread import Unread
+from .rare import BIRTHS, OWN, Extra
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install
-    from .tape.hooks import HookDict
 else:
     TensorMethods = object
 
@@ -43,32 +43,6 @@ class DLDeviceType(enum.IntEnum):
     """The kinds of devices that the DLPack protocol knows and tensors may be on."""
 
     kDLCPU = 1
-
-
-OWN: Any = "the tensor's own"
-
-
-class Extra:
-    """What few tensors have, so that the others carry one `None` for all of it.
-
-    `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
-    `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
-    `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here;
-    `made_by`: the operations that lead from base to view, where followed; `grad_dtype`: of `.grad`, None (any) or `OWN`.
-    """
-
-    __slots__ = tuple("accumulator grad_dtype hooks inference made_by number post_hooks tangents transform".split())
-
-    def __init__(self) -> None:
-        self.hooks: HookDict | None = None
-        self.post_hooks: HookDict | None = None
-        self.accumulator: Any = None
-        self.inference = False
-        self.number: Any = None
-        self.tangents: dict[Any, Tensor | None] | None = None
-        self.transform: Any = None
-        self.made_by: Any = None
-        self.grad_dtype: Any = OWN
 
 
 def _never() -> property:
@@ -135,7 +109,10 @@ class Tensor(TensorMethods):
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
-        return share_inference(wrap(self._array), self)
+        result = share_inference(wrap(self._array), self)
+        for note in BIRTHS.notes:
+            note(result, self)
+        return result
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -143,7 +120,10 @@ class Tensor(TensorMethods):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.requires_grad and not can_require_grad(value._array):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-        self._array = value._array
+        array, own = value._array, self._array
+        if self._edge is LEAF and (array.shape != own.shape or array.dtype != own.dtype):
+            self._own_extra().former = (own.shape, own.dtype)
+        self._array = array
         share_inference(self, value)
 
     @property
@@ -477,7 +457,7 @@ class Tensor(TensorMethods):
         counter: Any = self._counter
         if self._extra is not None and self._extra.inference:
             counter = counter.counted()
-        return 0 if counter is None else counter[0]
+        return 0 if counter is None else int(counter[0])
 
     def _is_view(self) -> bool:
         return self._base is not None
@@ -538,6 +518,8 @@ def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
+    for note in BIRTHS.notes:
+        note(tensor)
     return tensor
 
 
@@ -547,6 +529,8 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
+    for note in BIRTHS.notes:
+        note(tensor)
     return tensor
 
 

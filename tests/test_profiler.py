@@ -3,6 +3,8 @@
 import gzip
 import json
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -349,3 +351,23 @@ def test_profiles_of_some_steps(tmp_path: Path, accumulate: bool) -> None:
     assert not modes.GATE.special
     with pytest.raises(AssertionError, match="must be initialized"):
         torch.profiler.profile().events()
+
+
+def test_functions_that_are_first_called_within_a_profile_are_told_of_each_time() -> None:
+    program = """
+import adjoint as torch
+w = torch.ones(2, 2)
+counts = []
+for _ in range(2):
+    with torch.autograd.profiler.profile() as prof:
+        for _ in range(3):
+            torch.nn.functional.linear(w, w), torch.matmul(w, w), torch.ones(2), torch.einsum("ij,jk->ik", w, w)
+    names = [event.name for event in prof.function_events]
+    counts.append([names.count(f"aten::{name}") for name in ("linear", "matmul", "ones", "einsum")])
+torch.matmul(w, w)
+print(counts)
+"""
+    shown = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    once, again = eval(shown)
+    assert once == again
+    assert min(once) == 3

@@ -458,6 +458,7 @@ def test_examples_share_random_numbers_also_from_chunk_to_chunk():
 def test_rules_agree_with_one_example_at_a_time():
     a, b = points(12).reshape(2, 3, 2), points(12).reshape(2, 3, 2).sin()
     index = torch.tensor([[0, 3], [-1, 2]])
+    index_of_places = torch.arange(12).reshape(2, 1, 2, 3) % 4
     for f, args in (
         (torch.pdist, (a,)),
         (torch.dist, (a, b)),
@@ -469,6 +470,26 @@ def test_rules_agree_with_one_example_at_a_time():
         (lambda x, m, s: x.masked_scatter(m, s), (a, a > 0, b)),
         (lambda x: torch.repeat_interleave(torch.arange(3), x), (torch.tensor([[1, 2, 0], [0, 0, 3]]),)),
         (lambda x: torch.linspace(x, 1, 3), (points(2),)),
+        (lambda x, i: x.index_select(0, i), (a, index % 3)),
+        (lambda x, i, s: x.index_add(0, i, s, alpha=2), (a, index % 3, b[:, :2])),
+        (lambda x, i, s: x.index_copy(0, i, s), (a, torch.tensor([[0, 2], [1, 0]]), b[:, :2])),
+        (lambda x, i: x.index_fill(-1, i, 5.0), (a, torch.tensor([[0], [1]]))),
+        (lambda i: torch.ones(3).index_fill(0, i, torch.tensor(7.0)), (index % 3,)),
+        (lambda p, t: torch.nn.functional.nll_loss(p, t), (points(48).reshape(2, 1, 4, 2, 3), index_of_places)),
+        (
+            lambda p, t: torch.nn.functional.cross_entropy(p, t, reduction="sum"),
+            (points(48).reshape(2, 1, 4, 2, 3), index_of_places),
+        ),
+        (
+            lambda x: torch.nn.functional.interpolate(x, size=(3, 5), mode="bilinear"),
+            (points(48).reshape(2, 1, 4, 2, 3),),
+        ),
+        (lambda x: torch.nn.functional.unfold(x, 2), (points(48).reshape(2, 2, 2, 2, 3),)),
+        (lambda x: torch.nn.functional.unfold(x, 2), (points(48).reshape(2, 4, 2, 3),)),
+        (lambda x: torch.nn.functional.channel_shuffle(x, 2), (points(48).reshape(2, 2, 2, 2, 3),)),
+        (lambda x, y: torch.cdist(x, y, p=1.0), (a, b)),
+        (lambda u, v: torch.nn.functional.bilinear(u, v, torch.ones(2, 3, 3)), (a.mT, b.mT)),
+        (lambda m, r: torch.cholesky_solve(r, m), (a[:, :2].tril(), b[:, :2])),
     ):
         assert_close(vmap(f)(*args), torch.stack([f(*(arg[i] for arg in args)) for i in range(2)]))
 
@@ -491,3 +512,31 @@ def test_jacobians_in_forward_mode_are_differentiable_outside():
     jacobian = torch.autograd.functional.jacobian(torch.sin, x, vectorize=True, strategy="forward-mode")
     (found,) = torch.autograd.grad(jacobian.sum(), x)
     assert_close(found, -x.detach().sin())
+
+
+def test_a_generated_rule_pushes_tangents_forward_for_all_examples_at_once():
+    calls = []
+
+    class Product(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(*inputs)
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def jvp(ctx, tx, ty):
+            calls.append(tuple(tx.shape))
+            x, y = ctx.saved_tensors
+            return tx * y + x * ty
+
+    x, y = points(6).reshape(3, 2), points(2).sin()
+    value, tangent = jvp(lambda x, y: vmap(Product.apply, in_dims=(0, None))(x, y), (x, y), (x.sin(), y))
+    assert_close(value, x * y)
+    assert_close(tangent, x.sin() * y + x * y)
+    assert calls == [(2,)]

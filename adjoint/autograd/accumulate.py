@@ -42,7 +42,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                 grad = as_array(grad)
             if (
                 sys.getrefcount(grad) > _UNSHARED
-                or (grad.strides != leaf._array.strides and modes.STATE.grad_layout)
+                or (grad.strides != leaf._array.strides and modes.STATE.grad_layout and grad.shape == leaf._array.shape)
                 or not owns_memory(grad)
             ):
                 grad = laid_out_like(grad, leaf._array)
@@ -105,6 +105,8 @@ def own(grad: Tensor, leaf: Tensor) -> Tensor:
 
 def laid_out_like(grad: Any, array: Any) -> Any:
     """A copy of `grad`, with the strides of `array` where those leave no gaps."""
+    if grad.shape != array.shape:  # recorded when the leaf had another shape
+        return grad.copy()
     copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
     copy[...] = grad
     return copy

@@ -200,15 +200,25 @@ def about(tensor: Any, message: str) -> RuntimeError:
 
 def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor]:
     """The `grad_outputs` of a batched `grad`: checked, of one and the same leading size."""
+    grads = grads or (None,) * len(roots)
     if len(grads) < len(roots):
-        grads += (None,) * (len(roots) - len(grads))
+        raise RuntimeError(f"got {len(roots)} tensors and {len(grads)} gradients")
     for index, (root, value) in enumerate(zip(roots, grads, strict=False)):
-        if value is None or value._array.ndim == 0:
+        shape = metadata_of(root)[0]
+        if value is None and shape != () and math.prod(shape) != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if value is None:
             raise ValueError(
                 "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a Tensor of "
                 "dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0."
             )
-        shape = metadata_of(root)[0]
+        if value._array.ndim == 0:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                "0-dim tensor to a number"
+            )
+        if value._array.shape[0] == 0:
+            raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
         if value._array.shape[1:] != shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
@@ -217,15 +227,13 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
                 f"of {Size(shape)}. If you only want some tensors in `grad_output` to be considered batched, consider "
                 "using vmap."
             )
-    sizes = [value._array.shape[0] for value in grads]
+    sizes = [value._array.shape[0] for value in grads if value is not None]
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
             "dimension"
         )
-    if sizes[0] == 0:
-        raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
-    return list(grads)
+    return [value for value in grads if value is not None]
 
 
 def batched_grad(roots: Any, targets: Any, grads: list[Tensor], keep: bool, create_graph: bool) -> list[Any]:
@@ -262,8 +270,8 @@ _warned_of_cycle = False
 def warn_of_cycle() -> None:
     """Warn, once in a process, of what `backward(create_graph=True)` leaves behind."""
     global _warned_of_cycle
-    if not _warned_of_cycle or is_warn_always_enabled():
-        _warned_of_cycle = True
+    if is_warn_always_enabled() or not _warned_of_cycle:
+        _warned_of_cycle = _warned_of_cycle or not is_warn_always_enabled()
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
             "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "

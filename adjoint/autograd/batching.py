@@ -14,10 +14,13 @@ from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
 from ..operators.dispatch import applied
 from ..random import default_generator
+from ..rare import BIRTHS
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
 from ..tape.overrides import disabled_torch_function_impl
+from ..tape.saved import bump, shared_counter
 from ..tensor import Tensor, new, wrap_dim
+from ..tensor import is_recorded as edge_is_recorded
 from .function import Function, without_setup_context
 from .hooks import recording_mode
 from .tree import Structure, flatten, prefix_leaves, unflatten
@@ -50,6 +53,8 @@ class BatchedTensor(Tensor, plain=False):
         else:
             self._array = self._example()
         self._edge = self._grad = self._base = self._counter = self._extra = None
+        for note in BIRTHS.notes:
+            note(self)
         return self
 
     def __init__(self, *args: Any) -> None:
@@ -108,7 +113,9 @@ class BatchedTensor(Tensor, plain=False):
 
     def detach(self) -> Tensor:
         """The same examples, without history."""
-        return BatchedTensor(self.value.detach(), self.bdim, self.level)
+        result = BatchedTensor(self.value.detach(), self.bdim, self.level)
+        result._counter = shared_counter(self)
+        return result
 
     def without_history(self, *, copy: bool = False) -> BatchedTensor:
         """The same examples, as a node saves them; or a copy."""
@@ -317,7 +324,7 @@ class BatchLevel(Level, Transform):
                     dispatch.call_inplace(operator, tuple([self.shared(value) for value in args]))
                 return
             before = target
-            if is_recorded(target.value):  # so that what the operator saves does not change
+            if any(is_recorded(value) for value in tensors_in(args)):  # so that what the operator saves does not change
                 with below(self):
                     before = BatchedTensor(target.value.clone(), target.bdim, self)
             (result,), _, _ = self.applied(operator, (before, *args[1:]))
@@ -343,15 +350,19 @@ class BatchLevel(Level, Transform):
 
     def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same where the tensor becomes another view."""
-        target = args[0]
+        target: Any = args[0]
+        views.check_inplace(target, f"{operator.called}_")
+        views.check_inplace(target.value, f"{operator.called}_")
         (viewed,), bdim, _ = self.applied(operator, args)
         edges = dispatch.wanted_edges(operator, args)
         fresh = BatchedTensor(viewed, bdim, self)
         if modes.is_grad_enabled() and any(edge is not None for edge in edges):
             named, arrays = dispatch.operands(operator, args)
             dispatch.record(operator, args, named, arrays, edges, [fresh], several=False)
-            target._edge = fresh._edge
-        target.value, target.bdim, target._array = fresh.value, fresh.bdim, fresh._array
+        with below(self):
+            become(target.value, viewed, f"{operator.called}_")
+        fresh.value = target.value
+        become(target, fresh, f"{operator.called}_")
         return target
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
@@ -402,30 +413,33 @@ class BatchLevel(Level, Transform):
         return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The outputs of the `forward` of a `Function` for all examples.
+        """The outputs of the `forward` of a `Function` for all examples, differentiated outside as it says."""
+        from .mapped_function import mapped
 
-        Where they are differentiated outside, one after another, so that its own derivative is used there.
-        """
-        inner = [arg.value for arg in args if self.concerns(arg)]
-        outside = [level for level in modes.STATE.levels if hasattr(level, "tangent_of")]
-        if not any(is_recorded(value) or any(level.concerns(value) for level in outside) for value in inner):
-            with recording_mode(False):
-                return function.forward(*args)
+        values = [self.front(arg) if self.concerns(arg) else arg for arg in args]
         with below(self):
-            results = [
-                function.apply(*(self.example(arg, index) for arg in args)) for index in range(max(self.size, 1))
-            ]
-        columns = [flatten(result)[0] for result in results]
-        shape = flatten(results[0])[1]
-        with below(self):
-            joined = [self._joined(list(column)) for column in zip(*columns, strict=True)]
-        return unflatten(joined, shape)
+            has = tuple([self.has(arg) for arg in args])
+            output = mapped(function, has, self.size, self.randomness).apply(*values)
+        if isinstance(output, tuple):
+            return tuple([BatchedTensor(each, 0, self) if isinstance(each, Tensor) else each for each in output])
+        return BatchedTensor(output, 0, self) if isinstance(output, Tensor) else output
 
-    def _joined(self, results: list[Any]) -> Any:
-        """One output of all examples; what is no tensor is that of the first."""
-        if not isinstance(results[0], Tensor):
-            return results[0]
-        return BatchedTensor(operators.stack(results)[: self.size], 0, self)
+
+def become(tensor: Any, view: Any, name: str) -> None:
+    """Make `tensor` the view of itself that is `view`, with its history."""
+    if type(tensor) is BatchedTensor:
+        if tensor.value is not view.value:
+            become(tensor.value, view.value, name)
+        tensor.bdim = view.bdim
+    if edge_is_recorded(view._edge):
+        views.point_at(tensor, view._edge)
+    tensor._array = view._array
+    if view._extra is not None and view._extra.tangents is not None:
+        for level, tangent in list(view._extra.tangents.items()):
+            level.attach(tensor, tangent)
+    bump(tensor, name, depth=2)
+    if tensor._base is not None:
+        tensor._view_version = tensor._counter[0]
 
 
 class VmapInfo(NamedTuple):

@@ -17,9 +17,12 @@ def conform(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = 
     """`grad` summed over broadcast dimensions and cast to what its receiver has."""
     recorded = isinstance(grad, Tensor)
     array = grad._array if recorded else grad
-    if isinstance(edge, Tensor) and edge._extra is not None and edge._extra.grad_dtype is not OWN:
-        wanted = edge._extra.grad_dtype
-        dtype = array.dtype if wanted is None else wanted.numpy
+    if isinstance(edge, Tensor) and edge._extra is not None:
+        if edge._extra.former == (array.shape, array.dtype):
+            return grad
+        if edge._extra.grad_dtype is not OWN:
+            wanted = edge._extra.grad_dtype
+            dtype = array.dtype if wanted is None else wanted.numpy
     if array.shape != shape:
         if not can_expand(shape, array.shape):
             name = source.name() if source is not None else "backward"

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from numpy import may_share_memory
+
 from .. import printing
 from ..kernels import storage
 from ..operators import dispatch
@@ -120,6 +122,11 @@ class DualLevel(Level):
         part = _window(whole, base, tensor)
         self.attach(tensor, part)
         return part
+
+    def forget(self, tensor: Tensor) -> None:
+        """Let `tensor` have no tangent."""
+        if self.tangent_of(tensor) is not None:
+            self.attach(tensor, None)
 
     def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
         """A view of `tensor` with the tangent `tangent`."""
@@ -235,7 +242,7 @@ class DualLevel(Level):
                 for name, tangent in zip(operator.outputs, found, strict=True)
             )
         return tuple(
-            tangent if tangent is not None and can_require_grad(output._array) else None
+            _apart(tangent, given, operator) if tangent is not None and can_require_grad(output._array) else None
             for tangent, output in zip(found, outputs, strict=True)
         )
 
@@ -258,33 +265,93 @@ class DualLevel(Level):
                     else tangent
                     for arg, tangent in zip(args, given, strict=True)
                 ]
+            versions = [None if tangent is None else tangent._version for tangent in given]
             context.in_jvp = True
             try:
                 carried = function.jvp(context, *given)
             finally:
                 context.in_jvp = False
         carried = carried if isinstance(carried, tuple) else (carried,)
-        tensors = [
-            value for value in (results if isinstance(results, tuple) else (results,)) if isinstance(value, Tensor)
-        ]
-        if len(carried) != len(tensors):
+        outputs = results if isinstance(results, tuple) else (results,)
+        if len(carried) != len(outputs):
             raise RuntimeError(
-                f"Function's jvp returned an invalid number of forward gradients (expected {len(tensors)} but got {len(carried)})"
+                f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got {len(carried)})"
             )
-        for number, (output, tangent) in enumerate(zip(tensors, carried, strict=True)):
+        for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):
+            if not isinstance(output, Tensor):
+                continue
+            if number in context.marked_dirty:
+                place = next(place for place, arg in enumerate(args) if arg is output)
+                _check_changed(given[place], versions[place], tangent)
             if tangent is None:
                 continue
+            if number in context.marked_constant or not can_require_grad(output._array):
+                raise RuntimeError(
+                    f"Function's jvp returned a gradient at position {number}, but  the corresponding forward output is not a "
+                    "differentiable Tensor.You should return None at that position instead."
+                )
             if not isinstance(tangent, Tensor):
                 raise RuntimeError(
                     f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}."
                 )
             _check_shape(output, tangent)
+            if number not in context.marked_dirty and type(output) is type(tangent) is Tensor:
+                _check_viewed(output, tangent, args, given)
             if any(output is arg for arg in args):
                 self.overwrite(output, tangent)
             else:
                 self.attach(output, tangent)
             share_tangents(output)
         return results
+
+
+def _check_changed(given: Tensor | None, version: int | None, tangent: Tensor | None) -> None:
+    """Raise unless a `jvp` has changed the tangent `given` in place, as `forward` has changed the input, and returned it."""
+    if given is None or given._version == version:
+        raise RuntimeError(
+            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
+            "input inplace, then the jvp function must modify the corresponding gradient inplace."
+        )
+    if tangent is not given:
+        raise RuntimeError(
+            "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is modifying an input "
+            "inplace, then the jvp function must modify the gradient inplace and return it as-is."
+        )
+
+
+def _check_viewed(output: Tensor, tangent: Tensor, args: tuple[Any, ...], given: list[Any]) -> None:
+    """Raise unless the tangent of an output that is a view of an input is a view of the tangent of that."""
+    if output._base is None:
+        return
+    for arg, direction in zip(args, given, strict=True):
+        if (
+            not isinstance(arg, Tensor)
+            or direction is None
+            or output._base is not (arg if arg._base is None else arg._base)
+        ):
+            continue
+        if tangent._base is None:
+            raise RuntimeError(
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+            )
+        if tangent._base is not (direction if direction._base is None else direction._base):
+            raise RuntimeError(
+                "A custom Function is returning a view but the jvp is not returning a view of the given grad input."
+            )
+
+
+def _apart(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
+    """A tangent of a result, on memory of its own as the result is: one is changed in place with the other.
+
+    That of a sum may be that of the one operand which has any.
+    """
+    if operator.view:
+        return tangent
+    array = tangent._array
+    shared = (0 in array.strides and array.size > 1) or any(
+        may_share_memory(array, each._array) for each in tensors_in(given.values())
+    )
+    return tangent.clone() if shared else tangent
 
 
 def _has_room(tensor: Tensor, value: Tensor) -> bool:

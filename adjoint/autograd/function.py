@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -57,7 +57,7 @@ class SavedVariable:
         """The tensor as backward sees it."""
         if type(self.tensor) is Packed:
             tensor = self.tensor.tensor()
-        elif self.counter[0] != self.version:
+        elif int(self.counter[0]) != int(self.version):
             raise stale_error(node, self.tensor._array, self.counter, self.version, self.output_nr, self.tensor._edge)
         else:
             tensor = self.tensor
@@ -150,6 +150,8 @@ class FunctionNode(FunctionCtx, Node):
     in_jvp = False
     dirty_tensors: Any = ()
     non_differentiable: Any = ()
+    marked_dirty: tuple[int, ...] = ()
+    marked_constant: tuple[int, ...] = ()
     materialize_grads = True
     _materialize_non_diff_grads = True
     needs_input_grad: tuple[bool, ...] = ()
@@ -389,6 +391,9 @@ class Function(metaclass=FunctionMeta):
             return node, output  # only tuples are taken apart
         several = isinstance(output, tuple)
         outputs = list(output) if several else [output]
+        if node.dirty_tensors or node.non_differentiable:
+            node.marked_dirty = numbers_of(node.dirty_tensors, outputs)
+            node.marked_constant = numbers_of(node.non_differentiable, outputs)
         outputs = tie_outputs(cls, node, args, outputs, recording)
         if recording:
             save(node, args, outputs)
@@ -406,7 +411,15 @@ class Function(metaclass=FunctionMeta):
         context.needs_input_grad = tuple([isinstance(arg, Tensor) and edge_of(arg) is not None for arg in args])
         with recording_mode(False):
             cls.setup_context(context, args, output)
+        outputs = output if isinstance(output, tuple) else (output,)
+        context.marked_dirty = numbers_of(context.dirty_tensors, outputs)
+        context.marked_constant = numbers_of(context.non_differentiable, outputs)
         return context, output
+
+
+def numbers_of(tensors: Sequence[Any], outputs: Sequence[Any]) -> tuple[int, ...]:
+    """Which of `outputs` are among `tensors`."""
+    return tuple([number for number, output in enumerate(outputs) if any(output is tensor for tensor in tensors)])
 
 
 def share_tangents(output: Tensor) -> None:

@@ -68,11 +68,7 @@ def jvp(
         given = _prepared(given, create_graph)
         vector = _vector_for_inputs(v, given, many, "jvp")
         outputs_many, outputs = _outputs_of(func, given, "jvp", strict)
-        dummies = tuple(zeros_like(output).requires_grad_() for output in outputs)
-        first = _filled(_grad(outputs, given, dummies, True), given, strict, True, "back", check=False)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _grad(first, dummies, vector, create_graph)
-        product = _filled(found, outputs, strict, create_graph, "back_trick")
+    product = _pushed(outputs, given, vector, strict, create_graph, ("back", "back_trick"))
     return _returned(outputs, outputs_many, create_graph), _returned(product, outputs_many, create_graph)
 
 
@@ -295,12 +291,23 @@ def hvp(
         given = _prepared(given, create_graph)
         vector = _vector_for_inputs(v, given, many, "hvp")
         output, first = _first_derivative(func, given, "hvp", strict)
-        dummies = tuple(zeros_like(tensor).requires_grad_() for tensor in given)
-        second = _filled(_grad(first, given, dummies, True), given, strict, True, "double_back", check=False)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _grad(second, dummies, vector, create_graph)
-        product = _filled(found, given, strict, create_graph, "double_back_trick")
+    product = _pushed(first, given, vector, strict, create_graph, ("double_back", "double_back_trick"))
     return _returned((output,), False, create_graph), _returned(product, many, create_graph)
+
+
+def _pushed(
+    outputs: Any, inputs: Any, vector: Any, strict: bool, create_graph: bool, stages: tuple[str, str]
+) -> tuple[Tensor, ...]:
+    """The product of the Jacobian of `outputs` with `vector`: the vector-Jacobian product, differentiated by its vector.
+
+    In that it is linear, so it does not matter where. `stages`: what the two derivatives are called in errors.
+    """
+    with enable_grad():
+        vectors = tuple(zeros_like(output).requires_grad_() for output in outputs)
+        pulled = _filled(_grad(outputs, inputs, vectors, True), inputs, strict, True, stages[0], check=False)
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = _grad(pulled, vectors, vector, create_graph)
+        return _filled(found, outputs, strict, create_graph, stages[1])
 
 
 def _first_derivative(func: Function, inputs: Any, name: str, strict: bool) -> tuple[Tensor, tuple[Tensor, ...]]:

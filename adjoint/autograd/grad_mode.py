@@ -162,11 +162,7 @@ class set_grad_enabled(_Mode):
 
     def clone(self) -> set_grad_enabled:
         """A new context manager of the same mode."""
-        previous = modes.STATE.grad_enabled
-        copy = type(self)(self.mode)
-        modes.set_grad(previous)
-        copy.prev = previous
-        return copy
+        return type(self)(self.mode)
 
 
 class inference_mode(_Mode):

@@ -46,13 +46,13 @@ def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> N
     if original is None:
         raise RuntimeError(f"can't replace a None gradient with a non-None value in {hook!r}")
     name = getattr(hook, "__name__", repr(hook))
-    if replacement._array.shape != original._array.shape:
-        raise RuntimeError(f"hook '{name}' has changed the size of value")
     if replacement._array.dtype != original._array.dtype:
         raise RuntimeError(
             f"hook '{name}' has changed the type of value (was torch.{original.dtype.scalar_type}Tensor "
             f"got torch.{replacement.dtype.scalar_type}Tensor)"
         )
+    if replacement._array.shape != original._array.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
 
 
 def apply_hooks(hooks: Any, grad: Tensor | None) -> Tensor | None:

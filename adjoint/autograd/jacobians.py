@@ -51,6 +51,7 @@ class Mapping:
         if not self.differentiable:
             self.positions = [number for number, output in enumerate(outputs) if is_inexact(output._array.dtype)]
         self.outputs: list[Tensor] = [outputs[number] for number in self.positions]
+        self.below: list[Tensor] | None = None
 
     def __call__(self, *inputs: Any) -> list[Tensor]:
         """The outputs that are looked at, for other inputs."""
@@ -58,10 +59,14 @@ class Mapping:
         return [outputs[number] for number in self.positions]
 
     def evaluate(self, eps: float, index: tuple[int, ...] | None) -> list[Array]:
-        """The outputs for inputs that were changed by `eps` at `index`, which must be as they were in shape and dtype."""
+        """The outputs for inputs that were changed by `eps` at `index`.
+
+        It is called twice for each change: the second time they must be as they were the first in shape and dtype.
+        """
         results = self(*self.inputs)
         place = "" if index is None else f" on index {index}"
-        for result, output in zip(results, self.outputs, strict=True):
+        before, self.below = self.below, results if self.below is None else None
+        for result, output in zip(results, before or (), strict=before is not None):
             for what in ("shape", "dtype"):
                 expected, actual = getattr(output, what), getattr(result, what)
                 if expected != actual:

@@ -14,7 +14,7 @@ from typing import Any
 from ..operators.build import tensors as operators
 from ..tape import modes
 from ..tape.edges import edge_of
-from ..tape.levels import Transform, is_recorded
+from ..tape.levels import Transform, below, is_recorded
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .backward import grad as gradients
 from .batching import BatchedTensor, BatchLevel, vmap
@@ -39,8 +39,10 @@ class Reverse(Transform):
     differentiate the results, which they may not where the transform is called under `no_grad`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, refuses_captured: bool = True) -> None:
         self.inputs: list[Tensor] = []
+        self.arguments: list[Tensor] = []
+        self.refuses_captured = refuses_captured
         self.outside_recorded = modes.is_grad_enabled()
 
     def run(self, func: Callable[..., Any], args: Any, chosen: Any = None, keywords: Any = MappingProxyType({})) -> Any:
@@ -56,6 +58,7 @@ class Reverse(Transform):
                 replaced = list(args)
                 for place, copy in zip(places, copies, strict=True):
                     replaced[place] = copy
+                self.arguments = [leaf for leaf in flatten((replaced, dict(keywords)))[0] if isinstance(leaf, Tensor)]
                 return copies, func(*replaced, **keywords)
         finally:
             self.end()
@@ -70,7 +73,15 @@ class Reverse(Transform):
 
     def is_recorded_outside(self, outputs: list[Any]) -> bool:
         """Whether what led to `outputs` is also differentiated by somebody else."""
-        return self.outside_recorded and is_tracked_outside(outputs, self.inputs)
+        return self.outside_recorded and self.is_tracked_outside(outputs)
+
+    def is_tracked_outside(self, outputs: list[Any]) -> bool:
+        """The same, if not the value itself but what is found with it later is to be differentiated."""
+        if any(type(output) is BatchedTensor and is_recorded(output.value) for output in outputs):
+            return True
+        own = {id(edge_of(tensor)) for tensor in self.inputs}
+        _, leaves = discover([edge_of(output) for output in outputs])
+        return any(id(leaf) not in own and not (_is_over(leaf) or self.has_made(leaf)) for leaf in leaves)
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
         """The vector-Jacobian products of `outputs` by the inputs, zeros where these are not used."""
@@ -101,15 +112,6 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
         if isinstance(level, DualLevel) and (tangent := level.tangent_of(tensor)) is not None:
             level.attach(copy, tangent)
     return copy
-
-
-def is_tracked_outside(outputs: list[Any], inputs: list[Tensor]) -> bool:
-    """Whether what led to `outputs` is also differentiated by somebody else than the transform that made `inputs`."""
-    if any(type(output) is BatchedTensor and is_recorded(output.value) for output in outputs):
-        return True
-    own = {id(edge_of(tensor)) for tensor in inputs}
-    _, leaves = discover([edge_of(output) for output in outputs])
-    return any(id(leaf) not in own and not _is_over(leaf) for leaf in leaves)
 
 
 def _is_over(leaf: Tensor) -> bool:
@@ -246,7 +248,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {leaf.dtype}"
             )
     structure = flatten(tuple(copies))[1]
-    outside = is_tracked_outside(outputs, reverse.inputs)
+    outside = reverse.is_tracked_outside(outputs)
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_shape = flatten(cotangents)
@@ -281,6 +283,7 @@ class Forward(DualLevel, Transform):
     """The level of forward mode that is one `jvp`'s own."""
 
     in_inference = True
+    refuses_captured = True
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -314,6 +317,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         for point, direction in zip(points, directions, strict=True):
             check_floating(point, direction)
         duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
+        level.arguments = duals
         with _set_fwd_grad_enabled(True):
             result = func(*unflatten(duals, structure))
         output, aux = with_aux(result, has_aux, "jvp(f, primals, tangents)")
@@ -360,7 +364,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     points, structure = flatten(primals)
     for point in points:
         check_floating(point)
-    reverse = Reverse()
+    reverse = Reverse(refuses_captured=False)
     _, output = reverse.run(func, primals)
     outputs, shape = flatten(output)
     roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
@@ -406,6 +410,30 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
 def _nothing_like(leaf: Any) -> Any:
     return operators.zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf
+
+
+# --- without changes in place ---------------------------------------------------------------------------------
+
+
+class Functional(Transform):
+    """`functionalize` while its function runs. `batches`: the levels of `vmap` around it, the innermost last."""
+
+    def __enter__(self) -> Functional:
+        self.batches = [level for level in modes.STATE.levels if isinstance(level, BatchLevel)]
+        self.begin()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def spread(self, value: Any) -> Any:
+        """A tensor that the function has made, and all examples share, as one for each of them; anything else as it is."""
+        if type(value) is not Tensor or not self.has_made(value):
+            return value
+        for level in self.batches:
+            with below(level):
+                value = BatchedTensor(value.expand((level.size, *value.shape)).clone(), 0, level)
+        return value
 
 
 # --- Jacobians --------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ from typing import Any
 
 import adjoint as torch
 
-from .modules import functional_call, functionalize, replace_all_batch_norm_modules_, stack_module_state
+from .functionalization import functionalize
+from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .rearranging import rearrange
 
 __all__ = [

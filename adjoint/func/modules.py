@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import adjoint as torch
 
-__all__ = ["functional_call", "functionalize", "replace_all_batch_norm_modules_", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def functional_call(
@@ -165,26 +164,6 @@ def _stacked(name: str, tensors: list[Any]) -> Any:
     if any(tensor.requires_grad != requires_grad for tensor in tensors):
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     return torch.stack([tensor.detach() for tensor in tensors]).requires_grad_(requires_grad)
-
-
-def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """`func` as a function whose in-place operations nobody outside sees but through its arguments.
-
-    Operations are not traced here, so there is nothing to rewrite: the function runs as it is.
-    """
-    if remove not in ("mutations", "mutations_and_views"):
-        raise RuntimeError(
-            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n     "
-            "remove='mutations': all inplace and out= operators will be removed from the program, and replaced with their "
-            "out-of-place equivalents.\n     remove='mutations_and_views': In addition to the above, all aliasing operators "
-            "{view} will be replaced with their non-aliasing counterparts, {view}_copy.\n"
-        )
-
-    @functools.wraps(func)
-    def functionalized(*args: Any, **keywords: Any) -> Any:
-        return func(*args, **keywords)
-
-    return functionalized
 
 
 def replace_all_batch_norm_modules_(root: torch.nn.Module) -> torch.nn.Module:

@@ -217,7 +217,7 @@ class Walk:
         edge = tensor._edge
         if type(edge) is not tuple or tensor.is_inference():
             return
-        if tensor._base is not None and tensor._view_version != _version(tensor._counter):
+        if tensor._base is not None and int(tensor._view_version) != int(_version(tensor._counter)):
             return  # a view of what has been changed since
         box = self.outputs.get((id(edge[0]), edge[1]))
         if box is not None and box.name is None:

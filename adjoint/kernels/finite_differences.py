@@ -37,17 +37,18 @@ def jacobians(evaluate: Evaluate, array: Array, eps: float) -> list[Array]:
     rows = []
     for index in numpy.ndindex(array.shape):
         if array.dtype.kind == "c":
-            pairs = zip(_by(evaluate, array, index, eps), _by(evaluate, array, index, eps * 1j), strict=True)
+            pairs = zip(_by(evaluate, array, index, eps, 1), _by(evaluate, array, index, eps, 1j), strict=True)
             rows.append([x + _turned(y) for x, y in pairs])
         else:
-            rows.append(_by(evaluate, array, index, eps))
+            rows.append(_by(evaluate, array, index, eps, 1))
     if not rows:
         return [numpy.zeros((0, result.size), result.dtype) for result in evaluate(None)]
     return [numpy.stack(column) for column in zip(*rows, strict=True)]
 
 
-def _by(evaluate: Evaluate, array: Array, index: tuple[int, ...], step: complex) -> list[Array]:
-    """The derivatives of all elements of each result by one element of `array`."""
+def _by(evaluate: Evaluate, array: Array, index: tuple[int, ...], eps: float, unit: complex) -> list[Array]:
+    """The derivatives of all elements of each result by one element of `array`, which moves by `eps` in direction `unit`."""
+    step = eps * unit
     original = complex(array[index]) if array.dtype.kind == "c" else float(array[index])
     try:
         array[index] = original - step
@@ -56,7 +57,7 @@ def _by(evaluate: Evaluate, array: Array, index: tuple[int, ...], step: complex)
         above = [result.copy() for result in evaluate(index)]
     finally:
         array[index] = original
-    return [quotient.reshape(-1) for quotient in _quotients(below, above, abs(step))]
+    return [quotient.reshape(-1) for quotient in _quotients(below, above, eps)]
 
 
 def _turned(array: Array) -> Array:

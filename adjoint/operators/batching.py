@@ -125,7 +125,7 @@ _ELEMENTWISE = frozenset(
 )
 
 
-_BROADCASTING = frozenset(("threshold_backward",))
+_BROADCASTING = frozenset(("prelu_backward", "threshold_backward"))
 """Derivatives of activations whose operands may have unequal shapes; others write over one of them."""
 
 
@@ -573,14 +573,6 @@ def _along_index(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         for name, value in zip(op.names, args, strict=True)
     ]
     return applied(op, tuple(full))
-
-
-@rule("index_select")
-def _index_select(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
-    value, dim, index = args
-    if batch.has(index) or not value._array.ndim:
-        return None
-    return applied(op, (batch.front(value), _behind(dim, value._array.ndim), index))
 
 
 @rule("select_backward", "slice_backward", "diagonal_backward", "unfold_backward")

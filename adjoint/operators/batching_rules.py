@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ..tensor import Tensor
-from .batching import DIMENSIONS, Batch, _behind, _keys, _together, _weights, elementwise, leading, rule
+from .batching import DIMENSIONS, Batch, _behind, _keys, _lined_up, _together, _weights, elementwise, leading, rule
 from .build import tensors as operators
-from .declaration import Operator
+from .declaration import OPERATORS, Operator
 from .dispatch import applied
 
 # --- elementwise, by their nature -------------------------------------------------------------------------------
@@ -16,7 +17,7 @@ rule(
     *"celu_in_place elu_in_place leaky_relu_in_place rrelu_mean polygamma_of mvlgamma elu_double_backward".split(),
     *"hardshrink_backward hardsigmoid_backward hardswish_backward hardswish_double_backward hardtanh_backward".split(),
     *"logit_backward logsigmoid_backward mish_backward silu_double_backward softplus_double_backward".split(),
-    *"softshrink_backward rrelu_backward".split(),
+    *"softshrink_backward rrelu_backward prelu_backward".split(),
 )(elementwise)
 
 rule(
@@ -54,8 +55,10 @@ def _at_indices(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     """The same, where all examples share the indices."""
     named = dict(zip(op.names, args, strict=True))
     ndim = len(named["shape"]) if "shape" in named else args[0]._array.ndim
-    if not ndim or batch.has(named["index"]) or batch.has(named.get("value")):
+    if not ndim or batch.has(named.get("value")):
         return None
+    if batch.has(named["index"]):
+        return _at_own_indices(op, named, ndim, batch)
     return applied(
         op,
         tuple(
@@ -63,6 +66,60 @@ def _at_indices(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
             for name, value in named.items()
         ),
     )
+
+
+def _at_own_indices(op: Operator, named: dict[str, Any], ndim: int, batch: Batch) -> Any:
+    """The same, where each example has its own: what is written to a slice, each of its elements is told its place."""
+    if "self" not in named or named["index"]._array.ndim != 1 or not batch.size:
+        return None
+    value, dim = batch.full(named["self"]), _behind(named["dim"], ndim)
+    source = batch.full(named["source"]) if "source" in named else None
+    shape = list(value.shape if source is None else source.shape)
+    shape[dim] = named["index"]._array.shape[0]
+    index = _along(batch.front(named["index"]), dim, shape)
+    if op.name == "index_add":
+        return operators.scatter_add(value, dim, index, source if named["alpha"] == 1 else source * named["alpha"])
+    if op.name == "index_copy":
+        return operators.scatter_source(value, dim, index, source)
+    filling = named["value"]
+    if isinstance(filling, Tensor):
+        return operators.scatter_source(value, dim, index, filling.to(value.dtype).expand(tuple(shape)))
+    return operators.scatter_number(value, dim, index, filling)
+
+
+def _along(index: Any, dim: int, shape: Any) -> Any:
+    """Indices of examples, (B, K), as those of the elements of a tensor of `shape` along `dim`."""
+    return index.reshape((index.shape[0],) + (1,) * (dim - 1) + (-1,) + (1,) * (len(shape) - dim - 1)).expand(
+        tuple(shape)
+    )
+
+
+@rule("index_select")
+def _index_select(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    value, dim, index = args
+    if not value._array.ndim:
+        return None
+    place = _behind(dim, value._array.ndim)
+    if not batch.has(index):
+        return applied(op, (batch.front(value), place, index))
+    if index._array.ndim != 1 or not batch.size:
+        return None
+    full = batch.full(value)
+    shape = list(full.shape)
+    shape[place] = index._array.shape[0]
+    return operators.gather(full, place, _along(batch.front(index), place, shape))
+
+
+@rule("take_backward")
+def _take_backward(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """Examples of flattened tensors are one long one."""
+    grad, shape, index = args
+    count = prod(shape)
+    if not count or not batch.size:
+        return None
+    places = batch.full(index) % count
+    places = places + operators.arange(batch.size).reshape((-1,) + (1,) * index._array.ndim) * count
+    return applied(op, (batch.full(grad), (batch.size, *shape), places))
 
 
 @rule("trace")
@@ -169,6 +226,25 @@ def _images(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return result.reshape((*lead, *result.shape[1:]))
 
 
+_RANKS = {"im2col": 4, "col2im": 3}
+"""Of how many dimensions batches of images, or columns, are, where a single one is taken as well."""
+
+
+@rule(
+    *(name for name in OPERATORS if name.startswith("upsample_")),
+    *"resample_gradient im2col col2im channel_shuffle".split(),
+)
+def _more_images(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """The same, for operators whose only tensor is the images."""
+    value, *rest = args
+    front = batch.front(value)
+    if not front._array.size:
+        return None
+    if value._array.ndim < _RANKS.get(op.name, 0):
+        return applied(op, (front, *rest))
+    return applied(op, (front.flatten(0, 1), *rest)).unflatten(0, front.shape[:2])
+
+
 def _joined_channels(tensor: Any) -> Any:
     """Examples of batches of images, (B, N, C, ...), as one batch of images of more channels, (N, B C, ...)."""
     return tensor.transpose(0, 1).flatten(1, 2)
@@ -265,6 +341,77 @@ def _nll_loss_backward(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any
     none = 0 if isinstance(reduction, int) else "none"
     flat = rows.reshape((-1, rows.shape[-1]))
     return applied(op, (share.reshape((-1,)), flat, labels, weight, ignore_index, none)).reshape(rows.shape)
+
+
+@rule("nll_loss2d_of")
+def _nll_loss_of_images(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """The loss of each place in all examples at once, reduced for each example."""
+    scores, target, weight, ignore_index, reduction = args
+    if batch.has(weight) or not scores._array.size or not batch.size:
+        return None
+    images, labels = batch.full(scores), batch.full(target)
+    none = 0 if isinstance(reduction, int) else "none"
+    each = applied(op, (images.flatten(0, 1), labels.flatten(0, 1), weight, ignore_index, none))
+    each = each.unflatten(0, images.shape[:2])
+    if reduction in (0, "none"):
+        return each
+    total = each.reshape((batch.size, -1)).sum(1)
+    if reduction in (2, "sum"):
+        return total
+    return total / _weights(labels, weight, ignore_index, total).reshape((batch.size, -1)).sum(1)
+
+
+@rule("nll_loss2d_backward")
+def _nll_loss_of_images_backward(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """The gradient of each place in all examples at once."""
+    grad, scores, target, weight, ignore_index, reduction = args
+    if batch.has(weight) or not scores._array.size or not batch.size:
+        return None
+    images, labels, share = batch.full(scores), batch.full(target), batch.full(grad)
+    if reduction in (1, "mean"):
+        share = share / _weights(labels, weight, ignore_index, images).reshape((batch.size, -1)).sum(1)
+    if reduction not in (0, "none"):
+        share = share.reshape((-1, 1, 1, 1)).expand(labels.shape)
+    none = 0 if isinstance(reduction, int) else "none"
+    flat = applied(op, (share.flatten(0, 1), images.flatten(0, 1), labels.flatten(0, 1), weight, ignore_index, none))
+    return flat.unflatten(0, images.shape[:2])
+
+
+@rule("binary_cross_entropy_backward")
+def _binary_cross_entropy_backward(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """The gradient of each element, whose share of the loss is that in its own example."""
+    grad, probabilities, target, weight, reduction = args
+    rank = probabilities._array.ndim
+    if not probabilities._array.size or not batch.size:
+        return None
+    whole = batch.full(probabilities)
+    share = batch.full(grad)
+    if reduction not in (0, "none"):
+        if reduction in (1, "mean"):
+            share = share / probabilities._array.size
+        share = share.reshape((-1,) + (1,) * rank).expand(whole.shape)
+    if weight is not None:
+        weight = _lined_up(weight, rank, batch)
+    none = 0 if isinstance(reduction, int) else "none"
+    return applied(op, (share, whole, batch.full(target), weight, none))
+
+
+@rule("linalg_solve_triangular", "cholesky_solve", "cdist_direct")
+def _matrices(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """Stacks of matrices are broadcast together, with the dimension of examples in front of all of them."""
+    ranks = [value._array.ndim for value in args if isinstance(value, Tensor)]
+    return applied(
+        op, tuple(_lined_up(value, max(ranks), batch) if isinstance(value, Tensor) else value for value in args)
+    )
+
+
+@rule("trilinear")
+def _trilinear(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
+    """Where new dimensions are given, and summed over, counts one more; what all examples share gets that as a new one."""
+    values, expands, summed = args[:3], args[3:6], args[6]
+    moved = [[dim + 1 for dim in dims] for dims in expands]
+    shared = [dims if batch.has(value) else [0, *dims] for value, dims in zip(values, moved, strict=True)]
+    return applied(op, (*map(batch.front, values), *shared, [dim + 1 for dim in summed]))
 
 
 @rule("linalg_solve")

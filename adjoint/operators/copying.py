@@ -7,6 +7,7 @@ import numpy
 from ..device import contiguous_format, preserve_format
 from ..kernels import broadcast, copying, storage
 from ..tape import modes, views
+from ..tape.levels import check_owned, innermost
 from ..tape.saved import about_to_change, bump
 from ..tensor import C_NAMES, Tensor, can_require_grad, wrap
 from .build import operator, public, tensors, with_numpy_names
@@ -262,6 +263,10 @@ def map_(input, tensor, callable):
 @public(namespace=None, method=True)
 def set_(input, source=None, storage_offset=0, size=None, stride=None):
     """Make the tensor a window on other memory: that of the tensor or storage `source`; on none at all without it."""
+    if modes.STATE.levels and any(hasattr(level, "tangent_of") for level in [innermost((input, source))]):
+        raise NotImplementedError(
+            "Trying to use forward AD with set_ that does not support it because it has not been implemented yet."
+        )
     if source is None:
         array = numpy.empty(0, input._array.dtype)
     elif isinstance(source, Tensor):
@@ -297,6 +302,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     Elements keep their order in memory; what was not there before is not initialised.
     """
     views.check_inference(input)
+    check_owned(input, lambda: "resize_")
     if input.requires_grad and not modes.STATE.inference:
         raise RuntimeError("cannot resize variables that require grad")
     shape = tuple(

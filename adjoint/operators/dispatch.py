@@ -24,7 +24,7 @@ from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
-from ..tape.levels import below, innermost
+from ..tape.levels import below, check_owned, checked_change, innermost, note_births
 from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import (
     about_to_change,
@@ -39,6 +39,7 @@ from ..tape.saved import (
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
 from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .forms import overload
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
 
@@ -61,8 +62,10 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             return call_generally(op, args, out, **names)
         if names and any(value is not MISSING for value in names.values()):
             return call_generally(op, args, out, **names)
-        # The gate is closed for another thread, or for hooks: the short way is good for this call too.
+        # The gate is closed for another thread, hooks or transforms: the short way is good for this call too.
         result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
+        if state.transforms:
+            note_births(result)
         if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.lists):
             results = result if isinstance(result, tuple) else (result,)
             edge = results[0]._edge if results else None
@@ -82,10 +85,10 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if modes.STATE.levels:
         level = innermost(args)
         if level is not None:
-            return level.call(op, args, out)
+            return note_births(level.call(op, args, out))
         if out is None and not op.draws:
             with below(modes.STATE.levels[0]):  # where the short way is open again
-                return applied(op, args)
+                return note_births(applied(op, args))
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
@@ -459,9 +462,10 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
             if item == op.tensors[0]:
                 tensor = detached_copy(tensor)
             else:  # not copied: backward finds that it has been changed; the tensor itself will refer to the node
-                edge = tensor._edge
+                edge, itself = tensor._edge, weakref.ref(tensor)
                 tensor = detached(tensor, shared_counter(tensor))
                 tensor._edge = edge
+                tensor._own_extra().stands_for = itself
         save_input(node, item, tensor)
     for item in op.saved_values:
         setattr(node, f"saved_{item}", saved_value(op, item, args, tensors))
@@ -537,8 +541,12 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     name = f"{op.called}_"
     try:
         args = bind(op, args)
-        if modes.STATE.levels and (level := innermost(args)) is not None:
-            return level.call_inplace(op, args)
+        state = modes.STATE
+        if state.transforms:
+            check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target, name))
+        if state.levels and (level := innermost(args)) is not None:
+            with checked_change():
+                return level.call_inplace(op, args)
         views.check_inplace(target, name)
         tensors, arrays = operands(op, args)
     except Exception:
@@ -642,8 +650,11 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Make the first argument another view of its memory, as `t_` does."""
     target: Tensor = args[0]
     args = bind(op, args)
+    if modes.STATE.transforms:
+        check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target, f"{op.called}_"))
     if modes.STATE.levels and (level := innermost(args)) is not None:
-        return level.call_inplace_view(op, args)
+        with checked_change():
+            return level.call_inplace_view(op, args)
     views.check_inplace(target, f"{op.called}_")
     views.check_inference(target)
     tensors, arrays = operands(op, args)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..tape.modes import STATE
 from ..tensor import Tensor
-from .beginning import cells, duplicate, put_in_front, standing_in
+from .beginning import beginning_of, cells, duplicate, put_in_front, standing_in
 from .build import PUBLIC
 from .families import load_all
 
@@ -70,8 +70,11 @@ class _Watch:
 
     def put(self) -> None:
         """Put the door in front of the function."""
-        self.behind = duplicate(self.function)
-        put_in_front(self.function, self.behind, self.enter)
+        function = self.function
+        self.behind = behind = duplicate(function)
+        if (beginning := beginning_of(function)) is not None:
+            beginning.function = behind  # whose own code it is to put in place, not the door's
+        put_in_front(function, behind, self.enter)
 
     def take_away(self) -> None:
         """Leave the function as it was, unless it has been given other code since."""
@@ -87,6 +90,8 @@ class _Watch:
             }  # for calls of other threads
             function.__code__ = behind.__code__
             function.__kwdefaults__ = behind.__kwdefaults__
+            if (beginning := beginning_of(behind)) is not None:
+                beginning.function = function
         function.__dict__.pop("__wrapped__", None)
         function.__dict__.update(behind.__dict__)
 

@@ -115,7 +115,7 @@ def unchanged(indices: Any) -> Any:
         RuntimeError: if a tensor of them has been changed in place since it was used.
     """
     for tensor, version in getattr(indices, "tensors", ()):
-        if tensor._counter is not None and tensor._counter[0] != version:
+        if tensor._counter is not None and int(tensor._counter[0]) != int(version):
             raise stale_error(None, tensor._array, tensor._counter, version, None, None)
     return indices
 

@@ -11,6 +11,7 @@ from ..dtypes import Rank, promote
 from ..kernels import closeness
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.storage import UntypedStorage
+from ..tape.saved import shared_counter
 from ..tensor import Tensor, wrap
 from .apart import is_readable, one_by_one
 from .build import public, with_numpy_names
@@ -162,7 +163,8 @@ def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **n
     broadcast_shapes(input._array.shape, other._array.shape)
     result = wrap(closeness.isclose(input._array, other._array, rtol, atol, equal_nan))
     inexact = input.dtype.is_floating_point or input.dtype.is_complex
-    result._counter = [(equal_nan and inexact) + (rtol != 0 or atol != 0)]  # PyTorch adds these conditions in place
+    # PyTorch adds these conditions in place.
+    shared_counter(result)[0] = (equal_nan and inexact) + (rtol != 0 or atol != 0)
     return result
 
 

@@ -9,8 +9,9 @@ import numpy
 from ..kernels import view as kernels
 from ..tape import modes, views
 from ..tape.anomaly import note_cut
+from ..tape.levels import check_owned
 from ..tape.node import Node, start
-from ..tape.saved import detached, share_inference, shared_counter
+from ..tape.saved import detach_in_place, detached, share_inference, shared_counter
 from ..tensor import Tensor
 from .build import named, operator, public
 from .declaration import OPERATORS
@@ -98,6 +99,7 @@ def detach(input):
 @public(method=True)
 def detach_(input):
     """Cut the tensor from its history, in place: it becomes a leaf that does not require grad."""
+    check_owned(input, lambda: "detach_")
     if input._base is not None:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
@@ -105,7 +107,9 @@ def detach_(input):
             "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
             "as the solution."
         )
-    input._edge = None
+    detach_in_place(input)
+    for level in modes.STATE.levels:
+        level.forget(input)
     return input
 
 

@@ -104,6 +104,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         for name in ("running_mean", "running_var"):
             if named[name] is None:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
+    elif (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None:

@@ -7,9 +7,11 @@ operators again, *below* itself, so levels compose to any depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ..rare import BIRTHS
 from ..tensor import Tensor
 from . import modes
 
@@ -29,6 +31,9 @@ class Level:
     def concerns(self, tensor: Tensor) -> bool:
         """Whether `tensor` carries something of this level."""
         raise NotImplementedError
+
+    def forget(self, tensor: Tensor) -> None:
+        """Take from `tensor` what this level differentiates of it."""
 
     def call(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
         """Apply `operator`, some of whose arguments concern this level and none a level further in."""
@@ -50,22 +55,115 @@ class Level:
 class Transform:
     """A transform of a function while the function runs.
 
-    `number` counts the transforms around it and itself; `in_inference`: it was called in inference mode.
+    `number` counts the transforms around it and itself; `serial` all that ever began; `begun_in_inference`: it was called in
+    inference mode. `arguments` are the tensors the function was given, which it may change in place, unlike others that were
+    there before it, where it `refuses_captured`.
     """
 
     number: int
-    in_inference: bool
+    serial: int
+    begun_in_inference: bool
+    refuses_captured = False
+    arguments: Sequence[Tensor] = ()
 
     def begin(self) -> None:
         """The function starts."""
         outer = modes.STATE.transforms
         self.number = len(outer) + 1
-        self.in_inference = modes.STATE.inference
-        modes.STATE.transforms = (*outer, self)
+        self.begun_in_inference = modes.STATE.inference
+        self.serial = next(_serials)
+        modes.set_transforms((*outer, self))
+        BIRTHS.notes = (note_birth,)
 
     def end(self) -> None:
         """The function has returned or raised."""
-        modes.STATE.transforms = modes.STATE.transforms[: self.number - 1]
+        modes.set_transforms(modes.STATE.transforms[: self.number - 1])
+        if not modes.GATE.special:  # nor does another thread run such a function
+            BIRTHS.notes = ()
+
+    def has_made(self, tensor: Tensor) -> bool:
+        """Whether the function has made `tensor`, or what it is a view or alias of."""
+        counter = tensor._counter
+        return type(counter) is BirthCounter and counter.born >= self.serial
+
+    def owns(self, tensor: Tensor) -> bool:
+        """Whether the function has made `tensor`, or was given it."""
+        if self.has_made(tensor):
+            return True
+        counter = tensor._counter
+        return any(tensor is own or (counter is not None and own._counter is counter) for own in self.arguments)
+
+
+_serials = itertools.count(1)
+
+
+class BirthCounter(list[Any]):
+    """The version counter of a tensor that was made while a function was being transformed: the `serial` of the transform.
+
+    Views and aliases share it, as they do any counter, and thus the birth of their memory.
+    """
+
+    __slots__ = ("born",)
+
+    born: int
+
+
+def note_birth(tensor: Tensor, source: Tensor | None = None) -> None:
+    """Note on a new tensor which transform's function has made it; one that has a counter is an alias of another.
+
+    `source`: the tensor whose memory it is on, though it has a counter of its own.
+    """
+    transforms = modes.STATE.transforms
+    if not transforms or (tensor._counter is not None and source is None):
+        return
+    born = transforms[-1].serial
+    if source is not None:
+        tensor._counter = None
+        if not transforms[-1].owns(source):
+            return
+        born = source._counter.born if type(source._counter) is BirthCounter else born
+    tensor._counter = counter = BirthCounter((0,))
+    counter.born = born
+
+
+def note_births(results: Any) -> Any:
+    """Note the same on the results of an operator; returns them."""
+    for result in results if isinstance(results, (tuple, list)) else (results,):
+        if isinstance(result, Tensor):
+            note_birth(result)
+    return results
+
+
+def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], None] = lambda: None) -> None:
+    """Raise if a function being transformed changes a tensor in place that is neither its own nor an argument.
+
+    `name` gives PyTorch's name of the operation; `check` is what else may not be, which comes before the outer transforms.
+    """
+    transforms = modes.STATE.transforms
+    for transform in reversed(transforms):
+        if getattr(tensor, "level", None) is transform:
+            tensor = tensor.value  # type: ignore[attr-defined]
+        if transform.refuses_captured and not transform.owns(tensor):
+            if transform is not transforms[-1]:
+                check()
+            raise RuntimeError(
+                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation "
+                f"(aten::{name()}) that would mutate a captured Tensor. This is not supported; please rewrite the function being "
+                "transformed to explicitly accept the mutated Tensor(s) as inputs."
+            )
+
+
+class checked_change:
+    """While a change in place runs that has been checked as a whole, so that its parts need not be."""
+
+    __slots__ = ("transforms",)
+
+    def __enter__(self) -> None:
+        self.transforms = modes.STATE.transforms
+        modes.STATE.transforms = ()
+
+    def __exit__(self, *exception: object) -> None:
+        modes.STATE.transforms = self.transforms
 
 
 class below:

@@ -8,6 +8,7 @@ answer to the same attributes, so that the generated code of a backward meets th
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -48,6 +49,36 @@ class _Released:
 
 
 RELEASED = _Released()
+
+
+class DetachedVersion(int):
+    """The version at which `tensor` was cut from its history in place.
+
+    It equals the number it is, but differs from all others, so that what was saved of the tensor before is looked at again.
+    """
+
+    tensor: weakref.ref[Tensor]
+
+    def __ne__(self, other: object) -> bool:
+        return other is not self
+
+    __hash__ = int.__hash__
+
+
+def detach_in_place(tensor: Tensor) -> None:
+    """Cut `tensor` from its history; those who have saved it find out by its version."""
+    if is_recorded(tensor._edge):
+        counter = shared_counter(tensor)
+        if counter is not _NO_VERSIONS:
+            counter[0] = DetachedVersion(counter[0])
+            counter[0].tensor = weakref.ref(tensor)
+    tensor._edge = None
+
+
+_DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not supported, please use "
+    "out-of-place `.detach()` instead"
+)
 
 
 class Packed:
@@ -188,7 +219,11 @@ class InferenceVersions:
     def __getitem__(self, index: Any) -> Any:
         # A transform that was called in inference mode may save one: its graph is used, if at all, within it.
         state = modes.STATE
-        if state.inference or state.task is not None or any(transform.in_inference for transform in state.transforms):
+        if (
+            state.inference
+            or state.task is not None
+            or any(transform.begun_in_inference for transform in state.transforms)
+        ):
             return 0 if self.counter is None else self.counter[index]
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
@@ -214,7 +249,7 @@ def share_inference(alias: Tensor, tensor: Tensor) -> Tensor:
     if tensor.is_inference() and not alias.is_inference() and alias._base is None:
         alias._own_extra().inference = True
         versions: Any = _NO_VERSIONS if modes.STATE.inference and alias._counter is None else shared_counter(alias)
-        versions = InferenceVersions(versions) if type(versions) is list else versions
+        versions = InferenceVersions(versions) if isinstance(versions, list) else versions
         alias._counter = versions
     return alias
 
@@ -337,13 +372,22 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     """Raise if a saved tensor has been changed in place since."""
     counter = getattr(node, f"counter_{item}", None) or saved._counter
     expected = getattr(node, f"version_{item}")
-    if counter is None or counter[0] == expected or type(saved) is Packed:
+    if counter is None or type(saved) is Packed:
+        return
+    version = counter[0]
+    if version == expected:
+        detached = type(version) is DetachedVersion and version is not expected and version.tensor() is saved
+        if detached and modes.STATE.task is not None:
+            raise RuntimeError(_DETACHED)
         return
     is_result = type(saved) is ndarray
     output_nr = _output_index(node, item) if is_result else None
     if not is_result and saved._base is not None:
         current_edge(saved)  # raises where a view could not be followed through the change
     array, edge = (saved, None) if is_result else (saved._array, saved._edge)
+    if not is_result and saved._extra is not None and saved._extra.stands_for is not None:
+        itself = saved._extra.stands_for()
+        edge = edge if itself is None else edge_of(itself)
     raise stale_error(node, array, counter, expected, output_nr, edge)
 
 

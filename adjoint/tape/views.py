@@ -43,6 +43,10 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
     nobody asks to be `told`).
     """
     base = view._base
+    version = view._counter[0]  # type: ignore[index]
+    if type(version) is not int and view._view_version == version:
+        view._view_version = version
+        return  # nothing has changed but that the base was detached
     base_edge = edge_of(base)  # type: ignore[arg-type]
     if base_edge is not None or is_recorded(view._edge):  # the base may have been detached since
         if view._creation is not None:

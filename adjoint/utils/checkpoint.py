@@ -426,14 +426,15 @@ class Frame:
             return self.unpack_in(group, holder)
         task = torch.autograd.graph.current_task_id()
         values = self.values.get(task)
-        if values is None or holder not in values or task < 0:
+        if values is None or task < 0:
             values = self.recompute()
             if task >= 0:
                 # Another backward, if this one keeps the graph, computes again.
                 self.values = {task: values}
-        if holder not in values:
+        value = values.pop(holder, None)
+        if value is None:
             raise CheckpointError(f"{_UNPACKED_ONCE}{_ASK_ONCE}")
-        return values[holder]
+        return value
 
     def unpack_in(self, group: GraphExecGroup, holder: Holder) -> torch.Tensor:
         """The same for all backwards of `group`, which together compute once and unpack everything once."""

@@ -1,0 +1,210 @@
+"""Corners of autograd that are seldom visited: what is allowed there, what is refused, and in which words."""
+# ruff: noqa: E501
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from .programs import program_test
+
+PROGRAMS = {
+    "saved_tensors_detached_in_place": """
+        def case(make, op, use):
+            x = torch.tensor(0.5, requires_grad=True)
+            y = make(x)
+            z = op(y, x)
+            y.detach_()
+            show(y._version, y.requires_grad)
+            raises(lambda: use(z, x))
+        grad = lambda z, x: torch.autograd.grad(z, x)
+        for make in (lambda x: x * 1, lambda x: x.exp()):
+            case(make, lambda y, x: y.sin(), grad)
+            case(make, lambda y, x: y * x, grad)
+            case(make, lambda y, x: x * y, grad)
+            case(make, lambda y, x: y ** 2, lambda z, x: torch.autograd.grad(z, x, create_graph=True))
+            case(make, lambda y, x: y.sin(), lambda z, x: [torch.autograd.grad(z, x)])
+        def allowed(make, op):
+            x = torch.tensor(0.5, requires_grad=True)
+            y = make(x)
+            z = op(y, x)
+            y.detach_()
+            show(torch.autograd.grad(z, x), y._version)
+        for make in (lambda x: x * 1, lambda x: x.exp()):
+            for op in (lambda y, x: y.exp(), lambda y, x: y + 1, lambda y, x: y.detach() * x, lambda y, x: y.view(1).sin().sum()):
+                allowed(make, op)
+        x = torch.tensor(0.5, requires_grad=True)
+        y = x * 1
+        v, z = y.view(1), y.sin()
+        y.detach_()
+        show(v.requires_grad, v.grad_fn.name(), torch.autograd.grad(v.sum(), x), z.grad_fn._saved_self)
+        y.requires_grad_()
+        show(torch.autograd.grad(y.sin(), y), torch.autograd.grad((y * y).sin(), y))
+        x = torch.tensor(0.5, requires_grad=True)
+        show(torch.func.jvp(lambda x: (x * 2).detach_(), (x.detach(),), (x.detach(),)))
+    """,
+    "checkpoints_unpack_once": """
+        checkpoint = torch.utils.checkpoint.checkpoint
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.save_for_backward(x, y)
+                return x * y
+            @staticmethod
+            def backward(ctx, g):
+                first, second = ctx.saved_tensors, ctx.saved_tensors
+                return g * first[1], g * second[0]
+        new = lambda: (torch.tensor(2., requires_grad=True), torch.tensor(3., requires_grad=True))
+        raises(lambda: checkpoint(Twice.apply, *new(), use_reentrant=False).backward())
+        raises(lambda: checkpoint(Twice.apply, *new(), use_reentrant=False).backward(retain_graph=True))
+        raises(lambda: checkpoint(Twice.apply, *new(), use_reentrant=False, early_stop=False).backward())
+        a, b = new()
+        checkpoint(Twice.apply, a, b, use_reentrant=True).backward()
+        show(a.grad, b.grad)
+        a, b = new()
+        o = checkpoint(lambda a, b: (a * b).sin() * a, a, b, use_reentrant=False)
+        show(torch.autograd.grad(o, a, retain_graph=True), torch.autograd.grad(o, b, create_graph=True))
+        o = checkpoint(lambda a, b: (a * b).sin(), a, b, use_reentrant=False)
+        show(o.grad_fn._saved_self, o.grad_fn._saved_self)
+    """,
+    "batched_gradients_checked": """
+        x = torch.ones(2, 2, requires_grad=True)
+        g = lambda o, v: torch.autograd.grad(o, (x,), v, is_grads_batched=True)
+        for o in (lambda: x.clone(), lambda: x.sum(), lambda: x[0]):
+            for v in (None, torch.tensor(1.), torch.ones(0, 2, 2)):
+                raises(lambda: g(o(), v))
+        raises(lambda: g((x.clone(), x.sum()), (torch.ones(3, 2, 2),)))
+        raises(lambda: g((x.clone(), x.sum()), (torch.ones(3, 2, 2), torch.ones(4))))
+        raises(lambda: g((x.clone(), x.sum()), (torch.ones(3, 2, 2), None)))
+        raises(lambda: g((x.clone(), x.sum()), (torch.ones(3, 2, 2), torch.ones(3), torch.ones(3))))
+        show(g((x.clone(), x.sum()), (torch.ones(3, 2, 2), torch.ones(3))))
+    """,
+    "data_of_another_shape": """
+        for new in (torch.ones(3), torch.ones(2, dtype=torch.double), torch.ones(2).half(), torch.tensor([5., 6.])):
+            x = torch.tensor([1., 2.], requires_grad=True)
+            y = (x * 3).sum()
+            x.data = new.clone()
+            show(x._version, x.is_leaf, x.dtype)
+            y.backward()
+            show(x.grad, x.grad.dtype)
+    """,
+    "inference_tensors_of_other_kinds": """
+        with torch.inference_mode():
+            d = torch.ones(2)
+            p = torch.nn.Parameter(torch.ones(2))
+            linear = torch.nn.Linear(2, 2)
+        raises(lambda: torch.nn.Parameter(d))
+        show(torch.nn.Parameter(d, requires_grad=False).is_inference(), d.data.is_inference(), p.is_inference(), p.requires_grad)
+        out = linear(torch.ones(2))
+        show(out.requires_grad)
+        out.sum().backward()
+        show(linear.weight.is_inference())
+    """,
+    "tangents_of_their_own": """
+        fa, fn = torch.autograd.forward_ad, torch.func
+        makers = [
+            lambda d: d + 1, lambda d: torch.zeros(3) + d, lambda d: torch.zeros(3).add_(d), lambda d: d - torch.ones(3), lambda d: d.clone(),
+            lambda d: torch.zeros(3).copy_(d), lambda d: d.contiguous(), lambda d: torch.cat([d]), lambda d: d.detach() + d,
+            lambda d: (lambda z: (z.__setitem__(slice(None), d), z)[1])(torch.zeros(3)), lambda d: torch.zeros(2, 3) + d, lambda d: d.relu(),
+            lambda d: d.view(3), lambda d: d.repeat(1), lambda d: torch.stack([d])[0], lambda d: d.clamp(-10, 10), lambda d: d.to(torch.float32),
+        ]
+        changes = [lambda r: r.mul_(2), lambda r: r.zero_(), lambda r: r[:1].mul_(3), lambda r: r.copy_(torch.ones(3)), lambda r: r[1:].fill_(2.)]
+        x, t = torch.tensor([1., 2., 3.]), torch.tensor([4., 5., 6.])
+        for make in makers:
+            for change in changes:
+                def f(x):
+                    x = x.clone()
+                    r = make(x)
+                    change(r)
+                    return r, x
+                show(fn.jvp(f, (x,), (t,)))
+                with fa.dual_level():
+                    d = fa.make_dual(x.clone(), t.clone())
+                    r = make(d)
+                    change(r)
+                    show(fa.unpack_dual(d).tangent, fa.unpack_dual(r).tangent)
+        show(t)
+    """,
+    "jvp_of_views_and_changes": """
+        fa = torch.autograd.forward_ad
+        def applied(forward, jvp, *others):
+            class K(torch.autograd.Function):
+                pass
+            K.forward, K.jvp = staticmethod(forward), staticmethod(jvp)
+            with fa.dual_level():
+                d = fa.make_dual(torch.tensor([1., 2.]), torch.tensor([3., 4.])).clone()
+                out = K.apply(d, *others)
+                out = out if isinstance(out, tuple) else (out,)
+                return [fa.unpack_dual(o).tangent for o in out if isinstance(o, torch.Tensor) and o.is_floating_point()], fa.unpack_dual(d).tangent
+        def dirty(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+        view, same, fresh = (lambda ctx, x: x.view(2)), (lambda ctx, x: x), (lambda ctx, x: x * 1)
+        def constant(ctx, x):
+            o = x * 1
+            ctx.mark_non_differentiable(o)
+            return o
+        several = lambda ctx, x: (x * 1, x.long(), 3)
+        halves = lambda ctx, x: (x[:1], x[1:])
+        show(applied(dirty, lambda ctx, t: t.mul_(2)), applied(view, lambda ctx, t: t.view(2)), applied(same, lambda ctx, t: t.view_as(t)))
+        show(applied(several, lambda ctx, t: (t, None, None)), applied(fresh, lambda ctx, t: t), applied(halves, lambda ctx, t: (t[:1], t[1:])))
+        show(applied(constant, lambda ctx, t: None), applied(lambda ctx, x: (3, x * 1), lambda ctx, t: (None, t)))
+        for forward, jvp in (
+            (dirty, lambda ctx, t: t * 2), (dirty, lambda ctx, t: None), (dirty, lambda ctx, t: t), (dirty, lambda ctx, t: t.mul_(2).view(2)),
+            (view, lambda ctx, t: t * 1), (view, lambda ctx, t: t), (same, lambda ctx, t: t * 1), (same, lambda ctx, t: t),
+            (lambda ctx, x: x[:1], lambda ctx, t: torch.ones(2)[:1]), (halves, lambda ctx, t: (t[:1] * 1, t[1:] * 1)), (constant, lambda ctx, t: t),
+            (several, lambda ctx, t: (t, None)), (several, lambda ctx, t: (t, t, None)), (fresh, lambda ctx, t: (t, t)), (fresh, lambda ctx, t: 3),
+        ):
+            raises(lambda: applied(forward, jvp))
+        with fa.dual_level():
+            d = fa.make_dual(torch.ones(2), torch.ones(2))
+            raises(lambda: torch.zeros(2).set_(d))
+    """,
+    "changed_by_itself": """
+        def made():
+            x = torch.tensor([1., 2., 3.], requires_grad=True)
+            return x, x * 1
+        for name in ('mul_', 'div_', 'pow_', 'atan2_', 'hypot_', 'xlogy_', 'remainder_', 'add_', 'sub_'):
+            def gradient(change):
+                x, y = made()
+                change(y)
+                return torch.autograd.grad(y.sum(), x)
+            change = getattr(torch.Tensor, name)
+            for use in (lambda y: change(y, y), lambda y: change(y[:2], y[:2]), lambda y: change(y, y).add_(1), lambda y: change(y[:2], y[1:])):
+                raises(lambda: gradient(use))
+            def of_view():
+                x, y = made()
+                v = y[:2]
+                change(v, v).sum().backward()
+            raises(of_view)
+        raises(lambda: gradient(lambda y: y.addcmul_(y, y)))
+        raises(lambda: gradient(lambda y: y.lerp_(y, y)))
+        part = torch.unsafe_split(torch.ones(4, requires_grad=True) * 1, 2)[0]
+        raises(lambda: part.mul_(part).sum().backward())
+    """,
+    "modes_and_hooks": """
+        c = torch.set_grad_enabled(False)
+        torch.set_grad_enabled(True)
+        show(c.clone().mode, torch.is_grad_enabled())
+        torch.set_grad_enabled(True)
+        t = torch.ones(3, requires_grad=True)
+        y = t * 1
+        y.register_hook(lambda g: torch.tensor(1))
+        raises(lambda: y.sum().backward())
+        y = t * 1
+        y.register_hook(lambda g: torch.ones(2))
+        raises(lambda: y.sum().backward())
+    """,
+    "gradcheck_perturbs_both_ways": """
+        check = torch.autograd.gradcheck
+        x = torch.tensor([0.3, 0.6], dtype=torch.double, requires_grad=True)
+        for fast in (True, False):
+            show(check(lambda x: x * 2, x, eps=-1e-6, fast_mode=fast), check(lambda x: x.sin(), x, eps=-1e-6, fast_mode=fast))
+            one = torch.ones(1, dtype=torch.double, requires_grad=True)
+            raises(lambda: check(lambda x: torch.cat([x, x]) if torch.all(x >= 1) else x, (one,), fast_mode=fast))
+            raises(lambda: check(lambda x: x.float() if torch.all(x >= 1) else x, (one,), fast_mode=fast))
+        z = torch.tensor([0.3 + 1j], dtype=torch.cdouble, requires_grad=True)
+        show(check(lambda z: z * z, z, eps=-1e-6), check(lambda z: z * z, z, eps=-1e-6, fast_mode=True))
+    """,
+}
+
+test_corners = program_test(PROGRAMS)
