@@ -27,9 +27,10 @@ from ..tape.saved import (
     pack,
     released,
     shared_counter,
+    shown,
     stale_error,
 )
-from ..tensor import LEAF, Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
+from ..tensor import Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
 from .anomaly_mode import check_nan
 from .conform import as_taken
 from .hooks import recording_mode
@@ -49,9 +50,11 @@ class SavedVariable:
         hooks = modes.STATE.saved_tensor_hooks
         if hooks:
             edge = edge_of(tensor)
-            shown_edge = LEAF if isinstance(edge, Tensor) else edge
             with modes_without_hooks():
-                self.tensor = pack(tensor, hooks[-1], None if output_nr is not None else edge, shown_edge)
+                if output_nr is None:
+                    self.tensor = pack(tensor, hooks[-1], edge)
+                else:
+                    self.tensor = pack(shown(tensor, edge), hooks[-1], None)
 
     def unpack(self, node: Node) -> Tensor:
         """The tensor as backward sees it."""
@@ -84,7 +87,7 @@ class SavedVariable:
         check_callable(pack_hook, unpack_hook)
         edge = None if self.output_nr is not None else edge_of(self.tensor)
         with modes_without_hooks():
-            self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
+            self.tensor = pack(shown(self.tensor, None), (pack_hook, unpack_hook), edge)
 
 
 class SavedNone:

@@ -19,7 +19,7 @@ from ..notices import warn
 from ..tape import modes
 from ..tape.node import Node, next_sequence
 from ..tape.origin import nearest_user_frame
-from ..tape.saved import Packed, bump, pack, shared_counter, stale_error, unpack_list
+from ..tape.saved import Packed, bump, pack, shared_counter, shown, stale_error, unpack_list
 from ..tape.views import NO_GRAD
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap, wrap_dim
 from .beginning import overridden
@@ -80,7 +80,8 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         packed = {}
         for position in chosen:
             tensor = self.element(position)
-            packed[position] = pack(tensor if tensor is not None else wrap(self[position]), hooks, None, None)
+            tensor = wrap(self[position]) if tensor is None else tensor if positions is None else shown(tensor, None)
+            packed[position] = pack(tensor, hooks, None)
         result = Indices([None if position in packed else array for position, array in enumerate(self)])
         result.tensors = tuple(pair for pair in self.tensors if any(pair[0]._array is array for array in result))
         result.packed = {**(self.packed or {}), **packed}

@@ -81,6 +81,8 @@ class Node:
     saved_names: ClassVar[tuple[str, ...]] = ()
     saved_tensor_names: ClassVar[tuple[str, ...]] = ()
     saved_list_names: ClassVar[tuple[str, ...]] = ()
+    input_slots: ClassVar[tuple[str, ...]] = ()
+    result_slots: ClassVar[tuple[tuple[str, int, bool], ...]] = ()
     shown: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, wrap
+from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new, wrap
 from . import modes, origin
 from .edges import edge_of
 from .node import FREED_MESSAGE, Node
@@ -26,7 +26,6 @@ HOOKS_ARE_SET = (
     "time."
 )
 
-new_tensor = object.__new__
 _counter_lock = threading.Lock()
 
 
@@ -78,28 +77,30 @@ class Packed:
         return tensor._array
 
 
-def pack(tensor: Tensor, hooks: Any, edge: Any, shown_edge: Any) -> Packed:
-    """Run the pack hook of `hooks`, a pair (pack, unpack), on a new tensor on the memory of `tensor`.
+def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
+    """Run the pack hook of `hooks`, a pair (pack, unpack), on `tensor`; it runs in `modes_without_hooks`.
 
-    `edge` is the place in the graph that what is unpacked will have, `shown_edge` that of what the pack hook sees. It runs
-    in `modes_without_hooks`.
+    `edge` is the place in the graph that what is unpacked will have.
     """
-    if edge is tensor and shown_edge is not None:
-        shown = tensor  # a leaf is shown itself
-    else:
-        shown = detached(tensor, tensor._counter or shared_counter(tensor))
-        shown._edge = shown_edge
-    version = shown._counter and shown._counter[0]
-    result = object.__new__(Packed)
-    result.packed = hooks[0](shown)
+    counter = tensor._counter
+    version = 0 if counter is None else counter[0]
+    result: Packed = new(Packed)
+    result.packed = hooks[0](tensor)
     result.unpack_hook = hooks[1]
     result.edge = edge
-    if version != (shown._counter and shown._counter[0]) and shown._version != (version or 0):
+    if tensor._counter is not None and tensor._counter[0] != version:
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
             "hook cannot be modified by in-place operations as this can lead to unexpected side-effects. "
             "Please open an issue if you need to perform in-place operations on the input to a pack hook."
         )
+    return result
+
+
+def shown(tensor: Tensor, edge: Any) -> Tensor:
+    """`tensor` as a pack hook sees it where it must not see the very object: another one, with the place `edge` in the graph."""
+    result = detached(tensor, tensor._counter or shared_counter(tensor))
+    result._edge = edge
     return result
 
 
@@ -136,33 +137,30 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
 
 def pack_saved(node: Node, results: Any) -> None:
     """Send what `node` has saved through the pack hook: inputs of the operation, and its `results` if there are any yet."""
-    state = modes.STATE
-    hooks, grad_enabled = state.saved_tensor_hooks, state.grad_enabled
-    innermost, operator = hooks[-1], node.operator
-    state.saved_tensor_hooks = ()
-    state.grad_enabled = False  # who pushed the hooks has counted this
+    state = (
+        modes.STATE.__dict__
+    )  # whoever pushed the hooks has put both there, and has counted that nothing is recorded
+    hooks, grad_enabled = state["saved_tensor_hooks"], state["grad_enabled"]
+    innermost = hooks[-1]
+    state["saved_tensor_hooks"], state["grad_enabled"] = (), False
     try:
-        for item in operator.saved_inputs:
-            slot = f"saved_{item}"
+        for slot in node.input_slots:
             saved = getattr(node, slot)
             if isinstance(saved, Tensor) and (saved._extra is None or saved._extra.number is None):
                 edge = saved._edge if saved._base is None else current_edge(saved)
-                if edge is LEAF:
-                    setattr(node, slot, pack(saved, innermost, saved, LEAF))
-                else:
-                    setattr(node, slot, pack(saved, innermost, edge, edge))
-        for item in operator.lists:
+                setattr(node, slot, pack(saved, innermost, saved if edge is LEAF else edge))
+        for item in node.saved_list_names:
             saved = getattr(node, f"saved_{item}")
             if type(saved) is not tuple and saved.packed is None:
                 setattr(node, f"saved_{item}", saved.packed_by(innermost))
-        for item in operator.saved_results if results else ():
-            saved = getattr(node, f"saved_{item}")
-            if saved is not None and type(saved) is not Packed:
-                number = _output_index(node, item)
-                shown_edge = None if item in operator.nondifferentiable_outputs else (node, number)
-                setattr(node, f"saved_{item}", pack(results[number], innermost, None, shown_edge))
+        if results:
+            for slot, number, differentiable in node.result_slots:
+                saved = getattr(node, slot)
+                if saved is not None and type(saved) is not Packed:
+                    output = shown(results[number], (node, number) if differentiable else None)
+                    setattr(node, slot, pack(output, innermost, None))
     finally:
-        state.saved_tensor_hooks, state.grad_enabled = hooks, grad_enabled
+        state["saved_tensor_hooks"], state["grad_enabled"] = hooks, grad_enabled
 
 
 class _NoVersions:
@@ -191,7 +189,7 @@ def detached(tensor: Tensor, counter: list[Any]) -> Tensor:
         result: Tensor = tensor.without_history()
         result._counter = counter
         return result
-    result = new_tensor(Tensor)
+    result = new(Tensor)
     result._array = tensor._array
     result._grad = result._base = result._extra = result._edge = None
     result._counter = counter
@@ -266,7 +264,10 @@ def unpack_list(node: Node, item: str) -> Any:
 
 
 def unpack_array(node: Node, item: str) -> Any:
-    """The array of `unpack`."""
+    """The array of `unpack`; that of a packed tensor is all the same without a place in the graph."""
+    saved = getattr(node, f"saved_{item}")
+    if type(saved) is Packed:
+        return saved._array
     tensor = unpack(node, item)
     return None if tensor is None else tensor._array
 
@@ -391,7 +392,7 @@ class SavedTensor:
         else:
             edge = edge_of(saved)
         with modes_without_hooks():
-            setattr(self._node, f"saved_{self._item}", pack(saved, (pack_hook, unpack_hook), edge, None))
+            setattr(self._node, f"saved_{self._item}", pack(shown(saved, None), (pack_hook, unpack_hook), edge))
 
 
 class SavedElement(SavedTensor):
