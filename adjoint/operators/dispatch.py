@@ -25,7 +25,7 @@ from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.levels import below, innermost
-from ..tape.node import NOWHERE, Node, start
+from ..tape.node import NOWHERE, Node, own_hooks, start
 from ..tape.saved import (
     about_to_change,
     bump,
@@ -592,7 +592,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         views.rebase_history(target, node, 3)
         if target._base is not None and op.saved_results and is_recorded(target._edge):
             # What is saved of the result has the view's history, of which `node` is a part.
-            node.of_view = weakref.ref(target._edge[0])
+            own_hooks(node).of_view = weakref.ref(target._edge[0])
     if given is not None:
         note_operation(f"{op.called}_", given, [target])
 

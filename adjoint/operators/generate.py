@@ -573,18 +573,30 @@ def formula_arguments(formula: Any, special: dict[str, str]) -> str:
 
 def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
     """Read a saved tensor back, checking that nobody has changed it since."""
-    if recorded:
-        return [f"{item} = unpack(node, '{item}')"]
+    saved = f"{item} = node.saved_{item}"
     if item in op.saved_results:
+        usable = f"type({item}) is ndarray and node.counter_{item}[0] == node.version_{item}"
+        if not recorded:
+            return [saved, f"if not ({usable}):", f"    {item} = unpack_array(node, '{item}')"]
+        number = None if item in op.nondifferentiable_outputs else (op.outputs or ("result",)).index(item)
         return [
-            f"{item} = node.saved_{item}",
-            f"if type({item}) is not ndarray or node.counter_{item}[0] != node.version_{item}:",
-            f"    {item} = unpack_array(node, '{item}')",
+            saved,
+            f"if {usable} and node.hooks is None:",
+            f"    {item} = as_output(node, {number}, {item}, node.counter_{item})",
+            "else:",
+            f"    {item} = unpack(node, '{item}')",
+        ]
+    changed = f"{item}._counter is not None and {item}._counter[0] != node.version_{item}"
+    if recorded:
+        return [
+            saved,
+            f"if {item} is not None and (type({item}) is Packed or {changed}):",
+            f"    {item} = unpack(node, '{item}')",
         ]
     return [
-        f"{item} = node.saved_{item}",
+        saved,
         f"if {item} is not None:",
-        f"    if {item}._counter is not None and {item}._counter[0] != node.version_{item}:",
+        f"    if {changed}:",
         f"        {item} = unpack(node, '{item}')",
         f"    {item} = {item}._array",
     ]

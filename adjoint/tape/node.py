@@ -62,7 +62,6 @@ class Node:
         "edges",
         "hooks",
         "lasti",
-        "of_view",
         "sequence",
         "shape",
     )
@@ -72,8 +71,6 @@ class Node:
     shape: Any
     dtype: Any
     hooks: NodeHooks | None
-    of_view: weakref.ref[Node]
-    """Of an operation that changed a view in place: the node by which the view found its place in its base's history."""
     code: CodeType
     lasti: int
     runs_undefined: ClassVar[bool] = False

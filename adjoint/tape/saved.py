@@ -244,13 +244,14 @@ def unpack(node: Node, item: str) -> Tensor | None:
         return None
     if saved is RELEASED:
         raise released(node)
-    check_version(node, item, saved)
+    is_result = item in node.operator.saved_results
     if type(saved) is Packed:
         tensor = saved.tensor()
-        return _as_output(node, item, wrap(tensor._array)) if hasattr(node, f"counter_{item}") else tensor
+        return _as_output(node, item, wrap(tensor._array)) if is_result else tensor
+    check_version(node, item, saved)
     if type(saved) is ndarray:
         return _as_output(node, item, wrap(saved))
-    if hasattr(saved, "without_history") and hasattr(node, f"counter_{item}"):
+    if is_result and hasattr(saved, "without_history"):
         return _as_output(node, item, saved.without_history())
     return saved
 
@@ -272,15 +273,24 @@ def unpack_array(node: Node, item: str) -> Any:
     return None if tensor is None else tensor._array
 
 
+def as_output(node: Node, number: int | None, array: Any, counter: list[Any]) -> Tensor:
+    """A saved result as output `number` of `node` (None: it has no gradient)."""
+    result: Tensor = new(Tensor)
+    result._array = array
+    result._grad = result._base = result._extra = None
+    result._counter = counter
+    result._edge = None if number is None else (node, number)
+    return result
+
+
 def _as_output(node: Node, item: str, result: Tensor) -> Tensor:
     result._counter = getattr(node, f"counter_{item}")
-    outputs = node.operator.outputs
+    hooks = node.hooks
     if item not in node.operator.nondifferentiable_outputs:
-        view = getattr(node, "of_view", None)
-        history = None if view is None else view()
-        result._edge = (node, outputs.index(item) if outputs else 0) if history is None else (history, 0)
-    if node.hooks is not None and item in node.hooks.tangents:
-        result._own_extra().tangents = node.hooks.tangents[item]
+        history = None if hooks is None or hooks.of_view is None else hooks.of_view()
+        result._edge = (node, _output_index(node, item)) if history is None else (history, 0)
+    if hooks is not None and item in hooks.tangents:
+        result._own_extra().tangents = hooks.tangents[item]
     return result
 
 
@@ -295,7 +305,7 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     """Raise if a saved tensor has been changed in place since."""
     counter = getattr(node, f"counter_{item}", None) or saved._counter
     expected = getattr(node, f"version_{item}")
-    if counter is None or counter[0] == expected or type(saved) is Packed:
+    if counter is None or counter[0] == expected:
         return
     is_result = type(saved) is ndarray
     output_nr = _output_index(node, item) if is_result else None
