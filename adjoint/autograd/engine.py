@@ -63,6 +63,7 @@ def run(
     try:
         execute(roots, grads, task)
         if task.callbacks is not None:
+            task.stop_recording()
             run_callbacks(task.callbacks)
     finally:
         STATE.task = outer

@@ -66,7 +66,7 @@ class Task:
 
     def stop_recording(self) -> None:
         """Record nothing in this thread until the run ends, unless it records gradients; for the user's code that it calls."""
-        if not self.create_graph:
+        if not self.create_graph and modes.STATE.grad_enabled:
             modes.set_grad(False)
             self.stopped_recording = True
 
