@@ -33,7 +33,7 @@ def nearest_user_frame(frame: FrameType) -> FrameType:
         if names is engine and task is None:  # all that a backward records has one frame, which is looked for once
             task = STATE.task
             if task.frame is not None:
-                return task.frame  # type: ignore[no-any-return]
+                return task.frame
         back = frame.f_back
         if back is None:
             break
