@@ -330,8 +330,8 @@ def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def translating(*args: Any, **keywords: Any) -> Any:
         try:
-            if not keywords:
-                return function(*args)
+            if _TRANSLATED.keys().isdisjoint(keywords):
+                return function(*args, **keywords)
             return function(*args, **{_TRANSLATED.get(name, name): value for name, value in keywords.items()})
         except Exception:
             again = overridden(sys._getframe())
