@@ -458,7 +458,7 @@ def edge_parts(op: Operator) -> tuple[list[str], str, str]:
 
 def node_lines(op: Operator, caller: int, edges: str, shape: str, dtype: str, changed: str | None = None) -> list[str]:
     """Make the node; `changed` is the input that the operation is about to change in place."""
-    lines = ["node = new(NodeClass)", f"node.edges = {edges}", "node.hooks = None", "node.sequence = next_sequence()"]
+    lines = ["node = NodeClass()", f"node.edges = {edges}", "node.hooks = None", "node.sequence = next_sequence()"]
     lines += [f"node.shape = {shape}", f"node.dtype = {dtype}"]
     lines += [
         f"frame = getframe({caller})",

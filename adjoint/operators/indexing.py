@@ -374,13 +374,13 @@ def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: A
     select_node, slice_node, unsqueeze_node = _part_nodes()
     node: Any
     if part is None:
-        node = new(unsqueeze_node)
+        node = unsqueeze_node()
     elif type(part) is int:
-        node = new(select_node)
+        node = select_node()
         node.saved_self_shape = before.shape
         node.saved_index = part
     else:
-        node = new(slice_node)
+        node = slice_node()
         node.saved_self_shape = before.shape
         node.saved_start, node.saved_end = part.start, part.stop
         node.saved_step = 1 if part.step is None else part.step

@@ -84,7 +84,7 @@ def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
     """
     counter = tensor._counter
     version = 0 if counter is None else counter[0]
-    result: Packed = new(Packed)
+    result = Packed()
     result.packed = hooks[0](tensor)
     result.unpack_hook = hooks[1]
     result.edge = edge
