@@ -18,7 +18,7 @@ from ..kernels import floating, storage
 from ..kernels.layout import laid_out
 from ..tape import modes, origin
 from ..tape.node import NOWHERE, Node, next_sequence
-from ..tape.saved import RELEASED, Packed, as_output, pack_saved, shared_counter, unpack, unpack_array, unpack_list
+from ..tape.saved import RELEASED, Packed, alias, pack_saved, shared_counter, unpack, unpack_array, unpack_list
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
 from . import dispatch, generate
@@ -56,7 +56,7 @@ _BASE: dict[str, Any] = {
     "Geometry": Geometry,
     "RELEASED": RELEASED,
     "Packed": Packed,
-    "as_output": as_output,
+    "alias": alias,
     "nearest_user_frame": origin.nearest_user_frame,
     "FLOAT32": numpy.dtype(numpy.float32),
     "FLOAT64": numpy.dtype(numpy.float64),

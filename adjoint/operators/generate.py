@@ -506,7 +506,7 @@ def pack_lines(op: Operator, results: str) -> list[str]:
     """Send what the node keeps through the saved-tensor hooks, if there are any."""
     if not (op.saved_inputs or op.saved_results or op.lists):
         return []
-    return ["if GATE.hooked and STATE.saved_tensor_hooks:", f"    pack_saved(node, {results})"]
+    return ["if GATE.hooked:", f"    pack_saved(node, {results})"]
 
 
 def value_expression(op: Operator, item: str) -> str:
@@ -578,11 +578,12 @@ def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
         usable = f"type({item}) is ndarray and node.counter_{item}[0] == node.version_{item}"
         if not recorded:
             return [saved, f"if not ({usable}):", f"    {item} = unpack_array(node, '{item}')"]
-        number = None if item in op.nondifferentiable_outputs else (op.outputs or ("result",)).index(item)
+        number = (op.outputs or ("result",)).index(item)
+        edge = "None" if item in op.nondifferentiable_outputs else f"(node, {number})"
         return [
             saved,
             f"if {usable} and node.hooks is None:",
-            f"    {item} = as_output(node, {number}, {item}, node.counter_{item})",
+            f"    {item} = alias({item}, node.counter_{item}, {edge})",
             "else:",
             f"    {item} = unpack(node, '{item}')",
         ]

@@ -82,7 +82,6 @@ def _count(what: str, change: int) -> None:
     with _lock:
         _away_from_default[what] += change
         GATE.grad = _away_from_default["grad"] == 0
-        GATE.hooked = _away_from_default["hooked"] > 0
         GATE.special = _away_from_default["special"] > 0
 
 
@@ -135,8 +134,8 @@ class inherited:
         hooks = len(self.state.get("saved_tensor_hooks", ()))
         recorder = self.state.get("recorder") is not None
         _count("special", change * (recorder + self.state.get("general", 0)))
-        _count("hooked", change * hooks)
-        _count("grad", change * (hooks + (not self.state.get("grad_enabled", True))))
+        _count("grad", change * (not self.state.get("grad_enabled", True)))
+        _count_hooks(change * hooks)
 
 
 def set_anomaly(enabled: bool, check_nan: bool) -> None:
@@ -176,15 +175,22 @@ def push_saved_tensor_hooks(entry: Any) -> None:
         raise RuntimeError(STATE.hooks_disabled)
     STATE.saved_tensor_hooks = (*STATE.saved_tensor_hooks, entry)
     STATE.grad_enabled = STATE.grad_enabled  # from the default of all threads to this thread's own
-    _count("hooked", 1)
-    _count("grad", 1)  # so that recording may be switched off and on while they run, without counting each time
+    _count_hooks(1)
 
 
 def pop_saved_tensor_hooks() -> None:
     """Leave the innermost saved-tensor hooks of this thread."""
     STATE.saved_tensor_hooks = STATE.saved_tensor_hooks[:-1]
-    _count("hooked", -1)
-    _count("grad", -1)
+    _count_hooks(-1)
+
+
+def _count_hooks(change: int) -> None:
+    """Count hooks twice, so that recording may be switched off and on while they run, without counting each time."""
+    with _lock:
+        _away_from_default["hooked"] = hooked = _away_from_default["hooked"] + change
+        _away_from_default["grad"] = away = _away_from_default["grad"] + change
+        GATE.hooked = hooked > 0
+        GATE.grad = away == 0
 
 
 def set_before_change(watch: Callable[[Any], None] | None) -> None:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new, wrap
 from . import modes, origin
 from .edges import edge_of
+from .modes import STATE
 from .node import FREED_MESSAGE, Node
 
 FREED_BEFORE_HOOKS = (
@@ -65,11 +66,10 @@ class Packed:
 
     @property
     def _array(self) -> Any:
-        state = modes.STATE
-        if state.grad_enabled and state.task is not None:
-            state.task.stop_recording()
+        if STATE.grad_enabled and STATE.task is not None:
+            STATE.task.stop_recording()
         tensor = self.unpack_hook(self.packed)
-        if not isinstance(tensor, Tensor):
+        if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(tensor).__name__}"
@@ -84,11 +84,13 @@ def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
     """
     counter = tensor._counter
     version = 0 if counter is None else counter[0]
+    pack_hook, unpack_hook = hooks
     result = Packed()
-    result.packed = hooks[0](tensor)
-    result.unpack_hook = hooks[1]
+    result.packed = pack_hook(tensor)
+    result.unpack_hook = unpack_hook
     result.edge = edge
-    if tensor._counter is not None and tensor._counter[0] != version:
+    counter = tensor._counter
+    if counter is not None and counter[0] != version:
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
             "hook cannot be modified by in-place operations as this can lead to unexpected side-effects. "
@@ -137,11 +139,14 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
 
 def pack_saved(node: Node, results: Any) -> None:
     """Send what `node` has saved through the pack hook: inputs of the operation, and its `results` if there are any yet."""
-    state = (
-        modes.STATE.__dict__
-    )  # whoever pushed the hooks has put both there, and has counted that nothing is recorded
-    hooks, grad_enabled = state["saved_tensor_hooks"], state["grad_enabled"]
-    innermost = hooks[-1]
+    state = STATE.__dict__
+    hooks = state.get("saved_tensor_hooks")
+    if not hooks:
+        return  # they are another thread's
+    innermost, grad_enabled = (
+        hooks[-1],
+        state["grad_enabled"],
+    )  # who pushed them has put it there, and counted it as False
     state["saved_tensor_hooks"], state["grad_enabled"] = (), False
     try:
         for slot in node.input_slots:
@@ -156,9 +161,11 @@ def pack_saved(node: Node, results: Any) -> None:
         if results:
             for slot, number, differentiable in node.result_slots:
                 saved = getattr(node, slot)
-                if saved is not None and type(saved) is not Packed:
-                    output = shown(results[number], (node, number) if differentiable else None)
-                    setattr(node, slot, pack(output, innermost, None))
+                edge = (node, number) if differentiable else None
+                if type(saved) is ndarray:
+                    setattr(node, slot, pack(alias(saved, results[number]._counter, edge), innermost, None))
+                elif saved is not None and type(saved) is not Packed:  # examples of a batch
+                    setattr(node, slot, pack(shown(results[number], edge), innermost, None))
     finally:
         state["saved_tensor_hooks"], state["grad_enabled"] = hooks, grad_enabled
 
@@ -189,10 +196,16 @@ def detached(tensor: Tensor, counter: list[Any]) -> Tensor:
         result: Tensor = tensor.without_history()
         result._counter = counter
         return result
-    result = new(Tensor)
-    result._array = tensor._array
-    result._grad = result._base = result._extra = result._edge = None
+    return alias(tensor._array, counter, None)
+
+
+def alias(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
+    """A tensor on `array` with a version counter and a place in the graph."""
+    result: Tensor = new(Tensor)
+    result._array = array
+    result._grad = result._base = result._extra = None
     result._counter = counter
+    result._edge = edge
     return result
 
 
@@ -271,16 +284,6 @@ def unpack_array(node: Node, item: str) -> Any:
         return saved._array
     tensor = unpack(node, item)
     return None if tensor is None else tensor._array
-
-
-def as_output(node: Node, number: int | None, array: Any, counter: list[Any]) -> Tensor:
-    """A saved result as output `number` of `node` (None: it has no gradient)."""
-    result: Tensor = new(Tensor)
-    result._array = array
-    result._grad = result._base = result._extra = None
-    result._counter = counter
-    result._edge = None if number is None else (node, number)
-    return result
 
 
 def _as_output(node: Node, item: str, result: Tensor) -> Tensor:
