@@ -8,6 +8,7 @@ tracebacks show it and a debugger can step through it: `print(adjoint.operators.
 from __future__ import annotations
 
 import linecache
+import sys
 from typing import Any
 
 import numpy
@@ -577,7 +578,7 @@ def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
     if item in op.saved_results:
         usable = f"type({item}) is ndarray and node.counter_{item}[0] == node.version_{item}"
         if not recorded:
-            return [saved, f"if not ({usable}):", f"    {item} = unpack_array(node, '{item}')"]
+            return [saved, f"if not ({usable}):", f"    {item} = unpack_array(node, '{item}', {item})"]
         number = (op.outputs or ("result",)).index(item)
         edge = "None" if item in op.nondifferentiable_outputs else f"(node, {number})"
         return [
@@ -621,10 +622,10 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "saved_names": (*op.saved_inputs, *op.saved_results, *op.saved_values),
         "saved_tensor_names": (*op.saved_inputs, *op.saved_results),
         "saved_list_names": op.lists,
-        "input_slots": tuple([f"saved_{item}" for item in op.saved_inputs]),
+        "input_slots": tuple([sys.intern(f"saved_{item}") for item in op.saved_inputs]),
         "result_slots": tuple(
             [
-                (f"saved_{item}", outputs.index(item), item not in op.nondifferentiable_outputs)
+                (sys.intern(f"saved_{item}"), outputs.index(item), item not in op.nondifferentiable_outputs)
                 for item in op.saved_results
             ]
         ),

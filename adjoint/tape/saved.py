@@ -277,9 +277,8 @@ def unpack_list(node: Node, item: str) -> Any:
     return saved if saved.packed is None else saved.unpacked()
 
 
-def unpack_array(node: Node, item: str) -> Any:
-    """The array of `unpack`; that of a packed tensor is all the same without a place in the graph."""
-    saved = getattr(node, f"saved_{item}")
+def unpack_array(node: Node, item: str, saved: Any) -> Any:
+    """The array of `unpack`, `saved` being what stands in the slot; that of a packed tensor needs no place in the graph."""
     if type(saved) is Packed:
         return saved._array
     tensor = unpack(node, item)
