@@ -57,6 +57,34 @@ def test_index_tensors_pass_through_hooks_and_are_freed():
         y.sum().backward()
 
 
+def test_pack_hooks_see_the_very_inputs():
+    x, constant = ones(3), torch.ones(3)
+    seen = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+        node = x * constant
+        x * node
+        assert [id(each) for each in seen] == [id(constant), id(node), id(x)]
+        result = node.exp()
+        assert seen[3] is not result
+        assert seen[3].grad_fn is result.grad_fn
+        result.mul_(x)  # recorded in place
+        result.t_()
+    assert len(seen) == 6
+    result.sum().backward()
+    assert x.grad.tolist() == pytest.approx([2 * numpy.e] * 3)
+
+
+def test_what_a_backward_records_has_the_line_that_started_it():
+    x = ones(3)
+    y = (x * x * x).tanh().sum()
+    x.register_hook(lambda grad: hooked.append(grad * 2))
+    hooked = []
+    (grad,) = torch.autograd.grad(y, x, create_graph=True)  # here
+    assert "# here" in grad.grad_fn.describe_origin()
+    assert all("# here" in node.describe_origin() for node, _ in grad.grad_fn.next_functions)
+    assert "hooked.append" in hooked[0].grad_fn.describe_origin()
+
+
 def test_saved_tensor_hooks_see_index_tensors():
     seen = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t.dtype) or t, lambda t: t):

@@ -21,7 +21,6 @@ from ..tensor import Tensor, history, wrap
 from .accumulate import made
 from .edge import GradientEdge, recorded_edge
 from .engine import run
-from .hooks import recording_mode
 from .task import Capture
 
 
@@ -256,8 +255,12 @@ def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, 
     token = quiet()
     try:
         if on_tensors(create_graph):
-            with recording_mode(create_graph):
+            was_recording = modes.STATE.grad_enabled
+            modes.set_grad(create_graph)
+            try:
                 run(edges, grads, keep, True, capture, accumulating)
+            finally:
+                modes.set_grad(was_recording)
         else:
             run(edges, grads, keep, False, capture, accumulating)
     finally:
@@ -337,10 +340,9 @@ _ONES = {numpy.dtype(kind): _read_only_one(kind) for kind in (numpy.float32, num
 def first_grad(root: Tensor, as_tensor: bool) -> Any:
     """The gradient 1 for a root of one element."""
     array = root._array
-    if array.ndim == 0 and not as_tensor:
-        one = _ONES.get(array.dtype)
-        if one is not None:
-            return one
+    one = _ONES.get(array.dtype) if array.ndim == 0 else None
+    if one is not None:
+        return wrap(one.copy()) if as_tensor else one
     ones = numpy.ones_like(array)
     return wrap(ones) if as_tensor else ones
 
@@ -350,12 +352,16 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
     given = as_tuple(grads) if grads is not None else (None,) * len(roots)
     if len(given) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
-    results = []
+    results: list[Any] = []
+    as_tensors = on_tensors(create_graph)
     for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
         if not isinstance(root, (Tensor, GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")
         if isinstance(root, Tensor) and ((edge := asked_edge(root)) is None or edge is NOWHERE):
             raise about(root, f"element {index} of tensors does not require grad and does not have a grad_fn")
+        if value is None and type(root) is Tensor and root._array.ndim == 0 and root._array.dtype.kind == "f":
+            results.append(first_grad(root, as_tensors))
+            continue
         shape, dtype = metadata_of(root)
         if value is None:
             if math.prod(shape) != 1:
@@ -365,15 +371,15 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
                     f"grad can be implicitly created only for real scalar outputs but got {from_numpy(dtype)}"
                 )
             if isinstance(root, Tensor):
-                results.append(first_grad(root, on_tensors(create_graph)))
+                results.append(first_grad(root, as_tensors))
             else:
                 ones = numpy.ones(shape, dtype)
-                results.append(wrap(ones) if on_tensors(create_graph) else ones)
+                results.append(wrap(ones) if as_tensors else ones)
             continue
         if not isinstance(value, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
         check_grad(shape, dtype, value, index)
-        results.append(value if on_tensors(create_graph) else value._array)
+        results.append(value if as_tensors else value._array)
     return results
 
 

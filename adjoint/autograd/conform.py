@@ -24,7 +24,7 @@ def conform(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = 
             wanted = edge._extra.grad_dtype
             dtype = array.dtype if wanted is None else wanted.numpy
     if array.shape != shape:
-        if not can_expand(shape, array.shape):
+        if array.shape[1:] != shape and not can_expand(shape, array.shape):
             name = source.name() if source is not None else "backward"
             index = next((i for i, each in enumerate(source.edges if source else ()) if each is edge), 0)
             raise RuntimeError(

@@ -17,7 +17,7 @@ from collections.abc import Container
 from operator import attrgetter
 from typing import Any
 
-from ..tape import modes
+from ..tape import modes, origin
 from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.overrides import DOORS, recorded
@@ -37,6 +37,7 @@ from .hooks import (
 from .task import Capture, Task, run_callbacks
 
 _by_sequence = attrgetter("sequence")
+origin.engine = globals()
 
 
 DEEPEST = 40
@@ -63,6 +64,7 @@ def run(
     try:
         execute(roots, grads, task)
         if task.callbacks is not None:
+            task.stop_recording()
             run_callbacks(task.callbacks)
     finally:
         STATE.task = outer

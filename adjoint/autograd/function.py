@@ -17,87 +17,13 @@ from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
 from ..tape.overrides import has_override
-from ..tape.saved import (
-    HOOKS_ARE_SET,
-    Packed,
-    bump,
-    check_callable,
-    detached,
-    modes_without_hooks,
-    pack,
-    released,
-    shared_counter,
-    stale_error,
-)
-from ..tensor import LEAF, Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
+from ..tape.saved import bump, detached, released, shared_counter
+from ..tensor import Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
 from .anomaly_mode import check_nan
 from .conform import as_taken
-from .hooks import recording_mode
+from .hooks import recording_mode, stop_recording
 from .once_differentiable import once_differentiable as once_differentiable
-
-
-class SavedVariable:
-    """One tensor given to `save_for_backward`; an output is kept without its history, which is the node itself."""
-
-    __slots__ = ("counter", "output_nr", "tensor", "version")
-
-    def __init__(self, tensor: Tensor, output_nr: int | None) -> None:
-        self.output_nr = output_nr
-        self.counter = shared_counter(tensor)
-        self.version = self.counter[0]
-        self.tensor: Any = tensor if output_nr is None else detached(tensor, self.counter)
-        hooks = modes.STATE.saved_tensor_hooks
-        if hooks:
-            edge = edge_of(tensor)
-            shown_edge = LEAF if isinstance(edge, Tensor) else edge
-            with modes_without_hooks():
-                self.tensor = pack(tensor, hooks[-1], None if output_nr is not None else edge, shown_edge)
-
-    def unpack(self, node: Node) -> Tensor:
-        """The tensor as backward sees it."""
-        if type(self.tensor) is Packed:
-            tensor = self.tensor.tensor()
-        elif int(self.counter[0]) != int(self.version):
-            raise stale_error(node, self.tensor._array, self.counter, self.version, self.output_nr, self.tensor._edge)
-        else:
-            tensor = self.tensor
-        if self.output_nr is None:
-            return tensor
-        result = detached(tensor, self.counter)
-        result._edge = (node, self.output_nr)
-        if tensor._extra is not None and tensor._extra.tangents is not None:
-            result._own_extra().tangents = tensor._extra.tangents
-        return result
-
-    def __repr__(self) -> str:
-        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
-
-    @property
-    def data(self) -> Any:
-        """The packed object if hooks are registered, else the tensor."""
-        return self.tensor.packed if type(self.tensor) is Packed else self.tensor
-
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
-        if type(self.tensor) is Packed:
-            raise RuntimeError(HOOKS_ARE_SET)
-        check_callable(pack_hook, unpack_hook)
-        edge = None if self.output_nr is not None else edge_of(self.tensor)
-        with modes_without_hooks():
-            self.tensor = pack(self.tensor, (pack_hook, unpack_hook), edge, None)
-
-
-class SavedNone:
-    """The None that was given to `save_for_backward`, as `_raw_saved_tensors` shows it."""
-
-    data = None
-
-    def __repr__(self) -> str:
-        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
-
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Refuse."""
-        raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+from .saved_variable import SavedNone, SavedVariable
 
 
 class FunctionCtx:
@@ -186,9 +112,8 @@ class FunctionNode(FunctionCtx, Node):
 
     def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` on tensors, nothing recorded."""
-        tensors = [None if item is None else wrap(as_array(item)) for item in grad]
-        with recording_mode(False):
-            results = self._call(tensors, keep)
+        stop_recording()
+        results = self._call([None if item is None else wrap(as_array(item)) for item in grad], keep)
         return tuple([None if result is None else result._array for result in results])
 
     def backward_recorded(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
@@ -197,12 +122,10 @@ class FunctionNode(FunctionCtx, Node):
 
     def _call(self, grads: list[Any], keep: bool) -> tuple[Any, ...]:
         if self.materialize_grads:
-            described = zip(grads, self.shape, self.dtype, strict=True)
-            absent = () if self._materialize_non_diff_grads else self._constant_outputs
-            grads = [
-                wrap(numpy.zeros(shape, kind)) if grad is None and shape is not None and number not in absent else grad
-                for number, (grad, shape, kind) in enumerate(described)
-            ]
+            for number, grad in enumerate(grads):
+                if grad is None:
+                    grads = self._materialized(grads, number)
+                    break
         task = modes.STATE.task
         if task is not None:
             task.node = self
@@ -213,34 +136,46 @@ class FunctionNode(FunctionCtx, Node):
         checked = self._checked(results if isinstance(results, tuple) else (results,))
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(self, grads, checked)  # here, because the engine does not see the gradients that nobody needs
-        return tuple(  # what nobody needs too, for hooks to see
-            [
-                result if result is None or edge is None else taken(result, edge, self)
-                for result, edge in zip(checked, self.edges, strict=True)
-            ]
-        )
+        return checked
+
+    def _materialized(self, grads: list[Any], first: int) -> list[Any]:
+        """The gradients, zeros in the places of those that are None; none before `first` is."""
+        absent = () if self._materialize_non_diff_grads else self._constant_outputs
+        grads = list(grads)
+        for number in range(first, len(grads)):
+            shape = self.shape[number]
+            if grads[number] is None and shape is not None and number not in absent:
+                grads[number] = wrap(numpy.zeros(shape, self.dtype[number]))
+        return grads
 
     def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         """The gradients of the tensors among the arguments, one for each edge."""
-        name, expected = self.name(), len(self._tensor_inputs)
-        if len(results) > expected and all(result is None for result in results[expected:]):
-            results = results[:expected]
-        if len(results) != expected:
-            raise RuntimeError(
-                f"function {name} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
-            )
-        taken = []
-        for index, (result, is_tensor) in enumerate(zip(results, self._tensor_inputs, strict=True)):
+        if len(results) != len(self._tensor_inputs):
+            results = self._counted(results)
+        checked: list[Tensor | None] = []
+        for position, (result, is_tensor) in enumerate(zip(results, self._tensor_inputs, strict=True), start=1):
             if is_tensor:
-                if result is not None and not isinstance(result, Tensor):
-                    raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
-                taken.append(result)
+                if result is not None:
+                    if not isinstance(result, Tensor):
+                        raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
+                    if result._array.dtype.kind == "c":
+                        result = taken(result, self.edges[len(checked)], self)
+                checked.append(result)
             elif result is not None:
                 raise RuntimeError(
-                    f"function {name} returned a gradient different than None at position {index + 1}, but the corresponding "
-                    "forward input was not a Variable"
+                    f"function {self.name()} returned a gradient different than None at position {position}, but the "
+                    "corresponding forward input was not a Variable"
                 )
-        return tuple(taken)
+        return tuple(checked)
+
+    def _counted(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """As many gradients as there were arguments, if only Nones are too many."""
+        expected = len(self._tensor_inputs)
+        if len(results) < expected or any(result is not None for result in results[expected:]):
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
+            )
+        return results[:expected]
 
     _tensor_inputs: tuple[bool, ...] = ()
 
@@ -263,9 +198,11 @@ def only_vjp(cls: type[Function]) -> Callable[..., Any]:
 
 
 def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
-    """A gradient as its receiver takes it; a complex one for a real input is an error here, not a matter of course."""
+    """A complex gradient as its receiver takes it; for a real input it is an error here, not a matter of course."""
+    if edge is None:
+        return grad
     result: Tensor = as_taken(grad, edge, node)
-    if grad._array.dtype.kind == "c" and result._array.dtype.kind != "c":
+    if result._array.dtype.kind != "c":
         raise RuntimeError(
             "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false."
         )
@@ -372,34 +309,49 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def applied(cls, args: tuple[Any, ...], *computed: Any) -> tuple[Any, Any]:
         """The node (`ctx`), and what `apply` returns; `computed`: the output, where `forward` is not to be called."""
-        separate = cls.setup_context is not Function.setup_context
-        node: Any = object.__new__(cls._backward_cls)
-        places = [edge_of(arg) if isinstance(arg, Tensor) else None for arg in args]
-        node.needs_input_grad = tuple([edge is not None for edge in places])
-        with recording_mode(False):
-            if separate:
+        node: Any = cls._backward_cls()
+        edges, needs, tensors = [], [], []
+        for arg in args:
+            is_tensor = isinstance(arg, Tensor)
+            edge = edge_of(arg) if is_tensor else None
+            needs.append(edge is not None)
+            tensors.append(is_tensor)
+            if is_tensor:
+                edges.append(edge)
+        node.needs_input_grad, node._tensor_inputs = tuple(needs), tuple(tensors)
+        was_recording = modes.STATE.grad_enabled
+        modes.set_grad(False)
+        try:
+            if cls.setup_context is not Function.setup_context:
                 output = computed[0] if computed else cls.forward(*args)
                 cls.setup_context(node, args, output)
             else:
                 if modes.STATE.transforms:
                     raise without_setup_context()
                 output = cls.forward(node, *args)
-        recording = any(node.needs_input_grad) and modes.is_grad_enabled()
-        node._tensor_inputs = tuple([isinstance(arg, Tensor) for arg in args])
-        start(node, tuple([edge for edge, taken in zip(places, node._tensor_inputs, strict=True) if taken]), 1)
+        finally:
+            modes.set_grad(was_recording)
+        start(node, tuple(edges), 1)
         if isinstance(output, list):
             return node, output  # only tuples are taken apart
-        several = isinstance(output, tuple)
-        outputs = list(output) if several else [output]
-        if node.dirty_tensors or node.non_differentiable:
-            node.marked_dirty = numbers_of(node.dirty_tensors, outputs)
-            node.marked_constant = numbers_of(node.non_differentiable, outputs)
-        outputs = tie_outputs(cls, node, args, outputs, recording)
+        recording = was_recording and True in needs
+        if recording and is_simple(output, node, args):
+            node.shape, node.dtype = [output._array.shape], [output._array.dtype]
+            output._edge = (node, 0)
+            result, outputs = output, [output]
+        else:
+            several = isinstance(output, tuple)
+            outputs = list(output) if several else [output]
+            if node.dirty_tensors or node.non_differentiable:
+                node.marked_dirty = numbers_of(node.dirty_tensors, outputs)
+                node.marked_constant = numbers_of(node.non_differentiable, outputs)
+            outputs = tie_outputs(cls, node, args, outputs, recording)
+            result = tuple(outputs) if several else outputs[0]
         if recording:
             save(node, args, outputs)
         node.to_save = None
         node.dirty_tensors = node.non_differentiable = ()
-        return node, tuple(outputs) if several else outputs[0]
+        return node, result
 
     @classmethod
     def applied_with_context(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -456,6 +408,15 @@ def bound(cls: type[Function], args: tuple[Any, ...], keywords: dict[str, Any], 
             raise TypeError(f"forward() missing required argument: '{parameter.name}' (position {position})")
         results.append(keywords.get(parameter.name, parameter.default))
     return tuple(results)
+
+
+def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
+    """Whether the output is one new tensor, of which there is nothing to be seen to but that `node` becomes its history."""
+    if type(output) is not Tensor or output._edge is not None or output._base is not None:
+        return False
+    if node.dirty_tensors or node.non_differentiable or output._array.dtype.kind not in "fc":
+        return False
+    return id(output) not in map(id, args)
 
 
 def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:

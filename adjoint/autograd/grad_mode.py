@@ -109,7 +109,7 @@ class no_grad(_Mode):
 
     def __new__(cls, function: Any = None) -> Any:
         """Make a context manager, or decorate the function that is given in its place."""
-        instance = super().__new__(cls)
+        instance = object.__new__(cls)
         return instance if function is None else instance(function)
 
     if TYPE_CHECKING:  # tools take the type of the instances from here; the call of it would cost as much as entering
@@ -127,7 +127,7 @@ class enable_grad(_Mode):
 
     def __new__(cls, function: Any = None) -> Any:
         """Make a context manager, or decorate the function that is given in its place."""
-        instance = super().__new__(cls)
+        instance = object.__new__(cls)
         return instance if function is None else instance(function)
 
     def __init__(self, function: Any = None) -> None:

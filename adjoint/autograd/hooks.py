@@ -12,8 +12,17 @@ from .accumulate import accumulate, made
 from .conform import as_taken
 
 
+def stop_recording() -> None:
+    """Record nothing of what the user's hooks do until the backward ends, unless it records gradients."""
+    state = modes.STATE
+    if state.grad_enabled:
+        state.task.stop_recording()
+
+
 class recording_mode:
-    """Gradients on or off while a hook or a user's backward runs, as `create_graph` says."""
+    """Gradients on or off for a while."""
+
+    __slots__ = ("enabled", "previous")
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
@@ -67,8 +76,8 @@ def apply_hooks(hooks: Any, grad: Tensor | None) -> Tensor | None:
 
 def run_leaf_hooks(leaf: Tensor, grad: Any, create_graph: bool) -> Any:
     """The hooks of a leaf, on the sum of its gradients."""
-    with recording_mode(create_graph):
-        return from_tensor(apply_hooks(leaf._extra.hooks, to_tensor(grad)), create_graph)  # type: ignore[union-attr]
+    stop_recording()
+    return from_tensor(apply_hooks(leaf._extra.hooks, to_tensor(grad)), create_graph)  # type: ignore[union-attr]
 
 
 def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
@@ -76,14 +85,14 @@ def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
     hooks = own_hooks(node)
     several = type(grad) is list
     values = [to_tensor(item) for item in grad] if several else [to_tensor(grad)]
-    with recording_mode(create_graph):
-        for number, groups in list(hooks.tensor.items()):
-            for of_tensor in groups:
-                values[number] = apply_hooks(of_tensor, values[number])
-        for number, reference in list(hooks.retained.items()):
-            tensor = reference()
-            if tensor is not None and values[number] is not None:
-                keep_grad(tensor, values[number], create_graph)
+    stop_recording()
+    for number, groups in list(hooks.tensor.items()):
+        for of_tensor in groups:
+            values[number] = apply_hooks(of_tensor, values[number])
+    for number, reference in list(hooks.retained.items()):
+        tensor = reference()
+        if tensor is not None and values[number] is not None:
+            keep_grad(tensor, values[number], create_graph)
     results = [from_tensor(value, create_graph) for value in values]
     return results if several else results[0]
 
@@ -102,9 +111,9 @@ def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, edges:
     several = type(grad) is list
     if hooks.pre:
         grads = tuple(to_tensor(item) for item in (grad[: node.takes] if several else [grad]))
-        with recording_mode(create_graph):
-            for hook in list(hooks.pre.values()):
-                grads = replaced_tuple(hook, hook(grads), grads)
+        stop_recording()
+        for hook in list(hooks.pre.values()):
+            grads = replaced_tuple(hook, hook(grads), grads)
         plain = [from_tensor(item, create_graph) for item in grads]
         grad = [*plain, *grad[len(plain) :]] if several else plain[0]
     return run_post_hooks(node, run_node(node, grad, keep, create_graph, edges), grad, create_graph, edges)
@@ -157,9 +166,9 @@ def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edge
         else to_tensor(result if edge is None else as_taken(result, edge, node))
         for edge, result in zip(given, results, strict=True)
     )
-    with recording_mode(create_graph):
-        for hook in post:
-            inputs = replaced_tuple(hook, hook(inputs, outputs), inputs)
+    stop_recording()
+    for hook in post:
+        inputs = replaced_tuple(hook, hook(inputs, outputs), inputs)
     return tuple(from_tensor(item, create_graph) for item in inputs)
 
 
@@ -167,22 +176,22 @@ def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None
     """Accumulate through an `AccumulateGrad` that somebody has put hooks on."""
     hooks = own_hooks(node)
     grads: tuple[Any, ...] = (to_tensor(grad),)
-    with recording_mode(create_graph):
-        for hook in list(hooks.pre.values()):
-            grads = replaced_tuple(hook, hook(grads), grads)
+    stop_recording()
+    for hook in list(hooks.pre.values()):
+        grads = replaced_tuple(hook, hook(grads), grads)
     if grads[0] is not None:
         accumulate(node.variable, from_tensor(grads[0], create_graph), create_graph)
     run_post_accumulate_hooks(node.variable)
-    with recording_mode(create_graph):
-        for group in hooks.post:
-            for hook in list(group.values()):
-                hook((), grads)
+    for group in hooks.post:
+        for hook in list(group.values()):
+            hook((), grads)
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:
     """What is to run once the gradient of `leaf` has been added to its `.grad`."""
     extra = leaf._extra
     if extra is not None and extra.post_hooks:
+        stop_recording()
         value = leaf
         for hook in list(extra.post_hooks.values()):
             result = hook(value)

@@ -95,12 +95,12 @@ class allow_mutation_on_saved_tensors:
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
         self.context = _AllowMutationOnSavedContext()
         modes.push_saved_tensor_hooks((self.context.pack, self.context.unpack))
-        modes.STATE.before_change = self.context.before_change
+        modes.set_before_change(self.context.before_change)
         return self.context
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        modes.STATE.before_change = None
+        modes.set_before_change(None)
         modes.pop_saved_tensor_hooks()
         self.context.clear()

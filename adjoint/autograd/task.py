@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from types import FrameType
 from typing import Any
 
 from ..tape import modes
@@ -44,8 +45,8 @@ class Task:
     `keep`: nodes keep what they saved; `create_graph`: gradients are tensors, and recorded; `capture`: the inputs asked
     for, None for all leaves; `accumulating`: leaves accumulate into `.grad`; `order`, `uses`, `needed`: what discovery
     found; `depth`: how many runs of this thread it is inside of; `node`: what it is at, where somebody may ask (a leaf
-    stands for its `AccumulateGrad`); `root`: where it begins, if that is one place: the hooks of a tensor there run whatever is
-    asked for, as they do in PyTorch.
+    stands for its `AccumulateGrad`); `frame`: the user's, from which it was started, if somebody has looked for that; `root`:
+    where it begins, if that is one place: the hooks of a tensor there run whatever is asked for, as they do in PyTorch.
     """
 
     order: list[Node]
@@ -56,6 +57,7 @@ class Task:
     node: Node | Tensor | None = None
     id: int | None = None
     stopped_recording = False
+    frame: FrameType | None = None
     root: Node | Tensor | None = None
 
     def __init__(self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
@@ -66,7 +68,7 @@ class Task:
 
     def stop_recording(self) -> None:
         """Record nothing in this thread until the run ends, unless it records gradients; for the user's code that it calls."""
-        if not self.create_graph:
+        if not self.create_graph and modes.STATE.grad_enabled:
             modes.set_grad(False)
             self.stopped_recording = True
 

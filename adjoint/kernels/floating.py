@@ -35,6 +35,15 @@ except ImportError:  # pragma: no cover
         numpy.seterr(**token)
 
 
+def quietly(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)` with the warnings off."""
+    token = quiet()
+    try:
+        return function(*args)
+    finally:
+        restore(token)
+
+
 def silent(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a kernel that cannot give rise to warnings, so that nobody turns them off for it."""
     function.silent = True  # type: ignore[attr-defined]

@@ -1,17 +1,52 @@
 """The negative log-likelihood of classes, given their log-probabilities; with or without spatial dimensions."""
 
+import functools
 import math
 
 import numpy
 from numpy import asarray, ndarray
 
+from adjoint.kernels.floating import quietly, silent
 from adjoint.kernels.precision import compute_dtype, is_floating, type_name, widen
 from adjoint.kernels.reduction import total as total_of
 from adjoint.kernels.scatter import out_of_bounds
 
-__all__ = ["nll_loss_backward", "nll_loss_forward"]
+__all__ = ["nll_loss", "nll_loss_backward", "nll_loss_forward"]
 
 _INT64 = numpy.dtype(numpy.int64)
+
+
+@silent
+def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> ndarray:
+    """The loss alone; see `nll_loss_forward`."""
+    if _is_plain(log_probs, target, weight, ignore_index) and out_of_bounds(target, log_probs.shape[1]) is None:
+        return _plain(log_probs, target, reduction)
+    return quietly(nll_loss_forward, log_probs, target, weight, reduction, ignore_index)[0]  # type: ignore[no-any-return]
+
+
+def _is_plain(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> bool:
+    """Whether there are no weights, no spatial dimensions, and no class is ignored."""
+    if weight is not None or log_probs.ndim != 2 or log_probs.dtype.char not in "fd" or target.dtype.char != "l":
+        return False
+    batch, classes = log_probs.shape
+    return not 0 <= ignore_index < classes and target.shape == (batch,) and batch > 0
+
+
+def _plain(log_probs: ndarray, target: ndarray, reduction: str) -> ndarray:
+    """The loss where all is plain, and the targets are classes."""
+    picked = log_probs.take(target + _starts(*log_probs.shape))
+    if reduction == "none":
+        return numpy.negative(picked, picked)
+    loss = -total_of(picked).item()
+    return asarray(loss / len(picked) if reduction == "mean" else loss, picked.dtype)
+
+
+@functools.lru_cache(64)
+def _starts(batch: int, classes: int) -> ndarray:
+    """Where each row of a (batch, classes) array begins."""
+    starts = numpy.arange(0, batch * classes, classes)
+    starts.flags.writeable = False
+    return starts
 
 
 def nll_loss_forward(
@@ -35,11 +70,6 @@ def nll_loss_forward(
         IndexError: if a target is not a class.
         NotImplementedError: if `log_probs` is not floating-point.
     """
-    if weight is None and log_probs.ndim == 2 and log_probs.dtype.char in "fd" and target.dtype.char == "l":
-        batch, classes = log_probs.shape
-        in_range = not 0 <= ignore_index < classes and target.shape == (batch,) and batch > 0
-        if in_range and out_of_bounds(target, classes) is None:
-            return _plain(log_probs, target, reduction)
     _check(log_probs, target, weight)
     target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
     used = _used(target, _classes(log_probs), ignore_index)
@@ -61,19 +91,6 @@ def nll_loss_forward(
     return asarray(result).astype(dtype, copy=False), asarray(total, dtype)
 
 
-def _plain(log_probs: ndarray, target: ndarray, reduction: str) -> tuple[ndarray, ndarray]:
-    """The loss where there are no weights, nothing is ignored and all is checked."""
-    batch, classes = log_probs.shape
-    picked = log_probs.take(target + numpy.arange(0, batch * classes, classes))
-    if reduction == "none":
-        return numpy.negative(picked, picked), numpy.zeros((), picked.dtype)
-    result = total_of(picked)
-    numpy.negative(result, result)
-    if reduction == "mean":
-        result /= batch
-    return result, asarray(batch, picked.dtype)
-
-
 def nll_loss_backward(
     grad: ndarray,
     log_probs: ndarray,
@@ -83,6 +100,12 @@ def nll_loss_backward(
     ignore_index: int,
 ) -> ndarray:
     """The gradient of `log_probs`, of which only shape and type are used."""
+    plain = _is_plain(log_probs, target, weight, ignore_index) and grad.ndim == 0 and grad.dtype is log_probs.dtype
+    if plain and out_of_bounds(target, log_probs.shape[1]) is None:
+        value = -grad.item()
+        result = numpy.zeros(log_probs.shape, log_probs.dtype)
+        result.put(target + _starts(*log_probs.shape), value / len(target) if reduction == "mean" else value)
+        return result
     target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
     used = _used(target, _classes(log_probs), ignore_index)
     value = -widen(asarray(grad))

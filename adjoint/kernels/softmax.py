@@ -14,6 +14,7 @@ from numpy import asarray, ndarray
 from adjoint import dtypes
 from adjoint.kernels import reduction
 from adjoint.kernels.dimensions import Dims, normalize_dim, normalize_dims
+from adjoint.kernels.floating import quietly, silent
 from adjoint.kernels.parallel import TILE_BYTES, parallel_rows
 from adjoint.kernels.precision import compute_dtype, is_floating, is_inexact, type_name, widen
 from adjoint.kernels.reduction import sum_kept
@@ -22,12 +23,15 @@ __all__ = ["log_softmax", "log_softmax_backward", "logsumexp", "softmax", "softm
 
 _SMALL = 4096  # elements; larger arrays are worked through in tiles
 _NATIVE = "fd"
+_MODERATE = 40  # of numbers up to this the exponential can be summed in float32 as it is
+_CLOSE = 8
 _SHORT = 32  # rows up to this long are put side by side, for vector loops across rows
 
 _max: Any = numpy.maximum.reduce
 _exp, _log, _subtract, _multiply, _divide = numpy.exp, numpy.log, numpy.subtract, numpy.multiply, numpy.true_divide
 
 
+@silent
 def softmax(x: ndarray, dim: int) -> ndarray:
     """The exponential of `x` divided by its sum along `dim`.
 
@@ -35,22 +39,26 @@ def softmax(x: ndarray, dim: int) -> ndarray:
         IndexError: if `dim` is out of range.
         NotImplementedError: if `x` is not floating-point.
     """
-    if x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim:
-        result = _shifted(x, dim, 16)
-        _exp(result, result)
-        return _divide(result, sum_kept(result, dim), result)
-    return _along("softmax", _softmax_tile, x, dim)
+    if not _is_small(x, dim):
+        return quietly(_along, "softmax", _softmax_tile, x, dim)  # type: ignore[no-any-return]
+    if x.item(x.argmin()) > -_MODERATE and x.item(x.argmax()) < _MODERATE:
+        return _normalized(x, dim)
+    return quietly(_normalized, _shifted(x, dim), dim)  # type: ignore[no-any-return]
 
 
-def _shifted(x: ndarray, dim: int, close: float) -> ndarray:
-    """`x` less its maximum along `dim`, or less that of the whole array if all elements are `close`.
+def _is_small(x: ndarray, dim: int) -> bool:
+    return x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim
 
-    One number for all is cheaper to find and to subtract. It costs accuracy: the rounding of numbers up to `close`.
-    """
-    largest = x.item(x.argmax())
-    if largest - x.item(x.argmin()) < close:
-        return _subtract(x, largest)
-    return _subtract(x, _max(x, dim, None, None, True))
+
+def _shifted(x: ndarray, dim: int) -> ndarray:
+    """`x` less its maximum along `dim`."""
+    shifted: ndarray = quietly(_subtract, x, _max(x, dim, None, None, True))
+    return shifted
+
+
+def _normalized(x: ndarray, dim: int) -> ndarray:
+    result = _exp(x)
+    return _divide(result, sum_kept(result, dim), result)
 
 
 def _softmax_tile(x: ndarray, out: ndarray) -> None:
@@ -59,6 +67,7 @@ def _softmax_tile(x: ndarray, out: ndarray) -> None:
     _divide(out, _tile_sums(out), out)
 
 
+@silent
 def log_softmax(x: ndarray, dim: int) -> ndarray:
     """The logarithm of softmax: `x` less the logarithm of the sum of exp(x) along `dim`.
 
@@ -66,11 +75,19 @@ def log_softmax(x: ndarray, dim: int) -> ndarray:
         IndexError: if `dim` is out of range.
         NotImplementedError: if `x` is not floating-point.
     """
-    if x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim:
-        result = _shifted(x, dim, 8)
-        total = sum_kept(_exp(result), dim)
-        return _subtract(result, _log(total, total), result)
-    return _along("log_softmax", _log_softmax_tile, x, dim)
+    if not _is_small(x, dim):
+        return quietly(_along, "log_softmax", _log_softmax_tile, x, dim)  # type: ignore[no-any-return]
+    # One number for all is cheaper to find and to subtract. It costs accuracy: the rounding of numbers up to `_CLOSE`.
+    largest = x.item(x.argmax())
+    if largest - x.item(x.argmin()) < _CLOSE:
+        return _log_normalized(_subtract(x, asarray(largest, x.dtype)), dim)
+    return quietly(_log_normalized, _shifted(x, dim), dim)  # type: ignore[no-any-return]
+
+
+def _log_normalized(x: ndarray, dim: int) -> ndarray:
+    """`x`, which is overwritten, less the logarithm of the sum of its exponential along `dim`."""
+    total = sum_kept(_exp(x), dim)
+    return _subtract(x, _log(total, total), x)
 
 
 def _log_softmax_tile(x: ndarray, out: ndarray) -> None:

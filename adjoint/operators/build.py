@@ -18,7 +18,7 @@ from ..kernels import floating, storage
 from ..kernels.layout import laid_out
 from ..tape import modes, origin
 from ..tape.node import NOWHERE, Node, next_sequence
-from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array, unpack_list
+from ..tape.saved import RELEASED, Packed, alias, pack_saved, shared_counter, unpack, unpack_array, unpack_list
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
 from . import dispatch, families, generate
@@ -56,6 +56,8 @@ _BASE: dict[str, Any] = {
     "MULTI_OUTPUT": MULTI_OUTPUT,
     "Geometry": Geometry,
     "RELEASED": RELEASED,
+    "Packed": Packed,
+    "alias": alias,
     "nearest_user_frame": origin.nearest_user_frame,
     "FLOAT32": numpy.dtype(numpy.float32),
     "FLOAT64": numpy.dtype(numpy.float64),
@@ -72,10 +74,12 @@ _BASE: dict[str, Any] = {
     "current_edge": current_edge,
     "shared_counter": shared_counter,
     "constant": constant,
+    "pack_saved": pack_saved,
     "unpack": unpack,
     "unpack_array": unpack_array,
     "unpack_list": unpack_list,
     "call": dispatch.call,
+    "call_generally": dispatch.call_generally,
     "in_new_order": in_new_order,
     "detached_copy": dispatch.detached_copy,
     "call_operator": dispatch.call_operator,
@@ -115,21 +119,12 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
     return function
 
 
-class _OpenGate:
-    """A gate like `modes.GATE` that never turns anybody away; `user` is nobody, and frames are looked for each time."""
-
-    grad = special = False
-    user = None
-
-
 def behind_the_gate(op: Operator) -> Callable[..., Any]:
-    """The function of `op` for those turned away at the gate on account of another thread, or of saved-tensor hooks alone.
+    """The function of `op` for those turned away at the gate on account of another thread.
 
     What its short way does not know goes to the general path.
     """
-    function = lazy_function(op, "function", op.name)
-    function.__globals__.update(GATE=_OpenGate, call=dispatch.call_generally)  # type: ignore[attr-defined]
-    return function
+    return lazy_function(op, "behind", f"{op.name} behind the gate")
 
 
 _PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
@@ -336,8 +331,8 @@ def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def translating(*args: Any, **keywords: Any) -> Any:
         try:
-            if not keywords:
-                return function(*args)
+            if _TRANSLATED.keys().isdisjoint(keywords):
+                return function(*args, **keywords)
             return function(*args, **{_TRANSLATED.get(name, name): value for name, value in keywords.items()})
         except Exception:
             again = overridden(sys._getframe())

@@ -25,7 +25,7 @@ from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.levels import below, check_owned, checked_change, innermost, note_births
-from ..tape.node import NOWHERE, Node, start
+from ..tape.node import NOWHERE, Node, own_hooks, start
 from ..tape.saved import (
     about_to_change,
     bump,
@@ -56,22 +56,13 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         recorder = state.recorder
         if recorder is not None and recorder.asks():
             return recorder.operation(op.called, call, args, op, args, out, **names)
-        if not modes.GATE.special or out is not None or state.levels or state.inference or modes.ANOMALY.enabled:
-            return call_generally(op, args, out, **names)
-        if state.keeper is not None or state.view_replay:
+        if state.general or out is not None or not modes.GATE.special or modes.ANOMALY.enabled:
             return call_generally(op, args, out, **names)
         if names and any(value is not MISSING for value in names.values()):
             return call_generally(op, args, out, **names)
-        # The gate is closed for another thread, hooks or transforms: the short way is good for this call too.
-        result = applied(op, args, op.behind_the_gate) if op.keyword_only else op.behind_the_gate(*args)
-        if state.transforms:
-            note_births(result)
-        if state.saved_tensor_hooks and (op.saved_inputs or op.saved_results or op.lists):
-            results = result if isinstance(result, tuple) else (result,)
-            edge = results[0]._edge if results else None
-            if type(edge) is tuple and getattr(edge[0], "operator", None) is op:
-                pack_saved(edge[0], results)
-        return result
+        # The gate is closed for another thread, or for a transform: the short way is good for this call too.
+        result = op.behind_the_gate(*args)
+        return note_births(result) if state.transforms else result
     except Exception:
         again = overridden(getframe(1))
         if again is None:
@@ -219,9 +210,7 @@ def is_of_type(value: Any, kind: str) -> bool:
 
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     """Apply `op` as a Python operator: `NotImplemented` lets the other operand's type have its turn."""
-    for value in args[1:2]:
-        if type(value) is Tensor:
-            break
+    if len(args) > 1 and type(value := args[1]) is not Tensor:
         if op.name == "eq" and isinstance(value, numpy.ndarray):  # the one operator that takes arrays
             return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
@@ -612,7 +601,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         views.rebase_history(target, node, 3)
         if target._base is not None and op.saved_results and is_recorded(target._edge):
             # What is saved of the result has the view's history, of which `node` is a part.
-            node.of_view = weakref.ref(target._edge[0])
+            own_hooks(node).of_view = weakref.ref(target._edge[0])
     if given is not None:
         note_operation(f"{op.called}_", given, [target])
 

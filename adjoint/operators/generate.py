@@ -8,6 +8,7 @@ tracebacks show it and a debugger can step through it: `print(adjoint.operators.
 from __future__ import annotations
 
 import linecache
+import sys
 from typing import Any
 
 import numpy
@@ -66,6 +67,8 @@ def numpy_names(op: Operator) -> list[str]:
 def door(op: Operator, variant: str = "function") -> str:
     """The call of the general path; a binary operator's (`*`) returns NotImplemented for what it does not know."""
     args = ", ".join(public_name(name) for name in op.names)
+    if variant == "behind":
+        return f"call_generally(OP, ({args},), None)"
     if variant != "function":
         return f"call_{variant}(OP, ({args},))"
     extra = "".join(f", {name}={name}" for name in numpy_names(op))
@@ -73,13 +76,16 @@ def door(op: Operator, variant: str = "function") -> str:
 
 
 def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
-    """The source of the function (or of the `"operator"` or `"inplace"` variant) and the defaults it refers to."""
+    """The source of the function (or of the variant `"operator"`, `"inplace"` or `"behind"`) and the defaults it refers to.
+
+    `"behind"` the gate are the calls of those turned away there on account of another thread.
+    """
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else operator_signature(op, defaults, variant)
     if variant == "inplace_view":
         return inplace_view_source(op, parameters), defaults
     lines = [f"def {op.name}({parameters}):", *former_lines(op, variant), *scalar_lines(op)]
-    conditions = ["not GATE.special"]
+    conditions = ["not GATE.special"] if variant != "behind" else []
     if variant == "function":
         conditions += ["out is None"] if op.out else []
         conditions += [f"{name} is MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]
@@ -89,7 +95,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         conditions.append(f"({public} is None or {plain})" if op.kinds[name] == OPTIONAL_ARRAY else f"({plain})")
     if op.view and op.tensors[0] == "self":
         conditions.append("(input._extra is None or not input._extra.inference)")
-    lines.append(f"    if {' and '.join(conditions)}:")
+    lines.append(f"    if {' and '.join(conditions) or True}:")
     for name in op.tensors:
         none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
         lines.append(f"        {name}_array = {none}{public_name(name)}._array")
@@ -100,7 +106,10 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if guard:
         lines.append(f"        if {guard}:")
         indent = "            "
-    inner = inplace_body(op) if variant == "inplace" else body(op, door(op, variant), op.caller)
+    if variant == "inplace":
+        inner = inplace_body(op)
+    else:
+        inner = body(op, door(op, variant), op.caller + 2 * (variant == "behind"))
     lines += [indent + line for line in inner]
     lines.append(f"    return {door(op, variant)}")
     return "\n".join(lines) + "\n", defaults
@@ -139,7 +148,7 @@ def inplace_view_source(op: Operator, parameters: str) -> str:
     record = node_lines(op, 1, "(edge_0,)", "array.shape", "array.dtype")
     lines = [
         f"def {op.name}({parameters}):",
-        "    if not GATE.special and type(input) is Tensor and input._base is None and input._extra is None:",
+        "    if not (GATE.special or GATE.hooked) and type(input) is Tensor and input._base is None and input._extra is None:",
         "        edge_0 = input._edge",
         "        if edge_0 is None or (edge_0 is not LEAF and edge_0[0].hooks is None):",
         "            self_array = input._array",
@@ -166,9 +175,14 @@ def inplace_view_source(op: Operator, parameters: str) -> str:
 
 
 def operator_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
-    """The parameters of an in-place or operator variant: those of the declaration alone."""
+    """The parameters of a variant: those of the declaration alone; behind the gate all are given, in order."""
     parts = []
     for name in op.names:
+        if variant == "behind":
+            parts.append(public_name(name))
+            if name in op.defaults:
+                defaults[f"default_{name}"] = op.defaults[name]
+            continue
         if name in op.keyword_only and not {"*", "*more"} & {*parts}:
             parts.append("*more" if op.formerly and variant == "inplace" else "*")
         if name in op.defaults:
@@ -261,7 +275,7 @@ def recorded_inplace_lines(op: Operator, target: str, compute: list[str]) -> lis
         return []
     others = [public_name(name) for name in op.tensors[1:]]
     plain = [f"type({target}._edge) is tuple", f"{target}._base is None", f"{target}._extra is None"]
-    plain += [f"{target}._edge[0].hooks is None", "(GATE.grad or STATE.grad_enabled)"]
+    plain += [f"{target}._edge[0].hooks is None", "not GATE.hooked", "(GATE.grad or STATE.grad_enabled)"]
     plain += [f"({name} is None or {name}._base is None and {name} is not {target})" for name in others]
     array = f"{op.tensors[0]}_array"
     edge_lines, _, edges = edge_parts(op)
@@ -361,6 +375,7 @@ def body(op: Operator, way_out: str, caller: int) -> list[str]:
     record = node_lines(op, caller, edges, *(shape if op.outputs else ("array.shape", "array.dtype")))
     for number, name in enumerate(outputs):
         record.append(f"{name}._edge = " + ("None" if name in op.nondifferentiable_outputs else f"(node, {number})"))
+    record += pack_lines(op, f"({', '.join(outputs)},)")
     otherwise = [f"{name}._edge = None" for name in outputs]
     if op.view:
         otherwise += ["if not (GATE.grad or STATE.grad_enabled):", "    result._creation = NO_GRAD"]
@@ -396,6 +411,7 @@ def many_body(op: Operator, caller: int) -> list[str]:
     """Wrap and record as many outputs as the kernel gives."""
     edge_lines, needed, edges = edge_parts(op)
     record = node_lines(op, caller, edges, "[item.shape for item in array]", "[item.dtype for item in array]")
+    record += pack_lines(op, "()")  # what gives many results saves none of them
     lines = [*edge_lines, "node = None", f"if {needed}:", *("    " + line for line in record)]
     if op.view:
         lines.append("creation = MULTI_OUTPUT if GATE.grad or STATE.grad_enabled else NO_GRAD")
@@ -450,7 +466,7 @@ def node_lines(op: Operator, caller: int, edges: str, shape: str, dtype: str, ch
     if op.sequence is None:  # a view whose base requires grad, but not the view's making, makes no use of a gradient
         for index in range(len(op.differentiable)):
             lines += [f"if edge_{index} is NOWHERE:", f"    edge_{index} = None"]
-    lines += ["node = new(NodeClass)", f"node.edges = {edges}", "node.hooks = None", "node.sequence = next_sequence()"]
+    lines += ["node = NodeClass()", f"node.edges = {edges}", "node.hooks = None", "node.sequence = next_sequence()"]
     lines += [f"node.shape = {shape}", f"node.dtype = {dtype}"]
     lines += [
         f"frame = getframe({caller})",
@@ -492,6 +508,13 @@ def save_lines(op: Operator, changed: str | None = None) -> list[str]:
             raise ValueError(f"{op.name}: a view's derivative cannot need the view")
     lines += [f"node.saved_{item} = {value_expression(op, item)}" for item in op.saved_values]
     return lines
+
+
+def pack_lines(op: Operator, results: str) -> list[str]:
+    """Send what the node keeps through the saved-tensor hooks, if there are any."""
+    if not (op.saved_inputs or op.saved_results or op.lists):
+        return []
+    return ["if GATE.hooked:", f"    pack_saved(node, {results})"]
 
 
 def value_expression(op: Operator, item: str) -> str:
@@ -563,18 +586,31 @@ def formula_arguments(formula: Any, special: dict[str, str]) -> str:
 
 def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
     """Read a saved tensor back, checking that nobody has changed it since."""
-    if recorded:
-        return [f"{item} = unpack(node, '{item}')"]
+    saved = f"{item} = node.saved_{item}"
     if item in op.saved_results:
+        usable = f"type({item}) is ndarray and node.counter_{item}[0] == node.version_{item}"
+        if not recorded:
+            return [saved, f"if not ({usable}):", f"    {item} = unpack_array(node, '{item}', {item})"]
+        number = (op.outputs or ("result",)).index(item)
+        edge = "None" if item in op.nondifferentiable_outputs else f"(node, {number})"
         return [
-            f"{item} = node.saved_{item}",
-            f"if type({item}) is not ndarray or node.counter_{item}[0] != node.version_{item}:",
-            f"    {item} = unpack_array(node, '{item}')",
+            saved,
+            f"if {usable} and node.hooks is None:",
+            f"    {item} = alias({item}, node.counter_{item}, {edge})",
+            "else:",
+            f"    {item} = unpack(node, '{item}')",
+        ]
+    changed = f"{item}._counter is not None and {item}._counter[0] != node.version_{item}"
+    if recorded:
+        return [
+            saved,
+            f"if {item} is not None and (type({item}) is Packed or {changed}):",
+            f"    {item} = unpack(node, '{item}')",
         ]
     return [
-        f"{item} = node.saved_{item}",
+        saved,
         f"if {item} is not None:",
-        f"    if {item}._counter is not None and {item}._counter[0] != node.version_{item}:",
+        f"    if {changed}:",
         f"        {item} = unpack(node, '{item}')",
         f"    {item} = {item}._array",
     ]
@@ -589,6 +625,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
     slots = [f"saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.saved_values)]
     slots += [f"version_{item}" for item in (*op.saved_inputs, *op.saved_results)]
     slots += [f"counter_{item}" for item in op.saved_results]
+    outputs = op.outputs or ("result",)
     members = {
         "__slots__": tuple(slots),
         "__module__": "builtins",  # as PyTorch shows its node classes
@@ -597,6 +634,13 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "saved_names": (*op.saved_inputs, *op.saved_results, *op.saved_values),
         "saved_tensor_names": (*op.saved_inputs, *op.saved_results),
         "saved_list_names": op.lists,
+        "input_slots": tuple([sys.intern(f"saved_{item}") for item in op.saved_inputs]),
+        "result_slots": tuple(
+            [
+                (sys.intern(f"saved_{item}"), outputs.index(item), item not in op.nondifferentiable_outputs)
+                for item in op.saved_results
+            ]
+        ),
         "shown": op.shown,
         "takes": op.takes,
         "backward": namespace["backward"],

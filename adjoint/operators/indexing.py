@@ -19,7 +19,7 @@ from ..notices import warn
 from ..tape import modes
 from ..tape.node import Node, next_sequence
 from ..tape.origin import nearest_user_frame
-from ..tape.saved import Packed, bump, pack, shared_counter, stale_error, unpack_list
+from ..tape.saved import Packed, bump, pack, shared_counter, shown, stale_error, unpack_list
 from ..tape.views import NO_GRAD
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap, wrap_dim
 from .beginning import overridden
@@ -80,7 +80,8 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         packed = {}
         for position in chosen:
             tensor = self.element(position)
-            packed[position] = pack(tensor if tensor is not None else wrap(self[position]), hooks, None, None)
+            tensor = wrap(self[position]) if tensor is None else tensor if positions is None else shown(tensor, None)
+            packed[position] = pack(tensor, hooks, None)
         result = Indices([None if position in packed else array for position, array in enumerate(self)])
         result.tensors = tuple(pair for pair in self.tensors if any(pair[0]._array is array for array in result))
         result.packed = {**(self.packed or {}), **packed}
@@ -374,13 +375,13 @@ def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: A
     select_node, slice_node, unsqueeze_node = _part_nodes()
     node: Any
     if part is None:
-        node = new(unsqueeze_node)
+        node = unsqueeze_node()
     elif type(part) is int:
-        node = new(select_node)
+        node = select_node()
         node.saved_self_shape = before.shape
         node.saved_index = part
     else:
-        node = new(slice_node)
+        node = slice_node()
         node.saved_self_shape = before.shape
         node.saved_start, node.saved_end = part.start, part.stop
         node.saved_step = 1 if part.step is None else part.step

@@ -125,12 +125,14 @@ def _total_weight(node):
 _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 
 
-def _nll(self, target, weight, ignore_index, reduction):
-    return nll_kernels.nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
-
-
 @operator(
-    kernel=_nll, check=_check_nll, namespace=None, method=False, out=False, name="nll_loss_of", node="NllLossBackward0"
+    kernel=nll_kernels.nll_loss,
+    check=_check_nll,
+    namespace=None,
+    method=False,
+    out=False,
+    name="nll_loss_of",
+    node="NllLossBackward0",
 )
 class nll_loss_of:
     """The negative log-likelihood of classes."""
@@ -144,7 +146,7 @@ class nll_loss_of:
 
 
 @operator(
-    kernel=_nll,
+    kernel=nll_kernels.nll_loss,
     check=_check_nll,
     namespace=None,
     method=False,

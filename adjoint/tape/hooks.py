@@ -81,10 +81,11 @@ class NodeHooks:
 
     `tensor[i]`: the hooks of the tensors that are output `i`, each tensor's in its own dict; `retained[i]`: that
     tensor, weakly, if its gradient is to be kept; `pre` and `post`: the node's own, before and after it runs. Beside hooks,
-    `tangents[item]`: in forward mode, the tangents of the result that is saved as `item`, by level.
+    `tangents[item]`: in forward mode, the tangents of the result that is saved as `item`, by level; `of_view`: of an operation
+    that changed a view in place, the node by which the view found its place in its base's history.
     """
 
-    __slots__ = ("post", "pre", "retained", "tangents", "tensor")
+    __slots__ = ("of_view", "post", "pre", "retained", "tangents", "tensor")
 
     def __init__(self) -> None:
         self.tensor: dict[int, list[HookDict]] = {}
@@ -92,6 +93,7 @@ class NodeHooks:
         self.pre = HookDict()
         self.post: list[HookDict] = [HookDict()]
         self.tangents: dict[str, dict[Any, Any]] = {}
+        self.of_view: weakref.ref[Any] | None = None
 
     def register(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         """Add a `"pre"` or `"post"` hook of the node."""

@@ -15,13 +15,15 @@ from typing import Any
 class _Gate:
     """`grad`: no thread has disabled gradients. `special`: some thread is in a mode that needs the general path.
 
-    `user`: the globals of the module last seen to be the user's own, so that its frames are recognised at once.
+    `hooked`: some thread has saved-tensor hooks. `user`: the globals of the module last seen to be the user's own, so that its
+    frames are recognised at once.
     """
 
-    __slots__ = ("grad", "special", "user")
+    __slots__ = ("grad", "hooked", "special", "user")
 
     def __init__(self) -> None:
         self.grad = True
+        self.hooked = False
         self.special = False
         self.user: dict[str, Any] | None = None
 
@@ -31,6 +33,8 @@ class _ThreadState(threading.local):
 
     grad_enabled = True
     inference = False
+    # How many of the modes below send this thread's operators the general path; the recorder and saved-tensor hooks do not.
+    general = 0
     # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` says why there may be none.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
@@ -71,7 +75,7 @@ ANOMALY = _Anomaly()
 STATE = _ThreadState()
 
 _lock = threading.Lock()
-_away_from_default = {"grad": 0, "special": 0}
+_away_from_default = {"grad": 0, "hooked": 0, "special": 0}
 
 
 def _count(what: str, change: int) -> None:
@@ -79,6 +83,12 @@ def _count(what: str, change: int) -> None:
         _away_from_default[what] += change
         GATE.grad = _away_from_default["grad"] == 0
         GATE.special = _away_from_default["special"] > 0
+
+
+def _turn(change: int) -> None:
+    """Enter (1) or leave (-1) one of the modes in which this thread's operators take the general path."""
+    STATE.general += change
+    _count("special", change)
 
 
 def is_grad_enabled() -> bool:
@@ -104,7 +114,7 @@ def set_inference(enabled: bool) -> None:
     """Enter or leave inference mode in this thread; recording is switched separately."""
     if enabled != STATE.inference:
         STATE.inference = enabled
-        _count("special", 1 if enabled else -1)
+        _turn(1 if enabled else -1)
 
 
 class inherited:
@@ -121,14 +131,11 @@ class inherited:
         self._count(-1)
 
     def _count(self, change: int) -> None:
-        away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
-        away += self.state.get("view_replay", False)
-        away += bool(self.state.get("levels", ())) + bool(self.state.get("transforms", ()))
-        away += self.state.get("recorder") is not None
-        away += self.state.get("keeper") is not None
-        _count("special", change * away)
         hooks = len(self.state.get("saved_tensor_hooks", ()))
-        _count("grad", change * (hooks + (not self.state.get("grad_enabled", True))))
+        asked = (self.state.get("recorder") is not None) + bool(self.state.get("transforms", ()))
+        _count("special", change * (asked + self.state.get("general", 0)))
+        _count("grad", change * (not self.state.get("grad_enabled", True)))
+        _count_hooks(change * hooks)
 
 
 def set_anomaly(enabled: bool, check_nan: bool) -> None:
@@ -148,14 +155,14 @@ def set_recorder(recorder: Any) -> None:
 def set_keeper(keeper: Any) -> None:
     """Let `keeper` (None: nothing) stand between the operators of this thread and their array functions."""
     if (keeper is None) != (STATE.keeper is None):
-        _count("special", -1 if keeper is None else 1)
+        _turn(-1 if keeper is None else 1)
     STATE.keeper = keeper
 
 
 def set_view_replay(enabled: bool) -> None:
     """Let views of this thread be followed, or not, by the operations that made them."""
     if enabled != STATE.view_replay:
-        _count("special", 1 if enabled else -1)
+        _turn(1 if enabled else -1)
     STATE.view_replay = enabled
 
 
@@ -167,21 +174,36 @@ def push_saved_tensor_hooks(entry: Any) -> None:
     if STATE.hooks_disabled is not None:
         raise RuntimeError(STATE.hooks_disabled)
     STATE.saved_tensor_hooks = (*STATE.saved_tensor_hooks, entry)
-    _count("special", 1)
-    _count("grad", 1)  # so that recording may be switched off and on while they run, without counting each time
+    STATE.grad_enabled = STATE.grad_enabled  # from the default of all threads to this thread's own
+    _count_hooks(1)
 
 
 def pop_saved_tensor_hooks() -> None:
     """Leave the innermost saved-tensor hooks of this thread."""
     STATE.saved_tensor_hooks = STATE.saved_tensor_hooks[:-1]
-    _count("special", -1)
-    _count("grad", -1)
+    _count_hooks(-1)
+
+
+def _count_hooks(change: int) -> None:
+    """Count hooks twice, so that recording may be switched off and on while they run, without counting each time."""
+    with _lock:
+        _away_from_default["hooked"] = hooked = _away_from_default["hooked"] + change
+        _away_from_default["grad"] = away = _away_from_default["grad"] + change
+        GATE.hooked = hooked > 0
+        GATE.grad = away == 0
+
+
+def set_before_change(watch: Callable[[Any], None] | None) -> None:
+    """Let `watch` (None: nobody) be told of each tensor of this thread that is about to be changed in place."""
+    if (watch is None) != (STATE.before_change is None):
+        _turn(-1 if watch is None else 1)
+    STATE.before_change = watch
 
 
 def set_levels(levels: tuple[Any, ...]) -> None:
     """Make `levels` those of this thread, the innermost last; without any, operators take their short way again."""
     if bool(levels) != bool(STATE.levels):
-        _count("special", 1 if levels else -1)
+        _turn(1 if levels else -1)
     STATE.levels = levels
 
 

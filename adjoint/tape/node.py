@@ -62,7 +62,6 @@ class Node:
         "edges",
         "hooks",
         "lasti",
-        "of_view",
         "sequence",
         "shape",
     )
@@ -72,8 +71,6 @@ class Node:
     shape: Any
     dtype: Any
     hooks: NodeHooks | None
-    of_view: weakref.ref[Node]
-    """Of an operation that changed a view in place: the node by which the view found its place in its base's history."""
     code: CodeType
     lasti: int
     takes: ClassVar[int | None] = None
@@ -83,6 +80,8 @@ class Node:
     saved_names: ClassVar[tuple[str, ...]] = ()
     saved_tensor_names: ClassVar[tuple[str, ...]] = ()
     saved_list_names: ClassVar[tuple[str, ...]] = ()
+    input_slots: ClassVar[tuple[str, ...]] = ()
+    result_slots: ClassVar[tuple[tuple[str, int, bool], ...]] = ()
     shown: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:

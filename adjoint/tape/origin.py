@@ -5,8 +5,9 @@ from __future__ import annotations
 import linecache
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
-from .modes import GATE
+from .modes import GATE, STATE
 
 getframe = sys._getframe
 
@@ -15,20 +16,31 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 """The packages of ours that have been seen as callers."""
 
 
+engine: dict[str, Any] | None = None
+"""The globals of `adjoint.autograd.engine`, put here when that is imported."""
+
+
 def nearest_user_frame(frame: FrameType) -> FrameType:
     """The nearest frame outside adjoint, from `frame` outwards; its module is remembered in `GATE.user`."""
     user = GATE.user
     names = frame.f_globals
+    task = None
     while names is not user:
         package = names.get("__package__")
         if package not in _OURS and not is_internal(package):
             GATE.user = names
-            return frame
+            break
+        if names is engine and task is None:  # all that a backward records has one frame, which is looked for once
+            task = STATE.task
+            if task.frame is not None:
+                return task.frame
         back = frame.f_back
         if back is None:
-            return frame
+            break
         frame = back
         names = frame.f_globals
+    if task is not None:
+        task.frame = frame
     return frame
 
 

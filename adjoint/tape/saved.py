@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 import adjoint.tensor as tensor_module
 
-from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, wrap
+from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new, wrap
 from . import modes, origin
 from .edges import edge_of
+from .modes import STATE
 from .node import FREED_MESSAGE, Node
 
 FREED_BEFORE_HOOKS = (
@@ -29,7 +30,6 @@ HOOKS_ARE_SET = (
     "time."
 )
 
-new_tensor = object.__new__
 _counter_lock = threading.Lock()
 
 
@@ -99,11 +99,10 @@ class Packed:
 
     @property
     def _array(self) -> Any:
-        state = modes.STATE
-        if state.grad_enabled and state.task is not None:
-            state.task.stop_recording()
+        if STATE.grad_enabled and STATE.task is not None:
+            STATE.task.stop_recording()
         tensor = self.unpack_hook(self.packed)
-        if not isinstance(tensor, Tensor):
+        if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(tensor).__name__}"
@@ -111,28 +110,32 @@ class Packed:
         return tensor._array
 
 
-def pack(tensor: Tensor, hooks: Any, edge: Any, shown_edge: Any) -> Packed:
-    """Run the pack hook of `hooks`, a pair (pack, unpack), on a new tensor on the memory of `tensor`.
+def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
+    """Run the pack hook of `hooks`, a pair (pack, unpack), on `tensor`; it runs in `modes_without_hooks`.
 
-    `edge` is the place in the graph that what is unpacked will have, `shown_edge` that of what the pack hook sees. It runs
-    in `modes_without_hooks`.
+    `edge` is the place in the graph that what is unpacked will have.
     """
-    if edge is tensor and shown_edge is not None:
-        shown = tensor  # a leaf is shown itself
-    else:
-        shown = detached(tensor, tensor._counter or shared_counter(tensor))
-        shown._edge = shown_edge
-    version = shown._counter and shown._counter[0]
-    result = object.__new__(Packed)
-    result.packed = hooks[0](shown)
-    result.unpack_hook = hooks[1]
+    counter = tensor._counter
+    version = 0 if counter is None else counter[0]
+    pack_hook, unpack_hook = hooks
+    result = Packed()
+    result.packed = pack_hook(tensor)
+    result.unpack_hook = unpack_hook
     result.edge = edge
-    if version != (shown._counter and shown._counter[0]) and shown._version != (version or 0):
+    counter = tensor._counter
+    if counter is not None and counter[0] != version:
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
             "hook cannot be modified by in-place operations as this can lead to unexpected side-effects. "
             "Please open an issue if you need to perform in-place operations on the input to a pack hook."
         )
+    return result
+
+
+def shown(tensor: Tensor, edge: Any) -> Tensor:
+    """`tensor` as a pack hook sees it where it must not see the very object: another one, with the place `edge` in the graph."""
+    result = detached(tensor, tensor._counter or shared_counter(tensor))
+    result._edge = edge
     return result
 
 
@@ -169,33 +172,35 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
 
 def pack_saved(node: Node, results: Any) -> None:
     """Send what `node` has saved through the pack hook: inputs of the operation, and its `results` if there are any yet."""
-    state = modes.STATE
-    hooks, grad_enabled = state.saved_tensor_hooks, state.grad_enabled
-    innermost, operator = hooks[-1], node.operator
-    state.saved_tensor_hooks = ()
-    state.grad_enabled = False  # who pushed the hooks has counted this
+    state = STATE.__dict__
+    hooks = state.get("saved_tensor_hooks")
+    if not hooks:
+        return  # they are another thread's
+    innermost, grad_enabled = (
+        hooks[-1],
+        state["grad_enabled"],
+    )  # who pushed them has put it there, and counted it as False
+    state["saved_tensor_hooks"], state["grad_enabled"] = (), False
     try:
-        for item in operator.saved_inputs:
-            slot = f"saved_{item}"
+        for slot in node.input_slots:
             saved = getattr(node, slot)
             if isinstance(saved, Tensor) and (saved._extra is None or saved._extra.number is None):
                 edge = saved._edge if saved._base is None else current_edge(saved)
-                if edge is LEAF:
-                    setattr(node, slot, pack(saved, innermost, saved, LEAF))
-                else:
-                    setattr(node, slot, pack(saved, innermost, edge, edge))
-        for item in operator.lists:
+                setattr(node, slot, pack(saved, innermost, saved if edge is LEAF else edge))
+        for item in node.saved_list_names:
             saved = getattr(node, f"saved_{item}")
             if type(saved) is not tuple and saved.packed is None:
                 setattr(node, f"saved_{item}", saved.packed_by(innermost))
-        for item in operator.saved_results if results else ():
-            saved = getattr(node, f"saved_{item}")
-            if saved is not None and type(saved) is not Packed:
-                number = _output_index(node, item)
-                shown_edge = None if item in operator.nondifferentiable_outputs else (node, number)
-                setattr(node, f"saved_{item}", pack(results[number], innermost, None, shown_edge))
+        if results:
+            for slot, number, differentiable in node.result_slots:
+                saved = getattr(node, slot)
+                edge = (node, number) if differentiable else None
+                if type(saved) is ndarray:
+                    setattr(node, slot, pack(alias(saved, results[number]._counter, edge), innermost, None))
+                elif saved is not None and type(saved) is not Packed:  # examples of a batch
+                    setattr(node, slot, pack(shown(results[number], edge), innermost, None))
     finally:
-        state.saved_tensor_hooks, state.grad_enabled = hooks, grad_enabled
+        state["saved_tensor_hooks"], state["grad_enabled"] = hooks, grad_enabled
 
 
 class InferenceVersions:
@@ -271,10 +276,16 @@ def detached(tensor: Tensor, counter: list[Any] | None) -> Tensor:
         result: Tensor = tensor.without_history()
         result._counter = counter
         return result
-    result = new_tensor(Tensor)
-    result._array = tensor._array
-    result._grad = result._base = result._extra = result._edge = None
+    return alias(tensor._array, counter, None)
+
+
+def alias(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
+    """A tensor on `array` with a version counter and a place in the graph."""
+    result: Tensor = new(Tensor)
+    result._array = array
+    result._grad = result._base = result._extra = None
     result._counter = counter
+    result._edge = edge
     return result
 
 
@@ -324,13 +335,14 @@ def unpack(node: Node, item: str) -> Tensor | None:
         return None
     if saved is RELEASED:
         raise released(node)
-    check_version(node, item, saved)
+    is_result = item in node.operator.saved_results
     if type(saved) is Packed:
         tensor = saved.tensor()
-        return _as_output(node, item, wrap(tensor._array)) if hasattr(node, f"counter_{item}") else tensor
+        return _as_output(node, item, wrap(tensor._array)) if is_result else tensor
+    check_version(node, item, saved)
     if type(saved) is ndarray:
         return _as_output(node, item, wrap(saved))
-    if hasattr(saved, "without_history") and hasattr(node, f"counter_{item}"):
+    if is_result and hasattr(saved, "without_history"):
         return _as_output(node, item, saved.without_history())
     return saved
 
@@ -343,21 +355,22 @@ def unpack_list(node: Node, item: str) -> Any:
     return saved if saved.packed is None else saved.unpacked()
 
 
-def unpack_array(node: Node, item: str) -> Any:
-    """The array of `unpack`."""
+def unpack_array(node: Node, item: str, saved: Any) -> Any:
+    """The array of `unpack`, `saved` being what stands in the slot; that of a packed tensor needs no place in the graph."""
+    if type(saved) is Packed:
+        return saved._array
     tensor = unpack(node, item)
     return None if tensor is None else tensor._array
 
 
 def _as_output(node: Node, item: str, result: Tensor) -> Tensor:
     result._counter = getattr(node, f"counter_{item}")
-    outputs = node.operator.outputs
+    hooks = node.hooks
     if item not in node.operator.nondifferentiable_outputs:
-        view = getattr(node, "of_view", None)
-        history = None if view is None else view()
-        result._edge = (node, outputs.index(item) if outputs else 0) if history is None else (history, 0)
-    if node.hooks is not None and item in node.hooks.tangents:
-        result._own_extra().tangents = node.hooks.tangents[item]
+        history = None if hooks is None or hooks.of_view is None else hooks.of_view()
+        result._edge = (node, _output_index(node, item)) if history is None else (history, 0)
+    if hooks is not None and item in hooks.tangents:
+        result._own_extra().tangents = hooks.tangents[item]
     return result
 
 
@@ -478,7 +491,7 @@ class SavedTensor:
         else:
             edge = edge_of(saved)
         with modes_without_hooks():
-            setattr(self._node, f"saved_{self._item}", pack(saved, (pack_hook, unpack_hook), edge, None))
+            setattr(self._node, f"saved_{self._item}", pack(shown(saved, None), (pack_hook, unpack_hook), edge))
 
 
 class SavedElement(SavedTensor):

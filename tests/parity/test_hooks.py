@@ -409,6 +409,44 @@ PROGRAMS = {
         (x * 5).sum().backward()
         show(log, x.grad)
     """,
+    "whether_what_a_backward_calls_records": """
+        import warnings
+        warnings.simplefilter('ignore')
+        def note(name): show(name, torch.is_grad_enabled())
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a):
+                note('forward')
+                return a * a
+            @staticmethod
+            def backward(ctx, g):
+                note('backward')
+                torch.autograd.Variable._execution_engine.queue_callback(lambda: note('callback'))
+                return g
+        for create_graph in (False, True):
+            x = torch.ones(2, requires_grad=True)
+            x.register_hook(lambda g: note('leaf'))
+            x.register_post_accumulate_grad_hook(lambda t: note('accumulated'))
+            accumulator = (x * 1).grad_fn.next_functions[0][0]
+            accumulator.register_prehook(lambda *grads: note('before accumulation'))
+            accumulator.register_hook(lambda *grads: note('after accumulation'))
+            y = F.apply(x)
+            y.register_hook(lambda g: note('tensor'))
+            y.grad_fn.register_prehook(lambda *grads: note('before node'))
+            y.grad_fn.register_hook(lambda *grads: note('after node'))
+            y.retain_grad()
+            y.sum().backward(create_graph=create_graph)
+            note('outside')
+            with torch.no_grad():
+                F.apply(x)
+                (x.detach().requires_grad_() * 2).requires_grad_().sum().backward()
+                note('outside, not recording')
+            def fail(g): raise ValueError('hook')
+            z = x * 2
+            z.register_hook(fail)
+            raises(z.sum().backward)
+            note('after an error')
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

@@ -143,6 +143,61 @@ PROGRAMS = {
             z = (c * c).sum() + y.sum()
             show(torch.autograd.grad(z, b))
     """,
+    "what_pack_hooks_see": """
+        x = torch.ones(3, requires_grad=True)
+        constant, index = torch.ones(3), torch.tensor([0, 1])
+        def pack(t):
+            inner = t * 2
+            show(next((name for name, each in named.items() if each is t), 'another'))
+            show(t.requires_grad, t.grad_fn, t.is_leaf, t._version, t._is_view(), inner.requires_grad)
+            return t
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a, b, c):
+                result = a * b
+                ctx.save_for_backward(a, b, c, result)
+                return result
+            @staticmethod
+            def backward(ctx, g): return g, g, g
+        def hooks(): return torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t)
+        node = x * 3
+        view = node[:2]
+        named = dict(x=x, constant=constant, index=index, node=node, view=view)
+        with hooks():
+            x * constant, node * x, view * view, constant[:2] * view, node * 2.0
+            node.tanh(), torch.where(constant > 0, node, x), node[index]
+            torch.add(node, x, alpha=2), node.max(0), torch.mul(node, node, out=None)
+            named['product'] = product = F.apply(x, node, constant)
+            with hooks():
+                (product * product).exp_()
+        functions = [each.grad_fn for each in (node * x, x.exp(), F.apply(x, node, constant), node[index])]
+        functions[0]._raw_saved_self.register_hooks(pack, lambda t: t)
+        functions[1]._raw_saved_result.register_hooks(pack, lambda t: t)
+        functions[2]._raw_saved_tensors[1].register_hooks(pack, lambda t: t)
+        functions[3]._raw_saved_indices[0].register_hooks(pack, lambda t: t)
+    """,
+    "packed_in_one_thread": """
+        import threading
+        x = torch.ones(2, requires_grad=True)
+        count = []
+        def pack(t): count.append(threading.current_thread()); return t
+        def other():
+            y = x * x
+            y.mul_(2)
+            y.t_()
+            (y.exp() * x).sum().backward()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            show(len(count), x.grad)
+            y = x * x
+            y.mul_(x)
+            y.t_()
+            show(len(count))
+        y.sum().backward()
+        show(x.grad)
+    """,
     "mutation_not_allowed": """
         allow = torch.autograd.graph.allow_mutation_on_saved_tensors
         a = torch.ones(2, 3, requires_grad=True)
