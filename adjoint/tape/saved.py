@@ -62,12 +62,15 @@ class Packed:
 
     def tensor(self) -> Tensor:
         """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
-        result = wrap(self._array)
+        result: Tensor = bare(self._unpacked())
         result._edge = self.edge
         return result
 
     @property
     def _array(self) -> Any:
+        return self._unpacked()._array
+
+    def _unpacked(self) -> Tensor:
         state = modes.STATE
         if state.grad_enabled and state.task is not None:
             state.task.stop_recording()
@@ -77,7 +80,12 @@ class Packed:
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(tensor).__name__}"
             )
-        return tensor._array
+        return tensor
+
+
+def bare(tensor: Any) -> Any:
+    """A new tensor on the memory of `tensor`, or of its examples, without history."""
+    return tensor.without_history() if hasattr(tensor, "without_history") else wrap(tensor._array)
 
 
 def pack(tensor: Tensor, hooks: Any, edge: Any, shown_edge: Any) -> Packed:
@@ -292,7 +300,7 @@ def unpack(node: Node, item: str) -> Tensor | None:
     check_version(node, item, saved)
     if type(saved) is Packed:
         tensor = saved.tensor()
-        return _as_output(node, item, wrap(tensor._array)) if hasattr(node, f"counter_{item}") else tensor
+        return _as_output(node, item, bare(tensor)) if hasattr(node, f"counter_{item}") else tensor
     if type(saved) is ndarray:
         return _as_output(node, item, wrap(saved))
     if hasattr(saved, "without_history") and hasattr(node, f"counter_{item}"):
