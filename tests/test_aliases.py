@@ -306,6 +306,17 @@ def test_a_hook_may_change_the_gradient_of_one_element(point):
     assert leaf.grad.sum().item() == 2
 
 
+def test_saved_tensor_hooks_within_a_batch_are_given_tensors_of_the_batch():
+    points = torch.arange(6.0).view(2, 3).requires_grad_()
+
+    def function(x):
+        return torch.func.jvp(lambda x: x.softmax(-1), (x,), (x,))[1]
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach().clone(), lambda x: x):
+        result = torch.func.vmap(function)(points)
+    assert torch.allclose(result, torch.func.vmap(function)(points))
+
+
 def test_hooks_after_a_node_are_given_gradients_that_are_asked_for():
     seen = []
     leaf = ones(2)

@@ -93,12 +93,15 @@ class Packed:
 
     def tensor(self) -> Tensor:
         """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
-        result = wrap(self._array)
+        result: Tensor = bare(self._unpacked())
         result._edge = self.edge
         return result
 
     @property
     def _array(self) -> Any:
+        return self._unpacked()._array
+
+    def _unpacked(self) -> Tensor:
         if STATE.grad_enabled and STATE.task is not None:
             STATE.task.stop_recording()
         tensor = self.unpack_hook(self.packed)
@@ -107,7 +110,12 @@ class Packed:
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(tensor).__name__}"
             )
-        return tensor._array
+        return tensor
+
+
+def bare(tensor: Any) -> Any:
+    """A new tensor on the memory of `tensor`, or of its examples, without history."""
+    return tensor.without_history() if hasattr(tensor, "without_history") else wrap(tensor._array)
 
 
 def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
@@ -338,7 +346,7 @@ def unpack(node: Node, item: str) -> Tensor | None:
     is_result = item in node.operator.saved_results
     if type(saved) is Packed:
         tensor = saved.tensor()
-        return _as_output(node, item, wrap(tensor._array)) if is_result else tensor
+        return _as_output(node, item, bare(tensor)) if is_result else tensor
     check_version(node, item, saved)
     if type(saved) is ndarray:
         return _as_output(node, item, wrap(saved))

@@ -79,7 +79,7 @@ EXPLAINED = [
     Explained("integers never require grad here", "", "Autograd not support dtype: (Long|Bool)"),
     Explained(
         "the leaf has another shape, or dtype, than when it was used",
-        r"\.data = |squeeze_",
+        r"\.data = |squeeze_|resize_",
         "invalid gradient at index|nothing, expected RuntimeError: output with shape .* doesn't match the broadcast shape|"
         r"\.grad \(\w+\): dtype|^seen \[\], expected|^raised ValueError: operands could not be broadcast",
     ),
@@ -110,7 +110,7 @@ EXPLAINED = [
     ),
     Explained(
         "another choice of what is saved has the same derivative",
-        r"vmap[^Z]*\.backward\(|vmap[^Z]*autograd\.",
+        r"(vmap|cosine_similarity)[^Z]*(\.backward\(|autograd\.)",
         "^raised nothing, expected RuntimeError: one of the variables needed for gradient computation has been modified",
     ),
     Explained(
@@ -118,6 +118,7 @@ EXPLAINED = [
         "allow_mutation_on_saved_tensors",
         "grad_fn ReshapeAliasBackward0, expected ViewBackward0|requires_grad True, expected False",
     ),
+    Explained("zero to the power of a complex zero", r"pow|\*\*", r"\(complex128\): .*expected .*nan"),
     Explained("two mistakes", "linearize", "^raised ValueError: Expected primal to be floating point"),
     Explained(
         "the softmax of one number is constant", r"NAME = .*torch.func.*softmax", "requires_grad True, expected False"
@@ -161,8 +162,8 @@ EXPLAINED = [
     ),
     Explained(
         "another choice of what is saved has the same derivative",
-        r"cross_entropy|polar|hypot_|logsigmoid|linalg\.\w+",
-        "^seen .*'(un)?pack'",
+        r"cross_entropy|polar|hypot_|logsigmoid|cosine_similarity|linalg\.\w+",
+        "^seen (.*'(un)?pack'|array)",
     ),
     Explained("the first gradient of a leaf may be copied into its place", r"NAME = .*\.grad$", "_version"),
     Explained(
@@ -206,7 +207,7 @@ EXPLAINED = [
     Explained(
         "PyTorch repeats the views by which a real view of complex numbers was made; here one node is their history",
         "real|imag|complex",
-        r"grad_fn AsStridedBackward0, expected \w+Backward0",
+        r"grad_fn (AsStrided|ViewAs\w+)Backward0, expected \w+Backward0",
     ),
     Explained(
         "PyTorch does not count a leaf among what runs when it is the root itself",
