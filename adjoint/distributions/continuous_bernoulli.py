@@ -39,8 +39,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     ) -> None:
         (parameter,) = broadcast_all(self._choose(probs, logits))
         if logits is None:
-            validating = self._validate_args if validate_args is None else validate_args
-            if validating and not constraints.unit_interval.check(parameter).all():
+            if validate_args and not constraints.unit_interval.check(parameter).all():
                 raise ValueError("The parameter probs has invalid values")
             parameter = clamp_probs(parameter)
         setattr(self, self._given, parameter)

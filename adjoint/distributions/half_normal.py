@@ -48,9 +48,9 @@ class HalfNormal(TransformedDistribution):
         return self.scale.pow(2) * (1 - 2 / math.pi)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        value = torch.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         if self._validate_args:
             self._validate_sample(value)
+        value = torch.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         return torch.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -torch.inf)
 
     def cdf(self, value: Tensor) -> Tensor:

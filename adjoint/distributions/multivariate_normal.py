@@ -17,6 +17,8 @@ __all__ = ["MultivariateNormal"]
 
 def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
     """Matrices times vectors, batches broadcast together."""
+    if matrix.dim() == 2:
+        return vector @ matrix.mT
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 

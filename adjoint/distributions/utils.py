@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 import adjoint as torch
@@ -30,7 +30,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     >>> broadcast_all(1.0, torch.zeros(2))
     (tensor([1., 1.]), tensor([0., 0.]))
     """
-    if not all(isinstance(value, Number) or hasattr(value, "__torch_function__") for value in values):
+    if not all(isinstance(value, Real) or hasattr(value, "__torch_function__") for value in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
         )
@@ -39,7 +39,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         if isinstance(value, Tensor):
             options = {"dtype": value.dtype, "device": value.device}
             break
-    tensors = [torch.tensor(value, **options) if isinstance(value, Number) else value for value in values]
+    tensors = [torch.tensor(value, **options) if isinstance(value, Real) else value for value in values]
     return tuple(torch.broadcast_tensors(*tensors))
 
 

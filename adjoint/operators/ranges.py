@@ -258,7 +258,8 @@ def broadcast_shapes(*shapes):
     """
     if any(not isinstance(shape, (int, tuple, list)) for shape in shapes):
         raise TypeError("'<' not supported between instances of 'str' and 'int'")
-    return Size(broadcast.common_shape([(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]))
+    whole = ((shape,) if isinstance(shape, int) else shape for shape in shapes)
+    return Size(broadcast.common_shape([shape if isinstance(shape, tuple) else tuple(shape) for shape in whole]))
 
 
 @public()
