@@ -113,6 +113,7 @@ def _parse(text: str, index: object) -> tuple[str, int | None]:
 
 
 cpu: device = _make("cpu", None)
+meta: device = _make("meta", None)
 
 
 class _Constant:

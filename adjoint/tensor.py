@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from . import dtypes, printing
-from .device import Size, cpu, device, layout, strided
+from .device import Size, cpu, device, layout, meta, strided
 from .device import device as device_class
 from .dtypes import dtype
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
+from .kernels.meta import Meta
 from .kernels.unread import Unread
 
 if TYPE_CHECKING:
@@ -152,8 +153,8 @@ class Tensor(TensorMethods):
 
     @property
     def device(self) -> device:
-        """Where the elements live."""
-        return cpu
+        """Where the elements live; on `meta` there are none."""
+        return meta if type(self._array) is Meta else cpu
 
     @property
     def layout(self) -> layout:
@@ -172,11 +173,16 @@ class Tensor(TensorMethods):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the elements are in the CPU's memory; always."""
-        return True
+        """Whether the elements are in the CPU's memory; always, but on `meta`."""
+        return type(self._array) is not Meta
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether there are no elements, but only shape, strides and dtype."""
+        return type(self._array) is Meta
 
     is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
-    is_meta, is_vulkan, is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(7))
+    is_vulkan, is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(6))
 
     @property
     def itemsize(self) -> int:
@@ -222,7 +228,7 @@ class Tensor(TensorMethods):
     def data_ptr(self) -> int:
         """The address of the first element."""
         array = self._array
-        return int(array.ctypes.data) if array.size else 0
+        return int(array.ctypes.data) if array.size and type(array) is not Meta else 0
 
     def untyped_storage(self) -> storages.UntypedStorage:
         """The bytes this tensor is a window on, shared with its views."""
@@ -286,7 +292,9 @@ class Tensor(TensorMethods):
         return -1
 
     def cpu(self, memory_format: Any = None) -> Tensor:
-        """The tensor itself: it is on the CPU."""
+        """The tensor itself: it is on the CPU. On `meta` there is nothing to copy."""
+        if type(self._array) is Meta:
+            raise Meta.error(Meta.refusal)
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
@@ -301,6 +309,7 @@ class Tensor(TensorMethods):
         array = self._array
         if array.size != 1:
             raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+        check_readable(array)
         return storages.to_python(array.reshape(()))
 
     def tolist(self) -> Any:
@@ -311,6 +320,10 @@ class Tensor(TensorMethods):
         """The array itself, sharing memory. Of a tensor that requires grad only with `force` or under `no_grad`."""
         if self.requires_grad and not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if type(self._array) is Meta:
+            raise TypeError(
+                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+            )
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
@@ -344,6 +357,7 @@ class Tensor(TensorMethods):
             if array.size == 0:
                 raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        check_readable(array)
         return bool(array.reshape(()))
 
     def __int__(self) -> int:
@@ -549,9 +563,15 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     return tensor
 
 
+def check_readable(array: numpy.ndarray[Any, Any]) -> None:
+    """Raise if the element of `array` is asked for and it has none."""
+    if type(array) is Meta:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
+
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     """`value` as an array: NumPy's scalars, which reductions of arrays give, become zero-dimensional arrays."""
-    return value if type(value) is ndarray else numpy.asarray(value)
+    return value if type(value) is ndarray or type(value) is Meta else numpy.asarray(value)
 
 
 def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:

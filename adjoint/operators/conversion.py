@@ -7,6 +7,7 @@ from typing import Any
 from .. import dtypes
 from ..device import channels_last, channels_last_3d, contiguous_format, device, preserve_format
 from ..kernels import copying
+from ..kernels.meta import Meta, parked, unwritten
 from ..tensor import Tensor, can_require_grad
 from .build import operator, public
 
@@ -38,6 +39,26 @@ def check_device(place: Any) -> None:
         raise AssertionError(f"Torch not compiled with {kind.upper()} enabled")
     if kind != "cpu":
         raise RuntimeError(f"PyTorch is not linked with support for {kind} devices")
+
+
+def is_meta(place: Any) -> bool:
+    """Whether `place` is `meta`; raises unless tensors can live there: there, or on the CPU."""
+    kind = place.type if type(place) is device else device(place).type
+    if kind == "meta":
+        return True
+    if kind != "cpu":
+        check_device(place)
+    return False
+
+
+@operator(kernel=unwritten, namespace=None, method=(), node="ToCopyBackward0", out=False)
+class to_meta:
+    """What is left of a tensor on `meta`: its shape, its order of dimensions, and the dtype."""
+
+    def forward(self: Array, dtype=None): ...
+
+    def grad_self(grad):
+        raise Meta.error(Meta.refusal)
 
 
 @operator(kernel=copying.to_dtype, namespace=None, method=(), node="ToCopyBackward0", out=False, tangent="linear")
@@ -92,8 +113,17 @@ def to(input, *args, **names):
     if len(args) == 1 and not names and type(args[0]) is dtypes.dtype:
         return converted(input, args[0])
     kind, place, flags = _to_arguments(args, names)
+    if place is None and isinstance(other := args[0] if args else names.get("other"), Tensor):
+        place = other.device
     if place is not None:
-        check_device(place)
+        here = type(input._array) is Meta
+        if is_meta(place):
+            if not here:
+                result = to_meta(input, (kind or input.dtype).numpy)
+                result._array = parked(result._array)
+                return result
+        elif here:
+            raise Meta.error(Meta.refusal)
     return converted(input, kind, flags.get("copy", False), flags.get("memory_format"))
 
 

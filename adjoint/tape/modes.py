@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ..kernels.meta import ALIVE
+
 
 class _Gate:
     """`grad`: no thread has disabled gradients. `special`: some thread is in a mode that needs the general path.
@@ -79,6 +81,9 @@ def _count(what: str, change: int) -> None:
         _away_from_default[what] += change
         GATE.grad = _away_from_default["grad"] == 0
         GATE.special = _away_from_default["special"] > 0
+
+
+ALIVE.changed = lambda change: _count("special", change)  # operators look for meta arrays while there are any
 
 
 def is_grad_enabled() -> bool:

@@ -250,7 +250,7 @@ def unpack(node: Node, item: str) -> Tensor | None:
     if type(saved) is Packed:
         tensor = saved.tensor()
         return _as_output(node, item, wrap(tensor._array)) if hasattr(node, f"counter_{item}") else tensor
-    if type(saved) is ndarray:
+    if isinstance(saved, ndarray):
         return _as_output(node, item, wrap(saved))
     if hasattr(saved, "without_history") and hasattr(node, f"counter_{item}"):
         return _as_output(node, item, saved.without_history())
@@ -296,7 +296,7 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     expected = getattr(node, f"version_{item}")
     if counter is None or counter[0] == expected or type(saved) is Packed:
         return
-    is_result = type(saved) is ndarray
+    is_result = isinstance(saved, ndarray)
     output_nr = _output_index(node, item) if is_result else None
     if not is_result and saved._base is not None:
         current_edge(saved)  # raises where a view could not be followed through the change
@@ -386,7 +386,7 @@ class SavedTensor:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         check_callable(pack_hook, unpack_hook)
         edge = None
-        if type(saved) is ndarray:
+        if isinstance(saved, ndarray):
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
         else:
             edge = edge_of(saved)
