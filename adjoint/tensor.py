@@ -17,10 +17,10 @@ import numpy
 from . import dtypes, printing
 from .device import Size, cpu, device, layout, meta, strided
 from .device import device as device_class
-from .dtypes import dtype
+from .dtypes import C_NAMES, dtype
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
-from .kernels.meta import Meta
+from .kernels.meta import Meta, check_copy, check_item, check_numpy
 from .kernels.unread import Unread
 
 if TYPE_CHECKING:
@@ -293,8 +293,7 @@ class Tensor(TensorMethods):
 
     def cpu(self, memory_format: Any = None) -> Tensor:
         """The tensor itself: it is on the CPU. On `meta` there is nothing to copy."""
-        if type(self._array) is Meta:
-            raise Meta.error(Meta.refusal)
+        check_copy(self._array)
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
@@ -309,7 +308,7 @@ class Tensor(TensorMethods):
         array = self._array
         if array.size != 1:
             raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-        check_readable(array)
+        check_item(array)
         return storages.to_python(array.reshape(()))
 
     def tolist(self) -> Any:
@@ -320,10 +319,7 @@ class Tensor(TensorMethods):
         """The array itself, sharing memory. Of a tensor that requires grad only with `force` or under `no_grad`."""
         if self.requires_grad and not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        if type(self._array) is Meta:
-            raise TypeError(
-                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
-            )
+        check_numpy(self._array)
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
@@ -357,7 +353,7 @@ class Tensor(TensorMethods):
             if array.size == 0:
                 raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-        check_readable(array)
+        check_item(array)
         return bool(array.reshape(()))
 
     def __int__(self) -> int:
@@ -563,12 +559,6 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     return tensor
 
 
-def check_readable(array: numpy.ndarray[Any, Any]) -> None:
-    """Raise if the element of `array` is asked for and it has none."""
-    if type(array) is Meta:
-        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-
-
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     """`value` as an array: NumPy's scalars, which reductions of arrays give, become zero-dimensional arrays."""
     return value if type(value) is ndarray or type(value) is Meta else numpy.asarray(value)
@@ -665,16 +655,6 @@ def _options(kind: dtype) -> str:
         f"TensorOptions(dtype={C_NAMES[kind]}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"
     )
-
-
-C_NAMES = {
-    dtypes.float32: "float", dtypes.float64: "double", dtypes.float16: "c10::Half", dtypes.bfloat16: "c10::BFloat16",
-    dtypes.int64: "long int", dtypes.int32: "int", dtypes.int16: "short int", dtypes.int8: "signed char",
-    dtypes.uint8: "unsigned char", dtypes.uint16: "short unsigned int", dtypes.uint32: "unsigned int",
-    dtypes.uint64: "long unsigned int", dtypes.bool: "bool", dtypes.complex64: "c10::complex<float>",
-    dtypes.complex128: "c10::complex<double>",
-}  # fmt: skip
-"""The names of the C++ types, which some messages use."""
 
 
 def tensor_array(value: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy
 
 from .unread import Unread
 
-__all__ = ["ALIVE", "Meta", "parked", "unwritten", "zeros"]
+__all__ = ["ALIVE", "Meta", "check_copy", "check_item", "check_numpy", "parked", "remade", "unwritten", "zeros"]
 
 
 class Meta(Unread):
@@ -32,7 +32,7 @@ class Meta(Unread):
 
     def __reduce__(self) -> Any:
         steps = tuple(step // self.itemsize for step in self.strides)
-        return _remade, (self.shape, self.dtype, steps)
+        return remade, (self.shape, self.dtype, steps)
 
 
 class _Alive:
@@ -61,13 +61,14 @@ def parked(array: numpy.ndarray[Any, Any]) -> Meta:
 
 
 def unwritten(array: numpy.ndarray[Any, Any], dtype: Any = None) -> numpy.ndarray[Any, Any]:
-    """Zeros in memory that nothing has been written to, of the shape and the order of `array`, and its dtype if no other is given."""
+    """Zeros in unwritten memory, of the shape and the order of dimensions of `array`, and of its dtype if no other is given."""
     order = sorted(range(array.ndim), key=lambda dim: -array.strides[dim])
     memory = numpy.zeros([array.shape[dim] for dim in order], array.dtype if dtype is None else dtype)
     return memory.transpose(sorted(range(array.ndim), key=order.__getitem__))
 
 
-def _remade(shape: tuple[int, ...], dtype: Any, steps: tuple[int, ...]) -> Meta:
+def remade(shape: tuple[int, ...], dtype: Any, steps: tuple[int, ...]) -> Meta:
+    """A meta array of a shape, a dtype, and the order of dimensions that strides tell."""
     order = sorted(range(len(shape)), key=lambda dim: -steps[dim])
     back = sorted(range(len(shape)), key=order.__getitem__)
     return parked(numpy.empty([shape[dim] for dim in order], dtype).transpose(back))
@@ -76,3 +77,23 @@ def _remade(shape: tuple[int, ...], dtype: Any, steps: tuple[int, ...]) -> Meta:
 def zeros(array: Any) -> Any:
     """What a meta array reads as, an ordinary array; anything else as it is."""
     return array.view(numpy.ndarray) if type(array) is Meta else array
+
+
+def check_copy(array: Any) -> None:
+    """Raise if the elements of `array` are asked for and it has none."""
+    if type(array) is Meta:
+        raise Meta.error(Meta.refusal)
+
+
+def check_item(array: Any) -> None:
+    """Raise the same for one element."""
+    if type(array) is Meta:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
+
+def check_numpy(array: Any) -> None:
+    """Raise the same for an array."""
+    if type(array) is Meta:
+        raise TypeError(
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
-from ..device import strided
+from ..device import cpu, strided
 from ..kernels import copying, storage
 from ..kernels import creation as kernels
 from ..kernels.meta import parked
@@ -17,7 +17,7 @@ from ..tape import modes
 from ..tape.saved import bump, mark_inference
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from .build import public
-from .conversion import check_device, checked_dtype, is_meta
+from .conversion import checked_dtype, is_meta
 from .meta import place_like
 from .out import check_overlap, store
 
@@ -32,7 +32,9 @@ def leaf(
     Raises:
         RuntimeError: if it is to require grad and cannot, or to be where tensors cannot be.
     """
-    if device is not None and is_meta(device):
+    if device is None and modes.GATE.special:
+        device = modes.current_place()
+    if device is not None and device is not cpu and is_meta(device):
         array = parked(array)
     if pin_memory:
         raise RuntimeError(
@@ -189,9 +191,8 @@ def as_tensor(data, *, dtype=None, device=None):
     """`data` as a tensor, without a copy where it is a tensor or a NumPy array of the dtype asked for."""
     dtype = checked_dtype(dtype, "as_tensor")
     if isinstance(data, Tensor):
-        if device is not None:
-            check_device(device)
-        return data if dtype is None else data.to(dtype)
+        place = modes.current_place() if device is None else device
+        return data if place is None and dtype is None else data.to(place, dtype)
     if isinstance(data, numpy.ndarray) and (dtype is None or dtype.numpy == data.dtype):
         return leaf(_adopted(data), False, device)
     return leaf(kernels.array_from_data(data, dtype, tensor_array), False, device)
@@ -266,7 +267,7 @@ def from_numpy(ndarray, /):
         kind = type(ndarray)
         name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
         raise TypeError(f"expected np.ndarray (got {name})")
-    return leaf(_adopted(ndarray))
+    return leaf(_adopted(ndarray), device=cpu)
 
 
 def _adopted(array):
@@ -323,7 +324,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     array = numpy.frombuffer(buffer, numpy.uint8, count * size, offset)
     if not array.flags.writeable:
         _warn_of_reading("buffer", "buffer")
-    return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad)
+    return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad, cpu)
 
 
 @public()

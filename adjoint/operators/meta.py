@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ..device import meta
+from ..device import cpu, meta
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.linalg import LinAlgError
 from ..kernels.meta import Meta, parked, zeros
@@ -101,4 +101,4 @@ def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
 
 def place_like(tensor: Tensor, device: Any) -> Any:
     """Where a tensor made like another is, if no `device` is given for it."""
-    return meta if device is None and type(tensor._array) is Meta else device
+    return device if device is not None else meta if type(tensor._array) is Meta else cpu

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
-from ..device import strided
+from ..device import cpu, strided
 from ..kernels import copying
 from ..kernels import random as kernels
 from ..kernels.broadcast import broadcast_shapes
@@ -73,7 +73,9 @@ def for_each_example(create: Any) -> Any:
 
 def _draws_nothing(device: Any) -> bool:
     """Whether a new tensor is to have no elements, because it is on `meta`."""
-    return device is not None and is_meta(device)
+    if device is None and modes.GATE.special:
+        device = modes.current_place()
+    return device is not None and device is not cpu and is_meta(device)
 
 
 def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
@@ -283,7 +285,10 @@ def normal_function(
     if size is None:
         raise _wrong_normal(mean, std)
     kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
-    shape = checked_shape(size, "normal")
+    shape, device = (
+        checked_shape(size, "normal"),
+        cpu if device is None else device,
+    )  # whatever the default is, in PyTorch
     if out is None:
         return _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout)
     array = drawn_into(out, shape, kernels.normal_, stream_of(generator), mean, std)

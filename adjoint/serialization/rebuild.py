@@ -95,7 +95,7 @@ def reduce_array(array: Array) -> tuple[Callable[..., Array], tuple[Any, ...]]:
     The owner of the memory is among the arguments: arrays that share it and are pickled together share it again.
     """
     if isinstance(array, Meta):
-        return array.__reduce__()  # type: ignore[no-any-return]
+        return array.__reduce__()
     root, offset, size, stride = split_array(array)
     if not root.flags.forc:
         root = storage_bytes(root)  # ndarray's own pickle keeps no other memory order than C and Fortran
