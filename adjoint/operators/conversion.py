@@ -8,7 +8,8 @@ from .. import dtypes
 from ..device import channels_last, channels_last_3d, contiguous_format, device, preserve_format
 from ..kernels import copying
 from ..kernels.meta import Meta, parked, unwritten
-from ..tensor import Tensor, can_require_grad
+from ..tape.modes import is_recording
+from ..tensor import Tensor, can_require_grad, wrap
 from .build import operator, public
 
 _BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
@@ -49,16 +50,6 @@ def is_meta(place: Any) -> bool:
     if kind != "cpu":
         check_device(place)
     return False
-
-
-@operator(kernel=unwritten, namespace=None, method=(), node="ToCopyBackward0", out=False)
-class to_meta:
-    """What is left of a tensor on `meta`: its shape, its order of dimensions, and the dtype."""
-
-    def forward(self: Array, dtype=None): ...
-
-    def grad_self(grad):
-        raise Meta.error(Meta.refusal)
 
 
 @operator(kernel=copying.to_dtype, namespace=None, method=(), node="ToCopyBackward0", out=False, tangent="linear")
@@ -119,12 +110,19 @@ def to(input, *args, **names):
         here = type(input._array) is Meta
         if is_meta(place):
             if not here:
-                result = to_meta(input, (kind or input.dtype).numpy)
-                result._array = parked(result._array)
-                return result
+                return _on_meta(input, kind or input.dtype)
         elif here:
             raise Meta.error(Meta.refusal)
     return converted(input, kind, flags.get("copy", False), flags.get("memory_format"))
+
+
+def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
+    """What is left of `input` on `meta`."""
+    if not (input.requires_grad and is_recording()):
+        return wrap(parked(unwritten(input._array, kind.numpy)))
+    result: Tensor = to_dtype(input, kind)
+    result._array = parked(result._array)
+    return result
 
 
 def _to_arguments(args, names):
