@@ -78,7 +78,19 @@ from .tensor import Tensor
 
 newaxis = None
 
-_LATER = ("func", "inspect", "nn", "optim", "overrides", "profiler", "serialization", "testing", "types", "utils")
+_LATER = (
+    "func",
+    "inspect",
+    "nn",
+    "optim",
+    "overrides",
+    "profiler",
+    "serialization",
+    "testing",
+    "types",
+    "utils",
+    "version",
+)
 _LATER_NAMES = {"load": "serialization", "save": "serialization", "vmap": "func"}
 del globals()["tensor"]  # the module: `tensor` is a function
 _operator, __dir__ = operators.PUBLIC["torch"].as_module(globals(), *_LATER, *_LATER_NAMES)

@@ -46,3 +46,8 @@ def test_types_of_tensors_on_a_gpu_can_be_named():
     with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
         torch.ones(2).type(kind)
     assert not hasattr(torch.cuda, "QuaternionTensor")
+
+
+def test_versions_of_what_it_is_not_built_with():
+    assert torch.version.__version__ == torch.__version__
+    assert (torch.version.cuda, torch.version.hip, torch.version.debug) == (None, None, False)
