@@ -2,9 +2,9 @@
 
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any, NoReturn, SupportsIndex, overload
+from typing import Any, ClassVar, NoReturn, SupportsIndex, overload
 
 _DEVICE_TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
@@ -16,7 +16,8 @@ _DEVICE_STRING = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?", re.ASCII)
 class device:
     """A place for tensors: `device('cpu')`, `device('cuda:1')`, `device('cuda', 1)`.
 
-    Any device that PyTorch knows can be named and compared; tensors live on the CPU only.
+    Any device that PyTorch knows can be named and compared; tensors live on the CPU, or on `meta`, where they have a shape and
+    no elements. As a context manager it is where new tensors are made that are told no other place.
 
     Raises:
         RuntimeError: if the string does not name a device.
@@ -58,6 +59,10 @@ class device:
     def index(self) -> int | None:
         """Which device of its kind, or None for the current one."""
         return self._index
+
+    # Put here by `adjoint.tape.modes`: within a `with` block new tensors are made on the device.
+    __enter__: ClassVar[Callable[..., Any]]
+    __exit__: ClassVar[Callable[..., None]]
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         if name in ("type", "index"):
@@ -113,6 +118,7 @@ def _parse(text: str, index: object) -> tuple[str, int | None]:
 
 
 cpu: device = _make("cpu", None)
+meta: device = _make("meta", None)
 
 
 class _Constant:

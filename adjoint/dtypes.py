@@ -389,3 +389,13 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+
+C_NAMES = {
+    float32: "float", float64: "double", float16: "c10::Half", bfloat16: "c10::BFloat16",
+    int64: "long int", int32: "int", int16: "short int", int8: "signed char",
+    uint8: "unsigned char", uint16: "short unsigned int", uint32: "unsigned int",
+    uint64: "long unsigned int", bool: "bool", complex64: "c10::complex<float>",
+    complex128: "c10::complex<double>",
+}  # fmt: skip
+"""The names of the C++ types, which some messages use."""

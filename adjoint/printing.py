@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy
 
 from adjoint import dtypes
+from adjoint.kernels.meta import Meta
 
 __all__ = ["format_tensor", "format_with", "get_printoptions", "printoptions", "set_printoptions"]
 
@@ -117,7 +118,10 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
     array = tensor._array
     indent = len(name) + 1
     if contents is None:
-        contents = "[]" if array.size == 0 else _format_array(array, tensor.dtype, indent, options)
+        if type(array) is Meta:
+            contents = "..."
+        else:
+            contents = "[]" if array.size == 0 else _format_array(array, tensor.dtype, indent, options)
     parts = _attributes(tensor, options)
     text = [name, "(", contents]
     # PyTorch counts two more characters than the last line has: the parenthesis and a comma that may follow.
@@ -138,9 +142,11 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
     """What follows the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, where they are not evident."""
     array, dtype = tensor._array, tensor.dtype
     parts = []
-    if options.edgeitems == 0 if array.size else array.ndim != 1:
+    if type(array) is Meta:
+        parts.append("device='meta'")
+    if type(array) is Meta or (options.edgeitems == 0 if array.size else array.ndim != 1):
         parts.append(f"size={tuple(array.shape)}")
-    if not _is_evident(dtype, array.size == 0):
+    if not _is_evident(dtype, array.size == 0 or type(array) is Meta):
         parts.append(f"dtype={dtype!r}")
     try:
         grad_fn = tensor.grad_fn

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from . import dtypes, printing
-from .device import Size, cpu, device, layout, strided
+from .device import Size, cpu, device, layout, meta, strided
 from .device import device as device_class
-from .dtypes import dtype
+from .dtypes import C_NAMES, dtype
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
+from .kernels.meta import Meta, check_copy, check_item, check_numpy
 from .kernels.unread import Unread
 from .rare import BIRTHS, OWN, Extra
 
@@ -133,8 +134,8 @@ class Tensor(TensorMethods):
 
     @property
     def device(self) -> device:
-        """Where the elements live."""
-        return cpu
+        """Where the elements live; on `meta` there are none."""
+        return meta if type(self._array) is Meta else cpu
 
     @property
     def layout(self) -> layout:
@@ -153,11 +154,16 @@ class Tensor(TensorMethods):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the elements are in the CPU's memory; always."""
-        return True
+        """Whether the elements are in the CPU's memory; always, but on `meta`."""
+        return type(self._array) is not Meta
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether there are no elements, but only shape, strides and dtype."""
+        return type(self._array) is Meta
 
     is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
-    is_meta, is_vulkan, is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(7))
+    is_vulkan, is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(6))
 
     @property
     def itemsize(self) -> int:
@@ -203,7 +209,7 @@ class Tensor(TensorMethods):
     def data_ptr(self) -> int:
         """The address of the first element."""
         array = self._array
-        return int(array.ctypes.data) if array.size else 0
+        return int(array.ctypes.data) if array.size and type(array) is not Meta else 0
 
     def untyped_storage(self) -> storages.UntypedStorage:
         """The bytes this tensor is a window on, shared with its views."""
@@ -267,7 +273,8 @@ class Tensor(TensorMethods):
         return -1
 
     def cpu(self, memory_format: Any = None) -> Tensor:
-        """The tensor itself: it is on the CPU."""
+        """The tensor itself: it is on the CPU. On `meta` there is nothing to copy."""
+        check_copy(self._array)
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
@@ -282,6 +289,7 @@ class Tensor(TensorMethods):
         array = self._array
         if array.size != 1:
             raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+        check_item(array)
         return storages.to_python(array.reshape(()))
 
     def tolist(self) -> Any:
@@ -292,6 +300,7 @@ class Tensor(TensorMethods):
         """The array itself, sharing memory. Of a tensor that requires grad only with `force` or under `no_grad`."""
         if self.requires_grad and not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        check_numpy(self._array)
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
@@ -325,6 +334,7 @@ class Tensor(TensorMethods):
             if array.size == 0:
                 raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        check_item(array)
         return bool(array.reshape(()))
 
     def __int__(self) -> int:
@@ -536,7 +546,7 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
 
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     """`value` as an array: NumPy's scalars, which reductions of arrays give, become zero-dimensional arrays."""
-    return value if type(value) is ndarray else numpy.asarray(value)
+    return value if type(value) is ndarray or type(value) is Meta else numpy.asarray(value)
 
 
 def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
@@ -630,16 +640,6 @@ def _options(kind: dtype) -> str:
         f"TensorOptions(dtype={C_NAMES[kind]}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"
     )
-
-
-C_NAMES = {
-    dtypes.float32: "float", dtypes.float64: "double", dtypes.float16: "c10::Half", dtypes.bfloat16: "c10::BFloat16",
-    dtypes.int64: "long int", dtypes.int32: "int", dtypes.int16: "short int", dtypes.int8: "signed char",
-    dtypes.uint8: "unsigned char", dtypes.uint16: "short unsigned int", dtypes.uint32: "unsigned int",
-    dtypes.uint64: "long unsigned int", dtypes.bool: "bool", dtypes.complex64: "c10::complex<float>",
-    dtypes.complex128: "c10::complex<double>",
-}  # fmt: skip
-"""The names of the C++ types, which some messages use."""
 
 
 def tensor_array(value: Any) -> Any:

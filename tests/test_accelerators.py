@@ -34,11 +34,6 @@ def test_using_a_gpu_says_that_there_is_none(use):
         use()
 
 
-def test_versions_of_what_it_is_not_built_with():
-    assert torch.version.__version__ == torch.__version__
-    assert (torch.version.cuda, torch.version.hip, torch.version.debug) == (None, None, False)
-
-
 def test_types_of_tensors_on_a_gpu_can_be_named():
     kind = torch.cuda.FloatTensor
     assert repr(kind) == "<class 'torch.cuda.FloatTensor'>"
@@ -51,3 +46,8 @@ def test_types_of_tensors_on_a_gpu_can_be_named():
     with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
         torch.ones(2).type(kind)
     assert not hasattr(torch.cuda, "QuaternionTensor")
+
+
+def test_versions_of_what_it_is_not_built_with():
+    assert torch.version.__version__ == torch.__version__
+    assert (torch.version.cuda, torch.version.hip, torch.version.debug) == (None, None, False)

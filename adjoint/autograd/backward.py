@@ -12,7 +12,9 @@ import numpy
 from ..device import Size
 from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
+from ..kernels.meta import ALIVE, Meta
 from ..operators.beginning import begun
+from ..operators.meta import has_meta
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -65,7 +67,13 @@ def backward(
                 "`grad_tensors`."
             )
         grad_tensors = grad_variables
-    if type(tensors) is Tensor and grad_tensors is None and inputs is None and not modes.STATE.levels:
+    if (
+        type(tensors) is Tensor
+        and grad_tensors is None
+        and inputs is None
+        and not modes.STATE.levels
+        and not ALIVE.count
+    ):
         edge = asked_edge(tensors)
         if edge is not None and edge is not NOWHERE and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
             start(
@@ -254,7 +262,7 @@ def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, 
     """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
     token = quiet()
     try:
-        if on_tensors(create_graph):
+        if on_tensors(create_graph) or (grads and isinstance(grads[0], Tensor)):
             was_recording = modes.STATE.grad_enabled
             modes.set_grad(create_graph)
             try:
@@ -286,7 +294,10 @@ def warn_of_cycle() -> None:
 
 
 def on_tensors(create_graph: bool) -> bool:
-    """Whether the gradients are tensors, because they are recorded or carry something of a level, or else bare arrays."""
+    """Whether all gradients are tensors, because they are recorded or carry something of a level, or else bare arrays.
+
+    Those of tensors on `meta` are tensors too.
+    """
     return create_graph or bool(modes.STATE.levels)
 
 
@@ -343,7 +354,7 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
     one = _ONES.get(array.dtype) if array.ndim == 0 else None
     if one is not None:
         return wrap(one.copy()) if as_tensor else one
-    ones = numpy.ones_like(array)
+    ones = array.copy() if type(array) is Meta else numpy.ones_like(array)
     return wrap(ones) if as_tensor else ones
 
 
@@ -353,7 +364,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
     if len(given) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     results: list[Any] = []
-    as_tensors = on_tensors(create_graph)
+    as_tensors = on_tensors(create_graph) or (ALIVE.count > 0 and has_meta(roots))
     for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
         if not isinstance(root, (Tensor, GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")

@@ -45,7 +45,7 @@ def functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _replaced(module, given, tie_weights, strict):
+    with replaced(module, given, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
@@ -73,7 +73,8 @@ def _own(module: torch.nn.Module) -> dict[str, Any]:
 
 
 @contextmanager
-def _replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
+def replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
+    """The tensors `given` in place of the module's own while a block runs; see `functional_call`."""
     own = _own(module)
     if strict:
         tied = {id(own[name]) for name in given if name in own} if tie_weights else set()

@@ -10,7 +10,7 @@ __all__ = ["Released", "Unread"]
 
 
 def _refuse(self: Unread, *args: Any, **keywords: Any) -> Any:
-    raise RuntimeError(self.refusal)
+    raise self.error(self.refusal)
 
 
 _LIKE = frozenset((numpy.empty_like, numpy.zeros_like, numpy.ones_like, numpy.may_share_memory, numpy.shares_memory))
@@ -20,6 +20,7 @@ _VIEWS = frozenset((numpy.broadcast_to, numpy.expand_dims, numpy.moveaxis, numpy
 class Unread(numpy.ndarray[Any, Any]):
     """An array that stands for others of its shape, dtype and strides; views of it do too."""
 
+    error: type[Exception] = RuntimeError
     refusal = (
         "Your tensor may have escaped from inside a function being vmapped: the elements of one example of a batch cannot be "
         "read, and outside of the vmap nothing says which batch it is an example of."

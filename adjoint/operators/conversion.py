@@ -7,7 +7,9 @@ from typing import Any
 from .. import dtypes
 from ..device import channels_last, channels_last_3d, contiguous_format, device, preserve_format
 from ..kernels import copying
-from ..tensor import Tensor, can_require_grad
+from ..kernels.meta import Meta, parked, unwritten
+from ..tape.modes import is_recording
+from ..tensor import Tensor, can_require_grad, wrap
 from .build import operator, public
 
 _BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
@@ -38,6 +40,16 @@ def check_device(place: Any) -> None:
         raise AssertionError(f"Torch not compiled with {kind.upper()} enabled")
     if kind != "cpu":
         raise RuntimeError(f"PyTorch is not linked with support for {kind} devices")
+
+
+def is_meta(place: Any) -> bool:
+    """Whether `place` is `meta`; raises unless tensors can live there: there, or on the CPU."""
+    kind = place.type if type(place) is device else device(place).type
+    if kind == "meta":
+        return True
+    if kind != "cpu":
+        check_device(place)
+    return False
 
 
 @operator(kernel=copying.to_dtype, namespace=None, method=(), node="ToCopyBackward0", out=False, tangent="linear")
@@ -92,9 +104,25 @@ def to(input, *args, **names):
     if len(args) == 1 and not names and type(args[0]) is dtypes.dtype:
         return converted(input, args[0])
     kind, place, flags = _to_arguments(args, names)
+    if place is None and isinstance(other := args[0] if args else names.get("other"), Tensor):
+        place = other.device
     if place is not None:
-        check_device(place)
+        here = type(input._array) is Meta
+        if is_meta(place):
+            if not here:
+                return _on_meta(input, kind or input.dtype)
+        elif here:
+            raise Meta.error(Meta.refusal)
     return converted(input, kind, flags.get("copy", False), flags.get("memory_format"))
+
+
+def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
+    """What is left of `input` on `meta`."""
+    if not (input.requires_grad and is_recording()):
+        return wrap(parked(unwritten(input._array, kind.numpy)))
+    result: Tensor = to_dtype(input, kind)
+    result._array = parked(result._array)
+    return result
 
 
 def _to_arguments(args, names):

@@ -7,16 +7,18 @@ from typing import Any
 import numpy
 
 from .. import dtypes
-from ..device import strided
+from ..device import cpu, strided
 from ..kernels import copying, storage
 from ..kernels import creation as kernels
+from ..kernels.meta import parked
 from ..kernels.scalar import scalar_array
 from ..notices import warn
 from ..tape import modes
 from ..tape.saved import bump, mark_inference
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from .build import public
-from .conversion import check_device, checked_dtype
+from .conversion import checked_dtype, is_meta
+from .meta import place_like
 from .out import check_overlap, store
 
 # --- what every constructor takes -----------------------------------------------------------------------------
@@ -30,8 +32,10 @@ def leaf(
     Raises:
         RuntimeError: if it is to require grad and cannot, or to be where tensors cannot be.
     """
-    if device is not None:
-        check_device(device)
+    if device is None and modes.GATE.special:
+        device = modes.current_place()
+    if device is not None and device is not cpu and is_meta(device):
+        array = parked(array)
     if pin_memory:
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
@@ -187,9 +191,8 @@ def as_tensor(data, *, dtype=None, device=None):
     """`data` as a tensor, without a copy where it is a tensor or a NumPy array of the dtype asked for."""
     dtype = checked_dtype(dtype, "as_tensor")
     if isinstance(data, Tensor):
-        if device is not None:
-            check_device(device)
-        return data if dtype is None else data.to(dtype)
+        place = modes.current_place() if device is None else device
+        return data if place is None and dtype is None else data.to(place, dtype)
     if isinstance(data, numpy.ndarray) and (dtype is None or dtype.numpy == data.dtype):
         return leaf(_adopted(data), False, device)
     return leaf(kernels.array_from_data(data, dtype, tensor_array), False, device)
@@ -264,7 +267,7 @@ def from_numpy(ndarray, /):
         kind = type(ndarray)
         name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
         raise TypeError(f"expected np.ndarray (got {name})")
-    return leaf(_adopted(ndarray))
+    return leaf(_adopted(ndarray), device=cpu)
 
 
 def _adopted(array):
@@ -321,7 +324,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     array = numpy.frombuffer(buffer, numpy.uint8, count * size, offset)
     if not array.flags.writeable:
         _warn_of_reading("buffer", "buffer")
-    return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad)
+    return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad, cpu)
 
 
 @public()
@@ -490,10 +493,11 @@ def _filled_like(name, value, on_arrays, doc):
     ):
         if type(input) is not Tensor and hasattr(input, "made_like"):
             return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))
-        array = empty_array_like(input if x is None else x, name, dtype, memory_format)
+        input = input if x is None else x
+        array = empty_array_like(input, name, dtype, memory_format)
         if value is not None:
             array.fill(value)
-        return leaf(array, requires_grad, device, pin_memory, layout)
+        return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
@@ -528,12 +532,13 @@ def full_like(
         return input.made_like(lambda each: full_like(each, fill_value, dtype=dtype, requires_grad=requires_grad))
     array = empty_array_like(input, "full_like", dtype, memory_format)
     _filled_with(array, _fill_number(fill_value, "full_like", 2))
-    return leaf(array, requires_grad, device, pin_memory, layout)
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
 
 def _new_filled(name, make, doc):
     def create(input, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         kind = checked_dtype(dtype, name) or input.dtype
+        device = place_like(input, device)
         return leaf(make(shape_of(sizes, size, name), kind.numpy), requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
@@ -553,14 +558,15 @@ def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=
     """A tensor of the given size and this tensor's dtype of which every element is `fill_value`."""
     kind = checked_dtype(dtype, "new_full") or input.dtype
     array = numpy.empty(checked_shape(size, "new_full"), kind.numpy)
-    return leaf(_filled_with(array, _fill_number(fill_value, "new_full", 2)), requires_grad, device, pin_memory, layout)
+    _filled_with(array, _fill_number(fill_value, "new_full", 2))
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
 
 @public(namespace=None, method=True)
 def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """An uninitialised tensor of the given size and strides, of this tensor's dtype unless told otherwise."""
     kind = checked_dtype(dtype, "new_empty_strided") or input.dtype
-    return empty_strided(size, stride, dtype=kind, device=device, requires_grad=requires_grad)
+    return empty_strided(size, stride, dtype=kind, device=place_like(input, device), requires_grad=requires_grad)
 
 
 @public(namespace=None, method=True)
@@ -569,4 +575,5 @@ def new_tensor(input, data, *, dtype=None, device=None, requires_grad=False, lay
     if isinstance(data, Tensor):
         _warn_of_copy("tensor.new_tensor")
     kind = checked_dtype(dtype, "new_tensor") or input.dtype
-    return leaf(kernels.array_from_data(data, kind, tensor_array), requires_grad, device, pin_memory, layout)
+    array = kernels.array_from_data(data, kind, tensor_array)
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)

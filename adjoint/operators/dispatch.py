@@ -20,6 +20,7 @@ from ..kernels.broadcast import broadcast_shapes
 from ..kernels.copying import distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
+from ..kernels.meta import ALIVE
 from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
@@ -40,6 +41,7 @@ from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, curr
 from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .forms import overload
+from .meta import check_change, check_places, computed, has_meta, on_meta, put
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
 
@@ -57,6 +59,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         if recorder is not None and recorder.asks():
             return recorder.operation(op.called, call, args, op, args, out, **names)
         if state.general or out is not None or not modes.GATE.special or modes.ANOMALY.enabled:
+            return call_generally(op, args, out, **names)
+        if ALIVE.count and has_meta(args):
             return call_generally(op, args, out, **names)
         if names and any(value is not MISSING for value in names.values()):
             return call_generally(op, args, out, **names)
@@ -83,14 +87,24 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
-    if out is not None:
+    at_meta = ALIVE.count > 0 and has_meta(args)
+    if at_meta:
+        check_places(op, args)
+    elif out is not None:
         check_out(op, out, tensors)
     keeper = None if op.view else modes.STATE.keeper
-    results = compute(op, arrays) if keeper is None else keeper.compute(op, args, lambda: compute(op, arrays))
+    if at_meta:
+        results = computed(op, arrays, compute)
+    else:
+        results = compute(op, arrays) if keeper is None else keeper.compute(op, args, lambda: compute(op, arrays))
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
     if op.operands and out is None:
         results[0] = laid_out(results[0], [arrays[op.names.index(name)] for name in op.operands])
+    if at_meta:
+        results = on_meta(op, results)
+        if out is not None:
+            return put(results, out)
     if out is not None:
         return write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]
@@ -548,6 +562,10 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
     views.check_inference(target)
+    if ALIVE.count and has_meta(args):
+        check_change(op, args, arrays)
+        record_change(op, args, tensors, edges, lambda: None)
+        return target
     array = target._array
     changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
     if changing is None:

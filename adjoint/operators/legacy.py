@@ -6,10 +6,12 @@ from typing import Any
 
 from .. import dtypes
 from ..device import cpu, device, strided
+from ..device import device as device_class
 from ..notices import warn
+from ..tape import modes
 from ..tensor import Tensor, legacy_array, wrap
 from .build import PUBLIC, public
-from .conversion import check_device, converted
+from .conversion import check_device, converted, is_meta
 
 
 class tensortype(type):
@@ -109,12 +111,15 @@ def set_default_tensor_type(t, /):
 
 @public()
 def get_default_device():
-    """Where new tensors are made: the CPU."""
-    return cpu
+    """Where new tensors are made that are told no other place: on the CPU, if nothing else has been said."""
+    place = modes.current_place()
+    return cpu if place is None else place
 
 
 @public()
 def set_default_device(device):
-    """Say where new tensors are made; the CPU is the only place."""
-    if device is not None:
-        check_device(device)
+    """Say where new tensors of this thread are made: on the CPU or on `meta`; None: on the CPU."""
+    place = None if device is None else device_class(device)
+    if place is not None:
+        is_meta(place)
+    modes.set_default_place(place)

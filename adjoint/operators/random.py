@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
-from ..device import strided
+from ..device import cpu, strided
 from ..kernels import copying, incomplete
 from ..kernels import random as kernels
 from ..kernels.broadcast import broadcast_shapes
@@ -20,8 +20,9 @@ from ..tape import modes
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
 from .build import operator, public, tensors
-from .conversion import checked_dtype
+from .conversion import checked_dtype, is_meta
 from .creation import checked_shape, empty_array_like, finished, leaf, result_dtype, shape_of
+from .meta import place_like
 from .out import refuse_gradient, resize
 
 
@@ -70,6 +71,13 @@ def for_each_example(create: Any) -> Any:
 # --- new tensors ----------------------------------------------------------------------------------------------
 
 
+def _draws_nothing(device: Any) -> bool:
+    """Whether a new tensor is to have no elements, because it is on `meta`."""
+    if device is None and modes.GATE.special:
+        device = modes.current_place()
+    return device is not None and device is not cpu and is_meta(device)
+
+
 def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
     """What `sampler` draws into an array like that of `out`, in its order; of `shape` if that is another."""
     array = copying.empty_like(out._array) if out._array.shape == shape else numpy.empty(shape, out._array.dtype)
@@ -90,6 +98,8 @@ def _sampled(name, sample, sampler, doc):
     ):
         kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
         shape, stream = shape_of(sizes, size, name), stream_of(generator)
+        if _draws_nothing(device):
+            return leaf(numpy.empty(shape, kind.numpy), requires_grad, device, pin_memory, layout)
         array = sample(stream, shape, kind.numpy) if out is None else drawn_into(out, shape, sampler, stream)
         return finished(name, array, out, requires_grad, device, pin_memory, layout)
 
@@ -103,7 +113,11 @@ def _sampled_like(name, sample, doc):
         input=None, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
         memory_format=None, x=None,
     ):  # fmt: skip
-        array = sample(stream_of(generator), empty_array_like(input if x is None else x, name, dtype, memory_format))
+        input = input if x is None else x
+        stream, array = stream_of(generator), empty_array_like(input, name, dtype, memory_format)
+        device = place_like(input, device)
+        if not _draws_nothing(device):
+            array = sample(stream, array)
         return leaf(array, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
@@ -163,7 +177,10 @@ def randint(
         low, high = (low, given[0]) if high is None else (given[0], high)
     low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
     kind = result_dtype("randint", dtype, out) or dtypes.int64
-    array = kernels.randint(stream_of(generator), low, high, checked_shape(size, "randint"), kind.numpy)
+    shape = checked_shape(size, "randint")
+    if _draws_nothing(device):
+        return leaf(numpy.empty(shape, kind.numpy), requires_grad, device, pin_memory, layout)
+    array = kernels.randint(stream_of(generator), low, high, shape, kind.numpy)
     return finished("randint", array, out, requires_grad, device, pin_memory, layout)
 
 
@@ -183,7 +200,10 @@ def randint_like(
         low, high = (low, bounds[0]) if high is None else (bounds[0], high)
     array = empty_array_like(input, "randint_like", dtype, memory_format)
     low, high = _whole(low, "randint_like", "low", 2), _whole(high, "randint_like", "high", 2)
-    return leaf(kernels.random_(stream_of(generator), array, low, high), requires_grad, device, pin_memory, layout)
+    device = place_like(input, device)
+    if not _draws_nothing(device):
+        array = kernels.random_(stream_of(generator), array, low, high)
+    return leaf(array, requires_grad, device, pin_memory, layout)
 
 
 @public()
@@ -265,7 +285,10 @@ def normal_function(
     if size is None:
         raise _wrong_normal(mean, std)
     kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
-    shape = checked_shape(size, "normal")
+    shape, device = (
+        checked_shape(size, "normal"),
+        cpu if device is None else device,
+    )  # whatever the default is, in PyTorch
     if out is None:
         return _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout)
     array = drawn_into(out, shape, kernels.normal_, stream_of(generator), mean, std)
@@ -274,7 +297,9 @@ def normal_function(
 
 @for_each_example
 def _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout):
-    array = kernels.normal_(stream_of(generator), numpy.empty(shape, kind.numpy), mean, std)
+    array = numpy.empty(shape, kind.numpy)
+    if not _draws_nothing(device):
+        array = kernels.normal_(stream_of(generator), array, mean, std)
     return leaf(array, requires_grad, device, pin_memory, layout)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from ..kernels.meta import Meta
 from ..kernels.storage import address, element_strides, owner
 
 __all__ = ["reduce_array", "split_array", "storage_bytes", "view_array", "view_bytes"]
@@ -93,6 +94,8 @@ def reduce_array(array: Array) -> tuple[Callable[..., Array], tuple[Any, ...]]:
 
     The owner of the memory is among the arguments: arrays that share it and are pickled together share it again.
     """
+    if isinstance(array, Meta):
+        return array.__reduce__()
     root, offset, size, stride = split_array(array)
     if not root.flags.forc:
         root = storage_bytes(root)  # ndarray's own pickle keeps no other memory order than C and Fortran

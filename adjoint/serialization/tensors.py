@@ -15,13 +15,14 @@ import numpy
 from .. import dtypes
 from ..device import layout, strided
 from ..dtypes import dtype
+from ..kernels.meta import remade
 from ..kernels.storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, make_subclass, wrap
 from .rebuild import split_array, storage_bytes, view_bytes
 from .storages import UNTYPED, storage_type
 
 __all__ = [
-    "get_layout", "parameter_class", "rebuild_from_type_v2", "rebuild_parameter", "rebuild_parameter_with_state",
+    "get_layout", "parameter_class", "rebuild_from_type_v2", "rebuild_meta", "rebuild_parameter", "rebuild_parameter_with_state",
     "rebuild_tensor", "rebuild_tensor_v2", "rebuild_tensor_v3", "reduce_tensor",
 ]  # fmt: skip
 
@@ -86,6 +87,16 @@ def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
     return tensor
 
 
+def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """`torch._utils._rebuild_meta_tensor_no_storage`: a tensor on the device `meta`, which has no elements."""
+    if type(dtype) is not dtypes.dtype or not all(
+        isinstance(given, tuple) and all(type(length) is int and length >= 0 for length in given)
+        for given in (size, stride)
+    ):
+        raise TypeError(f"expected a dtype and lengths, got {dtype}, {size} and {stride}")
+    return _finish(wrap(remade(size, dtype.numpy, stride)), requires_grad, None)
+
+
 def rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Tensor:
     """`torch._utils._rebuild_parameter`: a `Parameter` on the memory of `data`."""
     return rebuild_parameter_with_state(data, requires_grad, backward_hooks, {})
@@ -102,7 +113,9 @@ def rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks:
 
 def rebuild_from_type_v2(build: Any, kind: Any, args: Any, state: Any) -> Tensor:
     """`torch._tensor._rebuild_from_type_v2`: a tensor of a subclass, or one with attributes."""
-    if build not in (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter) or not isinstance(args, tuple):
+    if build not in (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_meta) or not isinstance(
+        args, tuple
+    ):
         raise TypeError(f"{build} cannot rebuild a tensor")
     if not isinstance(kind, type) or not issubclass(kind, Tensor):
         raise TypeError(f"{kind} is not a type of tensors")
@@ -144,6 +157,8 @@ def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    if tensor.is_meta:
+        return rebuild_meta, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
     root, offset, size, stride = split_array(tensor._array)
     kind = tensor.dtype
     rest: tuple[Any, ...] = (offset, tuple(size), stride, tensor.requires_grad, OrderedDict())

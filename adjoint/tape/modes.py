@@ -11,6 +11,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ..device import device
+from ..kernels.meta import ALIVE
+
 
 class _Gate:
     """`grad`: no thread has disabled gradients. `special`: some thread is in a mode that needs the general path.
@@ -49,6 +52,9 @@ class _ThreadState(threading.local):
     grad_layout = True
     # The backward that is running in this thread.
     task: Any = None
+    # Where new tensors are made: by default (None: on the CPU), and within `with` blocks, innermost last.
+    default_place: Any = None
+    places: tuple[Any, ...] = ()
     # Innermost last: see `levels`.
     levels: tuple[Any, ...] = ()
     forward_enabled = True
@@ -89,6 +95,9 @@ def _turn(change: int) -> None:
     """Enter (1) or leave (-1) one of the modes in which this thread's operators take the general path."""
     STATE.general += change
     _count("special", change)
+
+
+ALIVE.changed = lambda change: _count("special", change)  # operators look for meta arrays while there are any
 
 
 def is_grad_enabled() -> bool:
@@ -133,6 +142,7 @@ class inherited:
     def _count(self, change: int) -> None:
         hooks = len(self.state.get("saved_tensor_hooks", ()))
         asked = (self.state.get("recorder") is not None) + bool(self.state.get("transforms", ()))
+        asked += len(self.state.get("places", ())) + (self.state.get("default_place") is not None)
         _count("special", change * (asked + self.state.get("general", 0)))
         _count("grad", change * (not self.state.get("grad_enabled", True)))
         _count_hooks(change * hooks)
@@ -157,6 +167,33 @@ def set_keeper(keeper: Any) -> None:
     if (keeper is None) != (STATE.keeper is None):
         _turn(-1 if keeper is None else 1)
     STATE.keeper = keeper
+
+
+def set_default_place(place: Any) -> None:
+    """Let new tensors of this thread be made at `place` (None: on the CPU)."""
+    if (place is None) != (STATE.default_place is None):
+        _count("special", -1 if place is None else 1)
+    STATE.default_place = place
+
+
+def current_place() -> Any:
+    """Where new tensors of this thread are made; None: on the CPU."""
+    return STATE.places[-1] if STATE.places else STATE.default_place
+
+
+def _enter_place(self: device) -> device:
+    STATE.places = (*STATE.places, self)
+    _count("special", 1)
+    return self
+
+
+def _leave_place(self: device, *exception: object) -> None:
+    STATE.places = STATE.places[:-1]
+    _count("special", -1)
+
+
+device.__enter__ = _enter_place
+device.__exit__ = _leave_place
 
 
 def set_view_replay(enabled: bool) -> None:

@@ -348,7 +348,7 @@ def unpack(node: Node, item: str) -> Tensor | None:
         tensor = saved.tensor()
         return _as_output(node, item, bare(tensor)) if is_result else tensor
     check_version(node, item, saved)
-    if type(saved) is ndarray:
+    if isinstance(saved, ndarray):
         return _as_output(node, item, wrap(saved))
     if is_result and hasattr(saved, "without_history"):
         return _as_output(node, item, saved.without_history())
@@ -401,7 +401,7 @@ def check_version(node: Node, item: str, saved: Any) -> None:
         if detached and modes.STATE.task is not None:
             raise RuntimeError(_DETACHED)
         return
-    is_result = type(saved) is ndarray
+    is_result = isinstance(saved, ndarray)
     output_nr = _output_index(node, item) if is_result else None
     if not is_result and saved._base is not None:
         current_edge(saved)  # raises where a view could not be followed through the change
@@ -494,7 +494,7 @@ class SavedTensor:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         check_callable(pack_hook, unpack_hook)
         edge = None
-        if type(saved) is ndarray:
+        if isinstance(saved, ndarray):
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
         else:
             edge = edge_of(saved)

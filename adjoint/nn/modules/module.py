@@ -443,6 +443,11 @@ class Module:
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
             if device is None:
                 return tensor if wanted is None else tensor.to(wanted, non_blocking)
+            if tensor.is_meta and torch.device(device).type != "meta":
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                )
             return tensor.to(device, wanted, non_blocking)
 
         return self._apply(convert)

@@ -241,7 +241,7 @@ class RNNBase(Module):
         """The forward pass of a network whose state is one tensor."""
         input, batched = self._prepare(input)
         if hx is None:
-            hx = torch.zeros(self.num_layers * self._directions, input.size(1), self.hidden_size, dtype=input.dtype)
+            hx = input.new_zeros(self.num_layers * self._directions, input.size(1), self.hidden_size)
         else:
             expected = 3 if batched else 2
             if hx.dim() != expected:
@@ -346,8 +346,8 @@ class LSTM(RNNBase):
         output_size = self.proj_size or self.hidden_size
         if hx is None:
             layers = self.num_layers * self._directions
-            hidden = torch.zeros(layers, batch, output_size, dtype=input.dtype)
-            cell = torch.zeros(layers, batch, self.hidden_size, dtype=input.dtype)
+            hidden = input.new_zeros(layers, batch, output_size)
+            cell = input.new_zeros(layers, batch, self.hidden_size)
         else:
             hidden, cell = self._states(hx, batched, batch, output_size)
         output, states = self._walk(input, list(zip(hidden.unbind(0), cell.unbind(0), strict=True)))
@@ -431,7 +431,7 @@ class RNNCellBase(Module):
         batched = input.dim() == 2
         rows = input if batched else input.unsqueeze(0)
         if hx is None:
-            hidden = torch.zeros(rows.size(0), self.hidden_size, dtype=input.dtype)
+            hidden = input.new_zeros(rows.size(0), self.hidden_size)
         else:
             hidden = hx if batched else hx.unsqueeze(0)
         self._check_sizes(rows, (hidden,))
@@ -494,7 +494,7 @@ class LSTMCell(RNNCellBase):
         batched = input.dim() == 2
         rows = input if batched else input.unsqueeze(0)
         if hx is None:
-            zeros = torch.zeros(rows.size(0), self.hidden_size, dtype=input.dtype)
+            zeros = input.new_zeros(rows.size(0), self.hidden_size)
             hidden, cell = zeros, zeros
         else:
             hidden, cell = hx if batched else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
@@ -193,6 +194,13 @@ def _load_tensor(
             f"the shape in current model is {param.shape}."
         )
         return
+    if param.is_meta and not value.is_meta and not assign:
+        warnings.warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is "
+            "a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in "
+            "the module instead of copying them in place?)",
+            stacklevel=2,
+        )
     try:
         if assign:
             if isinstance(param, Parameter):

@@ -1,6 +1,6 @@
 """Functions on the parameters of a model; names, no logic."""
 
-from . import rnn
+from . import rnn, stateless
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 
@@ -12,5 +12,6 @@ __all__ = [
     "get_total_norm",
     "parameters_to_vector",
     "rnn",
+    "stateless",
     "vector_to_parameters",
 ]

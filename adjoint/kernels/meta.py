@@ -1,0 +1,99 @@
+"""Arrays on the device `meta`: they have a shape, strides and a dtype, and no elements.
+
+Their memory is reserved and never written to, so that the operating system never provides it. It reads as zeros, with
+which the shapes of results are found.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from .unread import Unread
+
+__all__ = ["ALIVE", "Meta", "check_copy", "check_item", "check_numpy", "parked", "remade", "unwritten", "zeros"]
+
+
+class Meta(Unread):
+    """An array on the device `meta`; views of it are too."""
+
+    error = NotImplementedError
+    refusal = "Cannot copy out of meta tensor; no data!"
+
+    def copy(self, order: Any = "K") -> Any:  # type: ignore[override]
+        """Another one of the same shape and dtype."""
+        return parked(self)
+
+    def __deepcopy__(self, memo: Any) -> Meta:
+        return parked(self)
+
+    def __reduce__(self) -> Any:
+        steps = tuple(step // self.itemsize for step in self.strides)
+        return remade, (self.shape, self.dtype, steps)
+
+
+class _Alive:
+    """How many such memories there are, and what to call when their number has become one more or less."""
+
+    __slots__ = ("changed", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.changed: Callable[[int], None] = lambda change: None
+
+    def note(self, change: int) -> None:
+        self.count += change
+        self.changed(change)
+
+
+ALIVE = _Alive()
+
+
+def parked(array: numpy.ndarray[Any, Any]) -> Meta:
+    """A meta array of the shape, the order of dimensions and the dtype of `array`."""
+    memory = unwritten(array)
+    ALIVE.note(1)
+    weakref.finalize(memory if memory.base is None else memory.base, ALIVE.note, -1).atexit = False
+    return memory.view(Meta)
+
+
+def unwritten(array: numpy.ndarray[Any, Any], dtype: Any = None) -> numpy.ndarray[Any, Any]:
+    """Zeros in unwritten memory, of the shape and the order of dimensions of `array`, and of its dtype if no other is given."""
+    order = sorted(range(array.ndim), key=lambda dim: -array.strides[dim])
+    memory = numpy.zeros([array.shape[dim] for dim in order], array.dtype if dtype is None else dtype)
+    return memory.transpose(sorted(range(array.ndim), key=order.__getitem__))
+
+
+def remade(shape: tuple[int, ...], dtype: Any, steps: tuple[int, ...]) -> Meta:
+    """A meta array of a shape, a dtype, and the order of dimensions that strides tell."""
+    order = sorted(range(len(shape)), key=lambda dim: -steps[dim])
+    back = sorted(range(len(shape)), key=order.__getitem__)
+    return parked(numpy.empty([shape[dim] for dim in order], dtype).transpose(back))
+
+
+def zeros(array: Any) -> Any:
+    """What a meta array reads as, an ordinary array; anything else as it is."""
+    return array.view(numpy.ndarray) if type(array) is Meta else array
+
+
+def check_copy(array: Any) -> None:
+    """Raise if the elements of `array` are asked for and it has none."""
+    if type(array) is Meta:
+        raise Meta.error(Meta.refusal)
+
+
+def check_item(array: Any) -> None:
+    """Raise the same for one element."""
+    if type(array) is Meta:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
+
+def check_numpy(array: Any) -> None:
+    """Raise the same for an array."""
+    if type(array) is Meta:
+        raise TypeError(
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
