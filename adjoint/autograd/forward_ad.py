@@ -309,8 +309,8 @@ def _check_changed(given: Tensor | None, version: int | None, tangent: Tensor | 
     """Raise unless a `jvp` has changed the tangent `given` in place, as `forward` has changed the input, and returned it."""
     if given is None or given._version == version:
         raise RuntimeError(
-            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input "
-            "inplace, then the jvp function must modify the corresponding gradient inplace."
+            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
+            "input inplace, then the jvp function must modify the corresponding gradient inplace."
         )
     if tangent is not given:
         raise RuntimeError(
