@@ -76,16 +76,28 @@ from .settings import (
 )
 from .tensor import Tensor
 
-globals().update(operators.PUBLIC["torch"])
-
 newaxis = None
 
-_LATER = ("func", "inspect", "nn", "optim", "overrides", "profiler", "serialization", "testing", "types", "utils")
+_LATER = (
+    "func",
+    "inspect",
+    "nn",
+    "optim",
+    "overrides",
+    "profiler",
+    "serialization",
+    "testing",
+    "types",
+    "utils",
+    "version",
+)
 _LATER_NAMES = {"load": "serialization", "save": "serialization", "vmap": "func"}
+del globals()["tensor"]  # the module: `tensor` is a function
+_operator, __dir__ = operators.PUBLIC["torch"].as_module(globals(), *_LATER, *_LATER_NAMES)
 
 
 def __getattr__(name: str) -> object:
-    """Import the parts that stand on the names above when they are first asked for."""
+    """What is loaded when it is first asked for: operators, and the parts that stand on the names above."""
     from importlib import import_module
 
     if name in _LATER:
@@ -93,4 +105,4 @@ def __getattr__(name: str) -> object:
     if name in _LATER_NAMES:
         value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER_NAMES[name]}"), name)
         return value
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return _operator(name)

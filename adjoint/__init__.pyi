@@ -96,6 +96,7 @@ from adjoint import serialization as serialization
 from adjoint import testing as testing
 from adjoint import types as types
 from adjoint import utils as utils
+from adjoint import version as version
 from adjoint.serialization import load as load
 from adjoint.serialization import save as save
 from adjoint.func import vmap as vmap

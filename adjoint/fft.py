@@ -2,6 +2,4 @@
 
 from .operators import PUBLIC
 
-globals().update(PUBLIC["fft"])
-
-__all__ = list(PUBLIC["fft"])
+__getattr__, __dir__ = PUBLIC["fft"].as_module(globals())

@@ -1,8 +1,6 @@
 """`torch.linalg`: solving, determinants, factorizations and norms; names, no logic."""
 
-from .kernels.linalg import LinAlgError
+from .kernels.errors import LinAlgError as LinAlgError
 from .operators import PUBLIC
 
-globals().update(PUBLIC["linalg"])
-
-__all__ = ["LinAlgError", *PUBLIC["linalg"]]
+__getattr__, __dir__ = PUBLIC["linalg"].as_module(globals())

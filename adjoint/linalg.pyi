@@ -26,7 +26,7 @@ _Dims: TypeAlias = _int | Sequence[_int]
 _Sizes: TypeAlias = _int | Sequence[_int]
 _Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
 
-from adjoint.kernels.linalg import LinAlgError as LinAlgError
+from adjoint.kernels.errors import LinAlgError as LinAlgError
 
 __all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm"]
 

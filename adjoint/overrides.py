@@ -15,7 +15,7 @@ from typing import Any
 
 from . import autograd, linalg, special
 from .nn import functional, init
-from .operators import PUBLIC, doors, events
+from .operators import PUBLIC, doors, events, load_all
 from .tape import overrides
 from .tape.modes import STATE
 from .tape.overrides import (
@@ -193,6 +193,7 @@ def _put_in_front_of_attribute(name: str, attribute: property) -> None:
 
 def _open() -> None:
     """Put the doors in front of everything, once."""
+    load_all()
     of_layers = [name for name, value in vars(functional).items() if type(value) is FunctionType and name[0] != "_"]
     in_python = [name for name in of_layers if name in IN_PYTHON["torch.nn.functional"]]
     _put_in_front_of_namespace("torch.nn.functional", functional, in_python)

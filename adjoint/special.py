@@ -2,6 +2,4 @@
 
 from .operators import PUBLIC
 
-globals().update(PUBLIC["special"])
-
-__all__ = list(PUBLIC["special"])
+__getattr__, __dir__ = PUBLIC["special"].as_module(globals())

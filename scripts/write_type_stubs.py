@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import adjoint
-from adjoint.operators import PUBLIC
+from adjoint.operators import PUBLIC, load_all
 from adjoint.operators.declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
 
 PACKAGE = Path(adjoint.__file__).parent
@@ -50,14 +50,13 @@ _Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
 '''
 
 OF_OPERATORS = """
-from adjoint.operators.declaration import Operator as _Operator
-
-OPERATORS: dict[str, _Operator]
-PUBLIC: dict[str, dict[str, Any]]
-SOURCES: dict[str, str]
+from adjoint.operators.declaration import OPERATORS as OPERATORS
+from adjoint.operators.build import PUBLIC as PUBLIC
+from adjoint.operators.generate import SOURCES as SOURCES
+from adjoint.operators.families import load_all as load_all
 """
 OF_LINALG = """
-from adjoint.kernels.linalg import LinAlgError as LinAlgError
+from adjoint.kernels.errors import LinAlgError as LinAlgError
 """
 
 TENSORS = """
@@ -272,10 +271,12 @@ def exports(package: ModuleType) -> Iterator[str]:
             for alias in statement.names:
                 yield f"from {source} import {alias.name} as {alias.asname or alias.name}"
         elif isinstance(statement, ast.Assign):
-            name, value = ast.unparse(statement.targets[0]), ast.unparse(statement.value)
+            name, value = ast.unparse(statement.targets[0]).lstrip("("), ast.unparse(statement.value)
+            if name.startswith("_"):
+                continue
             if value.startswith("operators."):
                 yield f"from adjoint.{value.replace('.', ' import ')} as {name}"
-            elif not name.startswith("_"):
+            else:
                 yield f"{name}: {'None' if value == 'None' else type(getattr(package, name)).__name__}"
 
 
@@ -288,6 +289,7 @@ def late_exports() -> Iterator[str]:
 
 def stubs() -> dict[Path, str]:
     """The whole text of each file."""
+    load_all()
     of_operators = [*functions("torch", "functional"), "", "class TensorMethods:", *methods()]
     files = {
         "__init__.pyi": [*exports(adjoint), *late_exports()],

@@ -32,3 +32,8 @@ def test_switches_of_backends_are_kept():
 def test_using_a_gpu_says_that_there_is_none(use):
     with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
         use()
+
+
+def test_versions_of_what_it_is_not_built_with():
+    assert torch.version.__version__ == torch.__version__
+    assert (torch.version.cuda, torch.version.hip, torch.version.debug) == (None, None, False)

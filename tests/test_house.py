@@ -29,6 +29,7 @@ FLOORS = [
         "adjoint._C",
         "adjoint.ops",
         "adjoint.profiler",
+        "adjoint.version",
     },
     {"adjoint.backends", "adjoint.cuda"},
     {"adjoint.autograd"},

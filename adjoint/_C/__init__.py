@@ -1,5 +1,8 @@
 """`torch._C`: names that programs use to look into the engine, or to say who takes over calls and is transformed; no logic."""
 
+from importlib import import_module
+from types import ModuleType
+
 from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions
 from ..autograd.bindings import current_autograd_node as _current_autograd_node
@@ -16,7 +19,6 @@ from ..tape.overrides import has_torch_function_unary as _has_torch_function_una
 from ..tape.overrides import has_torch_function_variadic as _has_torch_function_variadic
 from ..tape.overrides import mode_is_active as _is_torch_function_mode_enabled
 from ..tape.overrides import modes_entered as _len_torch_function_stack
-from . import _functorch as _functorch
 
 __all__ = [
     "DisableTorchFunction",
@@ -37,3 +39,9 @@ __all__ = [
     "_set_grad_enabled",
     "_will_engine_execute_node",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name != "_functorch":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}._functorch")

@@ -8,7 +8,6 @@ from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple, backward, grad
 from .backward import _engine_run_backward as _engine_run_backward
-from .explanation import Explanation, explain
 from .function import Function, NestedIOFunction
 from .grad_mode import (
     _force_original_view_tracking,
@@ -68,7 +67,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The submodules that few programs need, imported when first used."""
+    """What few programs need, imported when first used."""
     if name in ("forward_ad", "functional", "profiler", "profiler_util", "transforms"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name in ("Explanation", "explain"):
+        value = globals()[name] = getattr(importlib.import_module(f"{__name__}.explanation"), name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -240,7 +240,7 @@ def check_undefined_tangents(mapping: Mapping) -> None:
 
 def check_batched_gradients(mapping: Mapping) -> None:
     """Check that a batch of gradients gives what they give one by one."""
-    from .batching import vmap
+    from .transforms import vmap
 
     for number, output in enumerate(mapping.outputs):
 
@@ -261,7 +261,7 @@ def check_batched_gradients(mapping: Mapping) -> None:
 
 def check_batched_tangents(mapping: Mapping) -> None:
     """Check that a batch of tangents gives what they give one by one."""
-    from .batching import vmap
+    from .transforms import vmap
 
     for number, source in enumerate(mapping.sources):
 

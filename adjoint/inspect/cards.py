@@ -104,6 +104,11 @@ def size_of(shape: list[int] | None) -> str:
     return "" if shape is None else "[" + ", ".join(map(str, shape)) + "]"
 
 
+def scalar_of(tensor: TensorBox) -> str:
+    """What a tensor without a size is called; one of no dtype is an operand of which nothing is on record."""
+    return "scalar" if tensor.dtype else "a constant"
+
+
 def amount(count: int) -> str:
     """A number of bytes in a unit that keeps it short."""
     value, unit = float(count), "B"
@@ -191,9 +196,9 @@ class _Writer:
             card.note = f"{size} {dtype}".strip() if tensor.shape or tensor.dtype != self.dtype else ""
             card.rows = self._facts(tensor)
         elif card.title:
-            card.rows = [Row(size or "scalar", dtype)]
+            card.rows = [Row(size or scalar_of(tensor), dtype)]
         else:
-            card.title, card.note = size or shorten(tensor.data or "scalar", VALUE_LIMIT), dtype
+            card.title, card.note = size or shorten(tensor.data or scalar_of(tensor), VALUE_LIMIT), dtype
         card.fit()
         return card
 

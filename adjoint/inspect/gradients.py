@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy
 
 from ..tensor import Tensor
-from .names import is_module
+from .names import is_module, pairs_of
 from .tables import Table
 
 
@@ -32,7 +31,7 @@ def gradients(model: Any, lr: Any = 1.0) -> Gradients:
     """
     rows = []
     with numpy.errstate(all="ignore"):
-        for name, tensor in _named(model):
+        for name, tensor in model.named_parameters() if is_module(model) else pairs_of("model", model):
             rows.append(_row(name, tensor, _rate(lr, tensor)))
     return Gradients("gradients", COLUMNS, rows, {"zeros": "{:.1%}".format})
 
@@ -76,13 +75,6 @@ class Gradients(Table):
             axes.set_xscale("log")
         axes.legend(loc="best")
         return axes
-
-
-def _named(model: Any) -> Iterator[tuple[str, Tensor]]:
-    if is_module(model):
-        yield from model.named_parameters()
-    else:
-        yield from model.items() if isinstance(model, Mapping) else model
 
 
 def _rate(lr: Any, tensor: Tensor) -> float | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Hashable, Sequence
 from itertools import count
 from math import isqrt
+from types import CodeType
 from typing import Any, Literal
 
 from .model import Group, NodeBox, Snapshot
@@ -63,7 +64,15 @@ def group(picture: Snapshot, places: Sequence[Place], names: Names) -> None:
 def _functions(places: Sequence[Place]) -> list[tuple[str, ...]]:
     """The function whose line made each node, but for the one that made the last, which is the whole."""
     outermost = places[-1].code if places else None
-    return [() if place.code is None or place.code is outermost else (place.code.co_qualname,) for place in places]
+    return [() if place.code is None or place.code is outermost else (_function(place.code),) for place in places]
+
+
+_COMPREHENSION = re.compile(r"\.<locals>\.<(genexpr|(list|set|dict)comp)>")
+
+
+def _function(code: CodeType) -> str:
+    """The name of a function; of a comprehension, that of the function it stands in."""
+    return _COMPREHENSION.sub("", code.co_qualname)
 
 
 def _tree(nodes: Sequence[NodeBox], paths: Sequence[tuple[str, ...]], kind: Any, names: Names) -> Part:

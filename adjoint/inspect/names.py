@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -71,16 +71,25 @@ def names_from(params: Any, variables: Mapping[str, Any] | None = None) -> Names
     elif is_module(params):
         names.add_module(params)
     else:
-        pairs: Iterable[Any] = params.items() if isinstance(params, Mapping) else params
-        for pair in pairs:
-            if not (isinstance(pair, tuple) and len(pair) == 2):
-                raise TypeError(
-                    "params: expected a Module, a dict of names and tensors, or an iterable of pairs of them, but got "
-                    f"{type(params).__name__} of {type(pair).__name__}"
-                )
-            names.add_parameter(str(pair[0]), pair[1])
+        for name, tensor in pairs_of("params", params):
+            names.add_parameter(name, tensor)
     add_variables(names, variables)
     return names
+
+
+def pairs_of(argument: str, params: Any) -> Iterator[tuple[str, Tensor]]:
+    """Names and tensors, as `argument` gives them.
+
+    Raises:
+        TypeError: if it is no dict, nor an iterable of pairs.
+    """
+    expected = f"{argument}: expected a Module, a dict of names and tensors, or an iterable of pairs of them, but got "
+    if not isinstance(params, Iterable):
+        raise TypeError(expected + type(params).__name__)
+    for pair in params.items() if isinstance(params, Mapping) else params:
+        if not (isinstance(pair, tuple) and len(pair) == 2):
+            raise TypeError(f"{expected}{type(params).__name__} of {type(pair).__name__}")
+        yield str(pair[0]), pair[1]
 
 
 def add_variables(names: Names, variables: Mapping[str, Any]) -> None:

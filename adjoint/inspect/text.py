@@ -151,7 +151,7 @@ def _tensor(tensor: TensorBox | None) -> Row:
     if tensor is None:
         return []
     row = [Piece(f"{tensor.name} ", STYLES[tensor.kind])] if tensor.name else []
-    row.append(Piece(f"{tensor.dtype}{tensor.shape}" if tensor.dtype else "something", STYLES[tensor.kind]))
+    row.append(Piece(f"{tensor.dtype}{tensor.shape}" if tensor.dtype else "a constant", STYLES[tensor.kind]))
     if tensor.data is not None and len(tensor.data) <= WIDEST:
         row.append(Piece(f" = {tensor.data}"))
     if tensor.view_of is not None:

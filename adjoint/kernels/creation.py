@@ -16,8 +16,8 @@ from . import storage
 from .broadcast import broadcast_shapes
 from .copying import convert
 from .floating import quiet, restore
+from .fused import fma32, fma64
 from .precision import type_name
-from .random.fused import fma32, fma64
 from .scalar import scalar_array
 
 Array = numpy.ndarray[Any, Any]

@@ -1,5 +1,6 @@
 """Discrete Fourier transforms of arrays over several dimensions at once."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -20,21 +21,39 @@ def fft_c2c(self: Array, dim: tuple[int, ...], normalization: int, forward: bool
     """
     if not dim:
         return self.copy()
-    if forward:
-        return numpy.fft.fftn(self, axes=dim, norm=_FORWARD[normalization])
-    return numpy.fft.ifftn(self, axes=dim, norm=_INVERSE[normalization])
+    transform, norm = (numpy.fft.fftn, _FORWARD) if forward else (numpy.fft.ifftn, _INVERSE)
+    return _innermost(self, dim, (), lambda array, axes: transform(array, axes=axes, norm=norm[normalization]))
 
 
 def fft_r2c(self: Array, dim: tuple[int, ...], normalization: int, onesided: bool) -> Array:
     """The transform of real numbers; `onesided`: without the half of the last of `dim` that symmetry implies."""
-    transform = numpy.fft.rfftn if onesided else numpy.fft.fftn
-    return transform(self, axes=dim, norm=_FORWARD[normalization])
+    transform, norm = numpy.fft.rfftn if onesided else numpy.fft.fftn, _FORWARD[normalization]
+    outer, last = (dim[:-1], dim[-1:]) if onesided else (dim, ())
+    return _innermost(self, outer, last, lambda array, axes: transform(array, axes=axes, norm=norm))
 
 
 def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size: int) -> Array:
     """The inverse of the onesided transform, with `last_dim_size` elements in the last of `dim`."""
-    sizes = [self.shape[axis] for axis in dim[:-1]] + [last_dim_size]
-    return numpy.fft.irfftn(self, sizes, dim, norm=_INVERSE[normalization])
+
+    def transform(array: Array, axes: tuple[int, ...]) -> Array:
+        sizes = [array.shape[axis] for axis in axes[:-1]] + [last_dim_size]
+        return numpy.fft.irfftn(array, sizes, axes, norm=_INVERSE[normalization])
+
+    return _innermost(self, dim[:-1], dim[-1:], transform)
+
+
+def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transform: Callable[..., Array]) -> Array:
+    """`transform` with the dimensions it works on innermost in memory, `last` of all, the others by their strides.
+
+    So PyTorch leaves its results: of dimensions that were not, only the strides tell.
+    """
+    dims, last = (tuple(range(self.ndim)[dim] for dim in some) for some in (dims, last))
+    by_stride = sorted(range(self.ndim), key=lambda dim: -abs(self.strides[dim]))
+    chosen = {*dims, *last}
+    order = [dim for dim in by_stride if dim not in chosen] + [dim for dim in by_stride if dim in dims] + list(last)
+    axes = tuple(range(self.ndim - len(chosen), self.ndim))
+    result = numpy.ascontiguousarray(transform(self.transpose(order), axes))
+    return result.transpose(numpy.argsort(order))
 
 
 def frequencies(n: int, d: float, kind: numpy.dtype[Any], onesided: bool) -> Array:

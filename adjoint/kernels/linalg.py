@@ -7,16 +7,10 @@ from typing import Any
 import numpy
 
 from ..dtypes import from_numpy
+from .errors import LinAlgError
 from .precision import is_inexact, type_name
 
 Array = numpy.ndarray[Any, Any]
-
-
-class _LinAlgError(RuntimeError):
-    """A factorization or solution that does not exist."""
-
-
-LinAlgError = _LinAlgError  # the underlined name is the one that PyTorch's tracebacks show
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:

@@ -120,6 +120,9 @@ def least_squares(
         values = numpy.linalg.svd(a, compute_uv=False)
     if driver in ("gels", "gelsd", "gelss") and a.shape[-2] > a.shape[-1] and (rank == a.shape[-1]).all():
         left_over = numpy.square(numpy.abs(right - a @ solution)).sum(-2)
+    columns = numpy.empty((*solution.shape[:-2], solution.shape[-1], max(a.shape[-2:])), solution.dtype)
+    columns[..., : a.shape[-1]] = solution.mT  # in the memory of the right-hand side, as LAPACK leaves it
+    solution = columns[..., : a.shape[-1]].mT
     return (solution[..., 0] if vector else solution), left_over, rank, values
 
 

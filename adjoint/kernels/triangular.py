@@ -7,7 +7,8 @@ from typing import Any
 import numpy
 
 from ..dtypes import from_numpy
-from .linalg import LinAlgError, check_matrix, cholesky
+from .errors import LinAlgError
+from .linalg import check_matrix, cholesky
 from .precision import is_inexact, type_name
 
 Array = numpy.ndarray[Any, Any]
@@ -21,10 +22,13 @@ def solve_triangular(
     unitriangular: bool = False,
     name: str = "linalg.solve_triangular",
 ) -> Array:
-    """X with `a @ X = b`, or `X @ a = b` if not `left`, reading one triangle of `a`; infinite where that is singular."""
+    """X with `a @ X = b`, or `X @ a = b` if not `left`, reading one triangle of `a`; infinite where that is singular.
+
+    The columns of the matrices in the result are contiguous.
+    """
     _check_system(name, a, b, left)
     if not left:
-        return numpy.ascontiguousarray(_solved(a.mT, b.mT, not upper, unitriangular).mT)
+        return numpy.ascontiguousarray(_solved(a.mT, b.mT, not upper, unitriangular)).mT
     return numpy.ascontiguousarray(_solved(a, b, upper, unitriangular).mT).mT
 
 
@@ -71,25 +75,46 @@ def _substituted(matrix: Array, b: Array) -> Array:
     return result
 
 
+def triangular_solve(b: Array, a: Array, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Array, Array]:
+    """X with `a @ X = b`, or `a.mT @ X = b` if `transpose`, and a copy of `a`, both with contiguous columns."""
+    for letter, array in (("b", b), ("A", a)):
+        if array.ndim < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {letter} to have at least 2 dimensions, but it has {array.ndim} dimensions "
+                "instead"
+            )
+    _check_solvable("triangular_solve", a, b)
+    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    matrix = a.mT if transpose else a
+    return (
+        solve_triangular(matrix, b, upper != transpose, True, unitriangular),
+        numpy.broadcast_to(a.mT, (*batch, *a.shape[-2:])).copy("C").mT,
+    )
+
+
+def _check_solvable(name: str, a: Array, b: Array) -> None:
+    if b.dtype != a.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {from_numpy(b.dtype).scalar_type} and A of type "
+            f"{from_numpy(a.dtype).scalar_type} instead."
+        )
+    if a.shape[-1] != a.shape[-2]:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {a.shape[-2]} by {a.shape[-1]} matrices"
+        )
+    if a.shape[-1] != b.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {a.shape[-1]} by {a.shape[-1]} but each "
+            f"b matrix is {b.shape[-2]} by {b.shape[-1]}"
+        )
+
+
 def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
     """X with `L @ L.mH @ X = b`, `factor` being L, or its conjugate transpose if `upper`."""
     for letter, array in (("b", b), ("u", factor)):
         if array.ndim < 2:
             raise RuntimeError(f"{letter} should have at least 2 dimensions, but has {array.ndim} dimensions instead")
-    if b.dtype != factor.dtype:
-        raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {from_numpy(b.dtype).scalar_type} and A of type "
-            f"{from_numpy(factor.dtype).scalar_type} instead."
-        )
-    if factor.shape[-1] != factor.shape[-2]:
-        raise RuntimeError(
-            f"A must be batches of square matrices, but they are {factor.shape[-2]} by {factor.shape[-1]} matrices"
-        )
-    if factor.shape[-1] != b.shape[-2]:
-        raise RuntimeError(
-            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {factor.shape[-1]} by {factor.shape[-1]} but each "
-            f"b matrix is {b.shape[-2]} by {b.shape[-1]}"
-        )
+    _check_solvable("cholesky_solve", factor, b)
     lower = factor.mT.conj() if upper else factor
     inner = _solved(lower, b, False, False)
     return numpy.ascontiguousarray(_solved(lower.mT.conj(), inner, True, False).mT).mT

@@ -1,79 +1,27 @@
-"""What can be done to tensors: one declaration for each operator, one module for each family."""
+"""What can be done to tensors: one declaration for each operator, one module for each family.
 
-import gc
+A family is loaded when something of it is first asked for (see `families`).
+"""
 
-_collecting = gc.isenabled()
-gc.disable()  # what the declarations make stays: looking for garbage among it took a fifth of the import
-_frozen = gc.get_freeze_count()
-try:
-    from . import (
-        activation,
-        arithmetic,
-        blocks,
-        comparison,
-        conversion,
-        convolution,
-        copies,
-        copying,
-        creation,
-        diagonals,
-        distance,
-        dropout,
-        einsum,
-        embedding,
-        fourier,
-        gathering,
-        gating,
-        indexing,
-        inspection,
-        integration,
-        interpolation,
-        joining,
-        least_squares,
-        legacy,
-        linalg,
-        lookup,
-        loss,
-        margin_loss,
-        masking,
-        matmul,
-        matrix_functions,
-        matrix_norms,
-        matrix_products,
-        memory,
-        normalization,
-        optimization,
-        padding,
-        pairwise,
-        parts,
-        pixels,
-        pointwise,
-        pooling,
-        powers,
-        random,
-        ranges,
-        reduction,
-        row_norms,
-        selecting,
-        signal_windows,
-        softmax,
-        sorting,
-        special,
-        statistics,
-        subclassing,
-        triangular,
-        view,
-    )
-    from .beginning import begun
-    from .build import PUBLIC
-    from .build import tensors as _by_name
-    from .declaration import OPERATORS
-    from .generate import SOURCES
-finally:
-    if not _frozen:  # all that is new becomes old without being looked at
-        gc.freeze()
-        gc.unfreeze()
-    if _collecting:
-        gc.enable()
+from importlib import import_module
+from typing import Any
 
-globals().update(vars(_by_name))  # an operator goes before the module it is declared in, where both have one name
+from . import memory, parts, view  # what the tape asks for
+from .beginning import begun
+from .build import PUBLIC
+from .build import tensors as _by_name
+from .declaration import OPERATORS
+from .families import load_all, stand_in_for_methods
+from .generate import SOURCES
+from .index import FAMILIES
+
+stand_in_for_methods()
+
+__all__ = ["OPERATORS", "PUBLIC", "SOURCES", "begun", "load_all"]
+
+
+def __getattr__(name: str) -> Any:
+    """A family's module, or an operator by its name."""
+    if name in FAMILIES:
+        return import_module(f"{__name__}.{name}")
+    return getattr(_by_name, name)

@@ -14,6 +14,7 @@ import linecache
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ def building(name: str, namespace: dict[str, Any], build: Callable[[FunctionType
     function = FunctionType(_stub.__code__, namespace, name)
 
     def built() -> FunctionType:
+        import_module(function.__module__)  # another thread may still be running the rest of it
         build(function)
         return function
 
@@ -67,6 +69,7 @@ class Beginning:
 
     def end(self) -> None:
         """Put the function's own code into its place: a copy, by which its frames can be told from those of others."""
+        import_module(self.original.__module__)  # another thread may still be running the rest of it
         function, original = self.function, generated(self.original)
         code, keywords = original.__code__.replace(), original.__kwdefaults__
         if self.guarded and not DOORS.open:
@@ -121,15 +124,25 @@ def begun(function: F) -> F:
     """`function` itself, beginning as the public functions do, guarded."""
     begins: Any = function
     original = moved(begins)
-    begins.__code__, begins.__defaults__ = standing_in(cells(begins)), None
     begin(begins, original, guarded=True)
     return function
 
 
 def begin(function: FunctionType, original: FunctionType, guarded: bool) -> None:
-    """Let `function`, which has code that stands in for that of `original`, begin."""
-    function.__kwdefaults__ = {"enter": Beginning(function, original, guarded)}
-    function.__dict__ = {**original.__dict__, "__wrapped__": original}  # whose signature tools show
+    """Let `function`, which stands in for `original`, begin."""
+    function.__dict__.update(original.__dict__)
+    put_in_front(function, original, Beginning(function, original, guarded))
+
+
+def put_in_front(function: FunctionType, behind: FunctionType, enter: Callable[..., Any]) -> None:
+    """Let calls of `function` go to `enter`, with their arguments as a tuple and a dictionary; `behind` is what it was.
+
+    At no time is there a moment when another thread cannot call it.
+    """
+    function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), "enter": enter}
+    function.__code__ = standing_in(cells(function))
+    function.__defaults__, function.__kwdefaults__ = None, {"enter": enter}
+    function.__dict__["__wrapped__"] = behind  # whose signature tools show
 
 
 def moved(function: FunctionType) -> FunctionType:
@@ -137,14 +150,20 @@ def moved(function: FunctionType) -> FunctionType:
     beginning = beginning_of(function)
     if beginning is not None and "guarded" in function.__kwdefaults__:
         return beginning.original
+    other = duplicate(function)
+    if beginning is not None:
+        beginning.function = other
+    return other
+
+
+def duplicate(function: FunctionType) -> FunctionType:
+    """Another function that is the same in all but identity."""
     other = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     other.__kwdefaults__, other.__qualname__ = function.__kwdefaults__, function.__qualname__
     other.__annotations__ = function.__annotations__
     other.__dict__.update(function.__dict__)
-    if beginning is not None:
-        beginning.function = other
     return other
 
 
@@ -282,7 +301,7 @@ def guard(function: FunctionType) -> CodeType:
     positional = [*(one for one in leading if one != "/"), *several]
     arguments = [*positional, *(f"{one}={one}" for one in by_keyword), *others]
     defaults = function.__kwdefaults__ or {}
-    plain = [f"{one} is {defaults[one]}" for one in by_keyword if defaults.get(one, ...) in CONSTANTS]
+    plain = [f"{one} is {defaults[one]}" for one in by_keyword if any(defaults.get(one, ...) is it for it in CONSTANTS)]
     plain += [f"not {one.strip('*')}" for one in others]
     left_out = len(plain) == len(arguments) - len(positional)
     definition = GUARD.format(

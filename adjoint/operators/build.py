@@ -9,7 +9,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable
-from types import FunctionType, SimpleNamespace
+from types import FunctionType
 from typing import Any
 
 import numpy
@@ -21,20 +21,21 @@ from ..tape.node import NOWHERE, Node, next_sequence
 from ..tape.saved import RELEASED, shared_counter, unpack, unpack_array, unpack_list
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
-from . import dispatch, generate
+from . import dispatch, families, generate
 from .beginning import building, named, overridden
 from .constants import NUMBERS, constant
 from .declaration import ARRAY, OPERATORS, Operator
 from .dispatch import MISSING
+from .families import Declared, Namespace
 from .former_signatures import in_new_order
 
-PUBLIC: dict[str, dict[str, Any]] = {"torch": {}, "functional": {}, "linalg": {}, "special": {}, "fft": {}}
+PUBLIC = {name: Declared(families.declared_in(name)) for name in ("torch", "functional", "linalg", "special", "fft")}
 """The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`."""
 
-arrays = SimpleNamespace()
+arrays = Namespace(families.operators())
 """The namespace `xp` of formulas that run on arrays: the declared operators' array functions."""
 
-tensors = SimpleNamespace()
+tensors = Namespace(families.operators())
 """The namespace `xp` of formulas that run on tensors: the operators themselves."""
 
 # A module whose name is None gets no warnings from C code: so NumPy's ufuncs, when generated functions call them, say nothing

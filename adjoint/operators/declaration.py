@@ -35,10 +35,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..tape.node import Node
+from . import families
+from .families import Declared
 
 ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE = "Array", "Array | None", "Arrays", ""
 
-OPERATORS: dict[str, Operator] = {}
+OPERATORS: Declared = Declared(families.operators())
 """Every declared operator by name: what the test matrix walks."""
 
 _reading = threading.RLock()

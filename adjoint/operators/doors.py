@@ -21,7 +21,7 @@ from ..tape.overrides import (
     overloaded,
     tensor_likes,
 )
-from .beginning import cells, generated, moved, standing_in
+from .beginning import generated, moved, put_in_front
 from .dispatch import MISSING
 from .generate import NUMPY_NAMES
 
@@ -134,10 +134,7 @@ def put(function: FunctionType, name: str, shown: Any = None) -> Door:
     """Put a door in front of `function`; `shown`, by default the function itself, is what is said to have been called."""
     behind = moved(function)
     door = Door(behind, function if shown is None else shown, name)
-    function.__code__ = standing_in(cells(function))
-    function.__defaults__ = None
-    function.__kwdefaults__ = {"enter": door.enter}
-    function.__dict__["__wrapped__"] = behind  # whose signature tools show
+    put_in_front(function, behind, door.enter)
     return door
 
 

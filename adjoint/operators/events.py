@@ -15,8 +15,9 @@ from typing import Any
 
 from ..tape.modes import STATE
 from ..tensor import Tensor
-from .beginning import beginning_of, cells, standing_in
+from .beginning import beginning_of, cells, duplicate, put_in_front, standing_in
 from .build import PUBLIC
+from .families import load_all
 
 NAMES = {
     "add_number": "add", "sub_number": "sub", "mul_number": "mul", "div_number": "div", "fill_tensor": "fill",
@@ -68,18 +69,12 @@ class _Watch:
         self.behind = function
 
     def put(self) -> None:
-        """Put the door in front of the function: at no time is there a moment when another thread cannot call it."""
-        function = self.function
-        self.behind = behind = FunctionType(
-            function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-        )
-        behind.__kwdefaults__ = function.__kwdefaults__
-        behind.__dict__.update(function.__dict__)
-        if (beginning := beginning_of(function)) is not None:
-            beginning.function = behind  # whose own code it is to put in place, not the door's
-        function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), "enter": self.enter}
-        function.__code__ = standing_in(cells(function))
-        function.__dict__["__wrapped__"] = behind
+        """Put the door in front of the function."""
+        beginning = beginning_of(self.function)
+        self.behind = duplicate(self.function)
+        if beginning is not None:
+            beginning.function = self.behind  # whose own code it is to put in place, not the door's
+        put_in_front(self.function, self.behind, self.enter)
 
     def take_away(self) -> None:
         """Leave the function as it was, unless it has been given other code since."""
@@ -88,8 +83,12 @@ class _Watch:
             function.__code__ is standing_in(cells(function))
             and (function.__kwdefaults__ or {}).get("enter") == self.enter
         ):
-            function.__code__ = behind.__code__
             function.__defaults__ = behind.__defaults__
+            function.__kwdefaults__ = {
+                **(behind.__kwdefaults__ or {}),
+                "enter": self.enter,
+            }  # for calls of other threads
+            function.__code__ = behind.__code__
             function.__kwdefaults__ = behind.__kwdefaults__
             if (beginning := beginning_of(behind)) is not None:
                 beginning.function = function
@@ -107,6 +106,7 @@ class _Watch:
 @cache
 def _watches() -> list[_Watch]:
     """For each function that is made of operators, its door, to be put and taken away."""
+    load_all()
     found: dict[Any, str] = {}
     for functions in PUBLIC.values():
         found.update({function: function.__name__ for name, function in functions.items() if name not in _SILENT})

@@ -7,11 +7,11 @@ from ..kernels import matrix_functions as kernels
 from ..tensor import Tensor
 from .build import operator, public, tensors
 from .linalg import conjugate_transpose
-from .out import STRICT, stored
+from .out import stored
 from .return_types import return_type
 
 
-@operator(kernel=kernels.pinv, namespace=None, method=False, same_out=STRICT)
+@operator(kernel=kernels.pinv, namespace=None, method=False)
 class linalg_pinv:
     """The pseudo-inverse of matrices."""
 
@@ -65,7 +65,6 @@ def pinverse(input, rcond=1e-15):
     kernel=kernels.least_squares,
     namespace=None,
     method=False,
-    same_out=STRICT,
     outputs=("solution", "residuals", "rank", "singular_values"),
     returns=return_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values"),
 )
@@ -127,11 +126,12 @@ def cond(input, p=None, *, out=None):
     linalg_kernels.check_matrix("cond", input._array)
     if p in (None, 2, -2):
         values = tensors.linalg_svd(input, False).S
-        largest, smallest = values[..., 0], values[..., -1]
-        return stored("linalg_cond", smallest / largest if p == -2 else largest / smallest, out, STRICT)
+        largest, smallest = values[..., :1], values[..., -1:]
+        quotient = smallest / largest if p == -2 else largest / smallest
+        return stored("linalg_cond", quotient.squeeze(-1), out, recorded=True)
     inverse = tensors.linalg_inv(input)
     result = tensors.linalg_matrix_norm(input, p) * tensors.linalg_matrix_norm(inverse, p)
-    return stored("linalg_cond", result, out, STRICT)
+    return stored("linalg_cond", result, out, recorded=True)
 
 
 @public(namespace="linalg")

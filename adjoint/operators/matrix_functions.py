@@ -80,4 +80,4 @@ def eig(input, *, out=None):
 @public(namespace="linalg", numpy_names=True)
 def eigvals(input, *, out=None):
     """The eigenvalues, always complex, of square matrices."""
-    return stored("linalg_eigvals", tensors.linalg_eig(input).eigenvalues, out, STRICT)
+    return stored("linalg_eigvals", tensors.linalg_eig(input).eigenvalues, out, STRICT, underived=True)

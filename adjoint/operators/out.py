@@ -116,18 +116,26 @@ class Underived(Node):
 Underived.__name__, Underived.__module__ = "NotImplemented", "builtins"  # as PyTorch shows it
 
 
-def stored(name: str, result: Tensor, out: Tensor | None, same: str | None = None, *, recorded: bool = False) -> Tensor:
+def stored(
+    name: str,
+    result: Tensor,
+    out: Tensor | None,
+    same: str | None = None,
+    *,
+    recorded: bool = False,
+    underived: bool = False,
+) -> Tensor:
     """`result`, composed of several operators, or what it is written into: the end of every function `name` that takes `out=`.
 
     `same`: the words with which a dtype other than the result's is refused, if it is. `recorded`: the function is one of those
-    that autograd does record, as a copy.
+    that autograd does record, as a copy; `underived`: of those that it records without a derivative.
     """
     if out is None:
         return result
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not recorded:
-        refuse_gradient(name, [result, out])
+        refuse_gradient(name, [out] if underived else [result, out])
     check_dtype(name, result._array.dtype, out, same)
     check_memory(out, [], apart=False)
     if recorded and result.requires_grad:
@@ -135,6 +143,8 @@ def stored(name: str, result: Tensor, out: Tensor | None, same: str | None = Non
         return out.copy_(result)  # type: ignore[attr-defined, no-any-return]
     store(result._array, out)
     bump(out, name, depth=2)
+    if result.requires_grad and modes.is_recording():
+        views.rebase_history(out, Underived(name, [result], out), 3)
     return out
 
 

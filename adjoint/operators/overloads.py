@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from .declaration import OPERATORS, Operator
+from .families import load_all
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "overload_of"]
 
@@ -83,6 +84,7 @@ class _Namespace:
 def _functions() -> dict[str, Any]:
     from .build import PUBLIC
 
+    load_all()
     by_name = {op.called: op.function for op in OPERATORS.values()}
     for functions in PUBLIC.values():
         by_name.update(functions)

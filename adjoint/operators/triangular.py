@@ -47,8 +47,6 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
     return tensors.linalg_solve_triangular(A, B, upper, left, unitriangular, out=out)
 
 
-TRIANGULAR_SOLVE = return_type("triangular_solve", "solution", "cloned_coefficient")
-
 _OLDER = """torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand \
 will be removed in a future PyTorch release.
 torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.
@@ -62,13 +60,46 @@ def _warn_of_age():
     warn(_OLDER)
 
 
+@operator(
+    kernel=kernels.triangular_solve,
+    namespace=None,
+    method=False,
+    called="triangular_solve",
+    node="TriangularSolveBackward0",
+    outputs=("solution", "cloned_coefficient"),
+    returns=return_type("triangular_solve", "solution", "cloned_coefficient"),
+    same_out=STRICT,
+)
+class solve_with_triangular:
+    """The solution of linear systems of triangular matrices, and a copy of these."""
+
+    def forward(self: Array, A: Array, upper, transpose, unitriangular): ...
+
+    differentiable = ("self", "A")
+
+    def grad_inputs(grads, self, A, solution, upper, transpose, unitriangular, needs, xp):
+        to_self = to_matrix = None
+        if grads[0] is not None:
+            matrix = A.mT if transpose else A
+            to_self = xp.linalg_solve_triangular(
+                conjugate_transpose(matrix), grads[0], upper == transpose, True, unitriangular
+            )
+        if needs[1] and to_self is not None:
+            product = _triangle(-to_self @ conjugate_transpose(solution), upper != transpose, unitriangular, xp)
+            to_matrix = product.mT if transpose else product
+        if needs[1] and grads[1] is not None:
+            to_matrix = grads[1] if to_matrix is None else to_matrix + grads[1]
+        return to_self, to_matrix
+
+
 @public(method=True)
-def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False):
-    """The solution of `A @ X = input` and a copy of A: `linalg.solve_triangular`, which is preferred."""
+def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
+    """The solution of `A @ X = input` and a copy of A: `linalg.solve_triangular`, which is preferred.
+
+    If `transpose`, the system is that of the transposed A.
+    """
     _warn_of_age()
-    matrix = A.mT if transpose else A
-    solution = tensors.linalg_solve_triangular(matrix, input, upper != transpose, True, unitriangular)
-    return TRIANGULAR_SOLVE(solution, A.clone())
+    return tensors.solve_with_triangular(input, A, upper, transpose, unitriangular, out=out)
 
 
 @operator(kernel=kernels.cholesky_solve)

@@ -232,6 +232,14 @@ def test_functions_are_groups_where_there_are_no_modules():
     assert_sound(picture)
 
 
+def test_a_comprehension_belongs_to_the_function_it_stands_in():
+    def rotated(x):
+        return sum([(x + 1).sin() * number for number in range(3)], sum(((x - 1).cos() for _ in range(3)), x))
+
+    picture = snapshot([rotated(torch.ones(2, requires_grad=True)).sum()])
+    assert not any("<genexpr>" in group.label or "<listcomp>" in group.label for group in picture.groups)
+
+
 def test_very_many_items_are_divided():
     w = torch.ones(3, requires_grad=True)
     h = w

@@ -188,6 +188,12 @@ def test_a_leaf_alone_and_a_number():
     assert ">2<" in svg.render(snapshot([w * 2], {"w": w}), "compact")
 
 
+def test_an_operand_of_which_nothing_is_on_record_is_not_called_a_scalar():
+    difference = torch.ones(3, requires_grad=True) - torch.ones(3)
+    for shown in (svg.render(snapshot([difference]), "compact"), str(torch.inspect.graph(difference))):
+        assert "a constant" in shown and "scalar" not in shown
+
+
 def test_words_are_measured_and_shortened():
     assert width_of("重み", 10) > width_of("ab", 10)
     assert shorten("transformer.h.0.attn.weight", 12, keep_end=True) == "…attn.weight"

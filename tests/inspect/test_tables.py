@@ -84,6 +84,12 @@ def test_gradients_of_a_model_with_an_optimizer():
     assert table[1]["update/weight"] is None
 
 
+@pytest.mark.parametrize(("model", "found"), [(3, "int"), ([torch.ones(1)], "list of Tensor")])
+def test_gradients_of_what_has_no_names(model, found):
+    with pytest.raises(TypeError, match=f"^model: expected a Module, .* iterable of pairs of them, but got {found}$"):
+        torch.inspect.gradients(model)
+
+
 def test_gradients_plotted():
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
     pyplot.switch_backend("agg")

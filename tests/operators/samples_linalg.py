@@ -86,6 +86,12 @@ SAMPLES = {
         both(matrix(3, 3), real(3, 2), True, True, True),
         both(matrix(0, 3, 3), real(0, 3, 2), True),
     ],
+    "solve_with_triangular": [
+        both(real(3, 2), matrix(3, 3), True, False, False),
+        both(real(2, 3, 2), matrix(2, 3, 3), False, True, True),
+        both(real(2, 1, 3, 2), matrix(2, 3, 3), True, True, False),
+        both(real(0, 3, 2), matrix(0, 3, 3), True, False, False),
+    ],
     "cholesky_solve": [
         both(real(3, 2), matrix(3, 3), before=_lower),
         both(real(2, 2, 1), matrix(2, 2, 2), True, before=_upper),

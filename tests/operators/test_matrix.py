@@ -7,10 +7,12 @@ import pytest
 
 import adjoint as torch
 from adjoint.autograd import gradcheck, gradgradcheck
-from adjoint.operators import OPERATORS
+from adjoint.operators import OPERATORS, load_all
 
 from .samples import SAMPLES
 from .sampling import Input, Sample, real
+
+load_all()
 
 CALLS = [
     pytest.param(name, call, id=f"{name}-{number}")

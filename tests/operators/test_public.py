@@ -7,10 +7,12 @@ import pytest
 
 import adjoint as torch
 from adjoint.autograd import gradcheck, gradgradcheck
-from adjoint.operators import PUBLIC
+from adjoint.operators import PUBLIC, load_all
 
 from .samples_public import NOT_DIFFERENTIABLE, NOT_DOUBLE, SAMPLES
 from .test_matrix import as_list, every_other, of_tensors, reversed_order
+
+load_all()
 
 pytestmark = [  # they work all the same
     pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated"),

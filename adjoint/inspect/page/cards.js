@@ -17,6 +17,7 @@ function shorten(text, limit, keepEnd = false) {
 }
 
 const sizeOf = (shape) => (shape ? `[${shape.join(", ")}]` : "");
+const scalarOf = (tensor) => (tensor.dtype ? "scalar" : "a constant");
 const dtypeOf = (name) => (name ?? "").replace(/^torch\./, "");
 const fileOf = (line) => `${line.file.split(/[\\/]/).pop()}:${line.number}`;
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
@@ -81,8 +82,8 @@ class Cards {
       card.note = tensor.shape.length || tensor.dtype !== this.dtype ? joined(size, dtype) : "";
       card.rows = this.facts(tensor);
     } else {
-      if (card.title) card.rows = [{ label: size || "scalar", value: dtype }];
-      else Object.assign(card, { title: size || shorten(tensor.data ?? "scalar", VALUE_LIMIT), note: dtype });
+      if (card.title) card.rows = [{ label: size || scalarOf(tensor), value: dtype }];
+      else Object.assign(card, { title: size || shorten(tensor.data ?? scalarOf(tensor), VALUE_LIMIT), note: dtype });
       if (this.traced && tensor.kind === "leaf") card.rows.push(this.gradRow(tensor));
     }
     return this.fit(card);

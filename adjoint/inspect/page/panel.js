@@ -48,7 +48,7 @@ class Panel {
   }
 
   title(record) {
-    return record.label ?? record.name ?? (record.shape.length ? sizeOf(record.shape) : record.data ?? "scalar");
+    return record.label ?? record.name ?? (record.shape.length ? sizeOf(record.shape) : record.data ?? scalarOf(record));
   }
 
   table(rows) {
@@ -73,7 +73,7 @@ class Panel {
     return [
       ...this.head(this.title(tensor), tensor.kind, words[tensor.kind] + (this.graph.roots.has(tensor.id) ? ", root of the graph" : "")),
       ...this.part("Tensor", this.table([
-        ["shape", sizeOf(tensor.shape)],
+        ["shape", tensor.dtype ? sizeOf(tensor.shape) : "not on record"],
         ["dtype", dtypeOf(tensor.dtype)],
         ["data", tensor.data ?? (tensor.known ? "" : "not kept by the graph")],
         ["grad", tensor.grad ?? (tensor.kind === "leaf" ? "None" : "")],

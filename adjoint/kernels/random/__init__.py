@@ -10,10 +10,10 @@ they draw.
 [4, 9, 3, 0, 3, 9, 7, 3]
 """
 
+from ..mt19937 import DEFAULT_SEED, STATE_BYTES, Stream
 from .continuous import cauchy_, exponential_, log_normal_
 from .discrete import bernoulli, bernoulli_, dropout_mask, geometric_, multinomial, poisson
 from .integers import randint, random_, randperm
-from .mt19937 import DEFAULT_SEED, STATE_BYTES, Stream
 from .normal import check_deviations, normal, normal_, randn
 from .uniform import rand, uniform_
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import numpy
 from numpy import ndarray
 
+from ..fused import fma64
+from ..mt19937 import Stream
 from ..precision import is_floating, type_name
 from .element_types import c_name, require_floating
-from .fused import fma64
 from .libm import each, rounded
-from .mt19937 import Stream
 from .normal import pairwise_normals
 from .order import store
 from .uniform import fractions53

@@ -6,12 +6,12 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..mt19937 import Stream
 from ..precision import compute_dtype, is_floating, type_name
 from .continuous import exponential_
 from .element_types import refuse, require_floating
 from .integers import UNSIGNED
 from .libm import each
-from .mt19937 import Stream
 from .order import memory_order, round_to, store
 from .uniform import LOW_53_BITS, TILE, fractions, fractions53
 

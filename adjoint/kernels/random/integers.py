@@ -7,9 +7,9 @@ import numpy
 from numpy import ndarray
 
 from ...notices import warn
+from ..mt19937 import Stream
 from ..precision import is_floating
 from .element_types import c_name, refuse
-from .mt19937 import Stream
 from .order import round_to, store
 from .uniform import TILE
 

@@ -15,13 +15,13 @@ import numpy
 from numpy import ndarray
 
 from ..broadcast import broadcast_shapes
+from ..fused import fma32, fma64
+from ..mt19937 import Stream
 from ..parallel import parallel_rows
 from ..precision import compute_dtype
 from . import cephes
 from .element_types import as_real, require_floating
-from .fused import fma32, fma64
 from .libm import each
-from .mt19937 import Stream
 from .order import round_to, store
 from .uniform import TILE, fractions, fractions53
 

@@ -7,10 +7,10 @@ import ml_dtypes
 import numpy
 from numpy import ndarray
 
+from ..fused import fma32, fma64
+from ..mt19937 import Stream
 from ..precision import BFLOAT16, type_name
 from .element_types import as_real, c_name, require_floating
-from .fused import fma32, fma64
-from .mt19937 import Stream
 from .order import round_to, store
 
 __all__ = ["fractions", "fractions24", "fractions53", "rand", "uniform_"]

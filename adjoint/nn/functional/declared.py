@@ -1,6 +1,5 @@
 """The operators that functions of layers are, under PyTorch's names: gathered from where they are declared."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import adjoint as torch
@@ -12,7 +11,21 @@ _ELSEWHERE = {
     "padding": "pad",
 }
 
-operators: Any = SimpleNamespace(**{**torch.operators.PUBLIC["torch"], **torch.operators.PUBLIC["functional"]})
-for family, names in _ELSEWHERE.items():
-    for name in names.split():
-        setattr(operators, name, getattr(getattr(torch.operators, family), name))
+
+class _Operators:
+    """Each operator as an attribute, found when it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        family = next((family for family, names in _ELSEWHERE.items() if name in names.split()), None)
+        public = torch.operators.PUBLIC
+        if family is not None:
+            found = getattr(getattr(torch.operators, family), name)
+        elif name in public["functional"].names():
+            found = public["functional"][name]
+        else:
+            found = getattr(torch, name)
+        setattr(self, name, found)
+        return found
+
+
+operators: Any = _Operators()

@@ -1,0 +1,12 @@
+"""`torch.version`: which version this is, and of what it was built with: nothing that PyTorch can be built with."""
+
+from ._version import __version__
+
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
+
+cuda: str | None = None
+hip: str | None = None
+rocm: str | None = None
+xpu: str | None = None
+git_version: str | None = None
+debug = False

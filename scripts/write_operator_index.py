@@ -1,0 +1,111 @@
+"""Write which family of operators declares what: `python scripts/write_operator_index.py`.
+
+Families are loaded when something of theirs is first asked for. This loads them all and writes down, in
+`adjoint/operators/index.py`, what came with each.
+"""
+
+import sys
+import textwrap
+from collections import defaultdict
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PACKAGE = "adjoint.operators"
+DIRECTORY = Path(__file__).parents[1] / "adjoint" / "operators"
+HEAD = '''"""What each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
+
+# fmt: off
+FAMILIES: dict[str, dict[str, str]] = {
+'''
+
+
+def declared() -> dict[tuple[str, str], Any]:
+    """What has been declared so far, by the part of the index and the name."""
+    build = sys.modules.get(f"{PACKAGE}.build")
+    if not hasattr(build, "operator"):
+        return {}
+    families, tensor = import_module(f"{PACKAGE}.families"), import_module("adjoint.tensor")
+    parts = {
+        **build.PUBLIC,
+        families.METHODS: vars(tensor.Tensor),
+        families.OPERATORS: {
+            **import_module(f"{PACKAGE}.declaration").OPERATORS,
+            **vars(build.tensors),
+            **vars(build.arrays),
+        },
+    }
+    return {
+        (part, name): value
+        for part, values in parts.items()
+        for name, value in values.items()
+        if type(value) is not families.Awaited and name != "_families"
+    }
+
+
+class Watch:
+    """Notes what each module declares while it is being run, less what the modules declare that it imports."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, dict[tuple[str, str], Any]] = defaultdict(dict)
+        self.run = SourceFileLoader.exec_module
+
+    def __enter__(self) -> "Watch":
+        def exec_module(loader: SourceFileLoader, module: ModuleType) -> None:
+            before = declared()
+            self.run(loader, module)
+            if module.__name__.startswith(f"{PACKAGE}."):
+                by_others = {key for found in self.found.values() for key in found}
+                new = {key: value for key, value in declared().items() if key not in before and key not in by_others}
+                self.found[module.__name__.rpartition(".")[2]].update(new)
+
+        SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign, assignment]
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        SourceFileLoader.exec_module = self.run  # type: ignore[method-assign]
+
+
+def index() -> dict[str, dict[str, set[str]]]:
+    """By family and part of the index, the names; those of operators where no other part has them."""
+    sys.modules[f"{PACKAGE}.index"] = nothing = ModuleType(
+        "index"
+    )  # so that nothing depends on what was written before
+    nothing.FAMILIES = {}  # type: ignore[attr-defined]
+    with Watch() as watch:
+        import_module(PACKAGE)
+        for path in sorted(DIRECTORY.glob("*.py")):
+            if path.stem != "__init__":
+                import_module(f"{PACKAGE}.{path.stem}")
+    families: dict[str, dict[str, set[str]]] = {}
+    for family, found in sorted(watch.found.items()):
+        for part, name in sorted(found):
+            if family != "build":
+                families.setdefault(family, {}).setdefault(part, set()).add(name)
+    for parts in families.values():
+        for part in {"torch", "Tensor"} & set(parts):
+            parts["operators"] = parts.get("operators", set()) - parts[part]
+    return families
+
+
+def text() -> str:
+    """The whole text of the file."""
+    lines = [HEAD.rstrip("\n")]
+    for family, parts in index().items():
+        lines.append(f'    "{family}": {{')
+        for part, names in sorted(parts.items()):
+            if not names:
+                continue
+            rows = textwrap.wrap(" ".join(sorted(names)), 100)
+            if len(rows) == 1:
+                lines.append(f'        "{part}": "{rows[0]}",')
+            else:
+                lines += [f'        "{part}": (', *(f'            "{row} "' for row in rows), "        ),"]
+        lines.append("    },")
+    return "\n".join([*lines, "}", ""])
+
+
+if __name__ == "__main__":
+    (DIRECTORY / "index.py").write_text(text(), encoding="utf-8")
