@@ -197,6 +197,70 @@ FUNCTIONS = {
     """,
 }
 
+TANGENTS = {
+    "tangents_of_their_own": """
+        fa, fn = torch.autograd.forward_ad, torch.func
+        makers = [
+            lambda d: d + 1, lambda d: torch.zeros(3) + d, lambda d: torch.zeros(3).add_(d), lambda d: d - torch.ones(3), lambda d: d.clone(),
+            lambda d: torch.zeros(3).copy_(d), lambda d: d.contiguous(), lambda d: torch.cat([d]), lambda d: d.detach() + d,
+            lambda d: (lambda z: (z.__setitem__(slice(None), d), z)[1])(torch.zeros(3)), lambda d: torch.zeros(2, 3) + d, lambda d: d.relu(),
+            lambda d: d.view(3), lambda d: d.repeat(1), lambda d: torch.stack([d])[0], lambda d: d.clamp(-10, 10), lambda d: d.to(torch.float32),
+        ]
+        changes = [lambda r: r.mul_(2), lambda r: r.zero_(), lambda r: r[:1].mul_(3), lambda r: r.copy_(torch.ones(3)), lambda r: r[1:].fill_(2.)]
+        x, t = torch.tensor([1., 2., 3.]), torch.tensor([4., 5., 6.])
+        for make in makers:
+            for change in changes:
+                def f(x):
+                    x = x.clone()
+                    r = make(x)
+                    change(r)
+                    return r, x
+                show(fn.jvp(f, (x,), (t,)))
+                with fa.dual_level():
+                    d = fa.make_dual(x.clone(), t.clone())
+                    r = make(d)
+                    change(r)
+                    show(fa.unpack_dual(d).tangent, fa.unpack_dual(r).tangent)
+        show(t, fn.jvp(lambda x: (x * 2).detach_(), (x,), (t,)))
+    """,
+    "jvp_of_views_and_changes": """
+        fa = torch.autograd.forward_ad
+        def applied(forward, jvp, *others):
+            class K(torch.autograd.Function):
+                pass
+            K.forward, K.jvp = staticmethod(forward), staticmethod(jvp)
+            with fa.dual_level():
+                d = fa.make_dual(torch.tensor([1., 2.]), torch.tensor([3., 4.])).clone()
+                out = K.apply(d, *others)
+                out = out if isinstance(out, tuple) else (out,)
+                return [fa.unpack_dual(o).tangent for o in out if isinstance(o, torch.Tensor) and o.is_floating_point()], fa.unpack_dual(d).tangent
+        def dirty(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+        view, same, fresh = (lambda ctx, x: x.view(2)), (lambda ctx, x: x), (lambda ctx, x: x * 1)
+        def constant(ctx, x):
+            o = x * 1
+            ctx.mark_non_differentiable(o)
+            return o
+        several = lambda ctx, x: (x * 1, x.long(), 3)
+        halves = lambda ctx, x: (x[:1], x[1:])
+        show(applied(dirty, lambda ctx, t: t.mul_(2)), applied(view, lambda ctx, t: t.view(2)), applied(same, lambda ctx, t: t.view_as(t)))
+        show(applied(several, lambda ctx, t: (t, None, None)), applied(fresh, lambda ctx, t: t), applied(halves, lambda ctx, t: (t[:1], t[1:])))
+        show(applied(constant, lambda ctx, t: None), applied(lambda ctx, x: (3, x * 1), lambda ctx, t: (None, t)))
+        for forward, jvp in (
+            (dirty, lambda ctx, t: t * 2), (dirty, lambda ctx, t: None), (dirty, lambda ctx, t: t), (dirty, lambda ctx, t: t.mul_(2).view(2)),
+            (view, lambda ctx, t: t * 1), (view, lambda ctx, t: t), (same, lambda ctx, t: t * 1), (same, lambda ctx, t: t),
+            (lambda ctx, x: x[:1], lambda ctx, t: torch.ones(2)[:1]), (halves, lambda ctx, t: (t[:1] * 1, t[1:] * 1)), (constant, lambda ctx, t: t),
+            (several, lambda ctx, t: (t, None)), (several, lambda ctx, t: (t, t, None)), (fresh, lambda ctx, t: (t, t)), (fresh, lambda ctx, t: 3),
+        ):
+            raises(lambda: applied(forward, jvp))
+        with fa.dual_level():
+            d = fa.make_dual(torch.ones(2), torch.ones(2))
+            raises(lambda: torch.zeros(2).set_(d))
+    """,
+}
+
+test_tangents = program_test(TANGENTS)
 test_functions = program_test(FUNCTIONS)
 test_batches = program_test(BATCHES)
 test_captured = program_test(CAPTURED)

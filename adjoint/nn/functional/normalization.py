@@ -142,7 +142,7 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= rows
     if max_norm is not None:
-        _limit_norms(weight, input, max_norm, norm_type)
+        _limit_norms(weight.detach(), input, max_norm, norm_type)
     return operators.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
