@@ -112,3 +112,10 @@ def test_a_sample_of_the_simplex_stays_there():
     concentration = torch.tensor([0.5, 1.0, 4.0], dtype=torch.float64, requires_grad=True)
     torch.distributions.Dirichlet(concentration).rsample((5,)).sum().backward()
     numpy.testing.assert_allclose(concentration.grad.numpy(), 0.0, atol=1e-10)
+
+
+def test_very_large_concentrations():
+    a = numpy.array([1e16, 1e18, 1e300])
+    numpy.testing.assert_allclose(igamma(a, a), 0.5 + 1 / (3 * numpy.sqrt(2 * numpy.pi * a)), rtol=1e-12)
+    numpy.testing.assert_allclose(igammac(a, a), 0.5, rtol=1e-8)
+    numpy.testing.assert_allclose(standard_gamma_grad(a, a), 1.0, rtol=1e-12)
