@@ -351,10 +351,12 @@ _ONES = {numpy.dtype(kind): _read_only_one(kind) for kind in (numpy.float32, num
 def first_grad(root: Tensor, as_tensor: bool) -> Any:
     """The gradient 1 for a root of one element."""
     array = root._array
+    if type(array) is Meta:
+        return wrap(array.copy())
     one = _ONES.get(array.dtype) if array.ndim == 0 else None
     if one is not None:
         return wrap(one.copy()) if as_tensor else one
-    ones = array.copy() if type(array) is Meta else numpy.ones_like(array)
+    ones = numpy.ones_like(array)
     return wrap(ones) if as_tensor else ones
 
 
