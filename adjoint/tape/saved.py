@@ -184,10 +184,8 @@ def pack_saved(node: Node, results: Any) -> None:
     hooks = state.get("saved_tensor_hooks")
     if not hooks:
         return  # they are another thread's
-    innermost, grad_enabled = (
-        hooks[-1],
-        state["grad_enabled"],
-    )  # who pushed them has put it there, and counted it as False
+    innermost = hooks[-1]
+    grad_enabled = state["grad_enabled"]  # put there by who pushed the hooks, who has also counted that it may be False
     state["saved_tensor_hooks"], state["grad_enabled"] = (), False
     try:
         for slot in node.input_slots:
