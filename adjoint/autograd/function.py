@@ -23,6 +23,7 @@ from ..tape.saved import (
     bump,
     check_callable,
     detached,
+    mark_inference,
     modes_without_hooks,
     pack,
     released,
@@ -543,6 +544,9 @@ def viewed(tensor: Tensor) -> Tensor:
         view = tensor.without_history()
     else:
         view = make_subclass(type(tensor) if has_override(tensor) else Tensor, tensor._array.view())
+    if tensor.is_inference():
+        mark_inference(view)
+        return view
     view._base = tensor if tensor._base is None else tensor._base
     view._counter = shared_counter(tensor)
     view._view_version = view._counter[0]
