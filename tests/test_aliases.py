@@ -88,6 +88,23 @@ def test_derivatives_of_derivatives_in_inference_mode():
         torch.func.grad(lambda x: (x * factor).sum())(torch.ones(2))
 
 
+def test_a_function_that_returns_an_inference_tensor_as_it_is():
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, None
+
+    with torch.inference_mode():
+        made = torch.ones(2)
+        assert Same.apply(made, made).is_inference()
+    assert Same.apply(made, made).is_inference()
+    assert Same.apply(made, ones(2)).grad_fn is not None
+
+
 # --- views ----------------------------------------------------------------------------------------------------
 
 
@@ -155,6 +172,22 @@ def test_telling_a_view_to_require_grad_does_not_ask_for_its_history():
     assert second.requires_grad_() is second
     with pytest.raises(RuntimeError, match="is the output of a function that returns multiple views"):
         second.is_leaf
+
+
+def test_a_view_that_nobody_may_follow_retains_nothing():
+    base = ones(2)
+    with torch.no_grad():
+        view = base[:1]
+        view.mul_(2)
+    view.retain_grad()
+    assert not view.retains_grad
+
+
+def test_a_view_of_several_keeps_its_memory_where_it_cannot_be_set():
+    part = torch.ones(2, 3).unbind()[0]
+    with pytest.raises(RuntimeError, match="output of a function that returns multiple views"):
+        part.set_(ones(2))
+    assert part.shape == (3,)
 
 
 def test_a_tensor_that_a_function_marks_as_changed_loses_its_gradient():

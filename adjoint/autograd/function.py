@@ -17,7 +17,7 @@ from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
 from ..tape.overrides import has_override
-from ..tape.saved import bump, detached, released, shared_counter
+from ..tape.saved import bump, detached, mark_inference, released, shared_counter
 from ..tensor import Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
 from .anomaly_mode import check_nan
 from .conform import as_taken
@@ -517,6 +517,9 @@ def viewed(tensor: Tensor) -> Tensor:
         view = tensor.without_history()
     else:
         view = make_subclass(type(tensor) if has_override(tensor) else Tensor, tensor._array.view())
+    if tensor.is_inference():
+        mark_inference(view)
+        return view
     view._base = tensor if tensor._base is None else tensor._base
     view._counter = shared_counter(tensor)
     view._view_version = view._counter[0]

@@ -64,12 +64,12 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 def retain_grad(self: Tensor) -> None:
     """Also fill `.grad` of this tensor, which is not a leaf, during backward."""
-    edge = edge_of(self)
-    if edge is None:
+    if not self.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if modes.STATE.transforms:
         raise _left_to_transforms("retain_grad()")
-    if is_recorded(edge):
+    if is_recorded(self._edge):
+        edge = edge_of(self)
         own_hooks(edge[0]).retained[edge[1]] = weakref.ref(self)
 
 

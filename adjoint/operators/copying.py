@@ -282,10 +282,13 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
         array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
     views.check_inplace(input, "set_")
     views.check_inference(input)
+    inputs = [input, source] if isinstance(source, Tensor) else [input]
+    recording = modes.is_recording() and any(tensor.requires_grad for tensor in inputs)
+    if recording and input._base is not None:
+        views.check_view_creation(input, True)
     input._array = array
     bump(input, "set_")
-    inputs = [input, source] if isinstance(source, Tensor) else [input]
-    if modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
+    if recording:
         views.rebase_history(input, Underived("set_", inputs, input), 1)
     return input
 
