@@ -172,6 +172,8 @@ _NAMED_ALONE = {"fill_number": "fill", "fill_tensor": "fill", "index_put": "inde
 class BatchLevel(Level, Transform):
     """One `vmap`: it concerns the tensors that have a dimension of its examples."""
 
+    asks_births = False
+
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.size = size
         self.randomness = randomness

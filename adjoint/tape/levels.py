@@ -56,12 +56,14 @@ class Transform:
     """A transform of a function while the function runs.
 
     `number` counts the transforms around it and itself; `serial` all that ever began. `arguments` are the tensors the
-    function was given, which it may change in place, unlike others that were there before it, where it `refuses_captured`.
+    function was given, which it may change in place, unlike others that were there before it, where it `refuses_captured`;
+    `asks_births`: whether it asks what the function has made.
     """
 
     number: int
     serial: int
     refuses_captured = False
+    asks_births = True
     arguments: Sequence[Tensor] = ()
 
     def begin(self) -> None:
@@ -69,12 +71,17 @@ class Transform:
         outer = modes.STATE.transforms
         self.number = len(outer) + 1
         self.serial = next(_serials)
-        modes.set_transforms((*outer, self))
-        BIRTHS.notes = (note_birth,)
+        modes.STATE.transforms = (*outer, self)
+        if not isinstance(self, Level):  # which closes the gate itself, for the operators that concern it
+            modes.close_gate()
+        if self.asks_births:
+            BIRTHS.notes = (note_birth,)
 
     def end(self) -> None:
         """The function has returned or raised."""
-        modes.set_transforms(modes.STATE.transforms[: self.number - 1])
+        modes.STATE.transforms = modes.STATE.transforms[: self.number - 1]
+        if not isinstance(self, Level):
+            modes.open_gate()
         if not modes.GATE.special:  # nor does another thread run such a function
             BIRTHS.notes = ()
 
@@ -125,6 +132,8 @@ def note_birth(tensor: Tensor, source: Tensor | None = None) -> None:
 
 def note_births(results: Any) -> Any:
     """Note the same on the results of an operator; returns them."""
+    if not BIRTHS.notes:
+        return results
     for result in results if isinstance(results, (tuple, list)) else (results,):
         if isinstance(result, Tensor):
             note_birth(result)

@@ -123,8 +123,8 @@ class inherited:
     def _count(self, change: int) -> None:
         away = len(self.state.get("saved_tensor_hooks", ())) + self.state.get("inference", False)
         away += self.state.get("view_replay", False)
-        away += bool(self.state.get("levels", ())) + bool(self.state.get("transforms", ()))
-        away += self.state.get("recorder") is not None
+        away += bool(self.state.get("levels", ())) + (self.state.get("recorder") is not None)
+        away += sum(not hasattr(transform, "enter") for transform in self.state.get("transforms", ()))
         away += self.state.get("keeper") is not None
         _count("special", change * away)
         hooks = len(self.state.get("saved_tensor_hooks", ()))
@@ -185,8 +185,11 @@ def set_levels(levels: tuple[Any, ...]) -> None:
     STATE.levels = levels
 
 
-def set_transforms(transforms: tuple[Any, ...]) -> None:
-    """Make `transforms` those whose function this thread is running, the innermost last."""
-    if bool(transforms) != bool(STATE.transforms):
-        _count("special", 1 if transforms else -1)
-    STATE.transforms = transforms
+def close_gate() -> None:
+    """Let every operator take the general path, until the gate is opened as often as it was closed."""
+    _count("special", 1)
+
+
+def open_gate() -> None:
+    """The reverse of `close_gate`."""
+    _count("special", -1)
