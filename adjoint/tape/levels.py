@@ -159,6 +159,26 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
             )
 
 
+class outside:
+    """Below `level`, which may be that of a transform, as what runs there for it is no part of the transformed function."""
+
+    __slots__ = ("below", "level", "transforms")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.below = below(level)
+
+    def __enter__(self) -> None:
+        self.transforms = modes.STATE.transforms
+        if self.level in self.transforms:
+            modes.STATE.transforms = self.transforms[: self.transforms.index(self.level)]
+        self.below.__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        self.below.__exit__()
+        modes.STATE.transforms = self.transforms
+
+
 class checked_change:
     """While a change in place runs that has been checked as a whole, so that its parts need not be."""
 
