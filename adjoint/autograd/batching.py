@@ -16,7 +16,7 @@ from ..operators.dispatch import applied
 from ..random import default_generator
 from ..rare import BIRTHS
 from ..tape import modes, views
-from ..tape.levels import Level, Transform, below, is_recorded, tensors_in
+from ..tape.levels import Level, Transform, below, is_recorded, outside, tensors_in
 from ..tape.overrides import disabled_torch_function_impl
 from ..tape.saved import bump, shared_counter
 from ..tensor import Tensor, new, wrap_dim
@@ -171,6 +171,8 @@ _NAMED_ALONE = {"fill_number": "fill", "fill_tensor": "fill", "index_put": "inde
 
 class BatchLevel(Level, Transform):
     """One `vmap`: it concerns the tensors that have a dimension of its examples."""
+
+    asks_births = False
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.size = size
@@ -388,7 +390,7 @@ class BatchLevel(Level, Transform):
         leaves, structure = flatten(args)
         in_dims = unflatten([leaf.bdim if self.concerns(leaf) else None for leaf in leaves], structure)
         values = unflatten([leaf.value if self.concerns(leaf) else leaf for leaf in leaves], structure)
-        with below(self):
+        with outside(self):
             returned = function.vmap(VmapInfo(self.size, self.randomness), in_dims, *values)
         if not isinstance(returned, tuple) or len(returned) != 2:
             found = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
@@ -405,11 +407,18 @@ class BatchLevel(Level, Transform):
                 f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
                 f"{flatten(out_dims)[1]} but output has structure {shape}."
             )
-        return unflatten([self._example_of(*pair) for pair in zip(results, dims, strict=True)], shape)
+        given = {id(leaf.value): leaf for leaf in leaves if self.concerns(leaf)}
+        return unflatten(
+            [self._example_of(value, dim, given.get(id(value))) for value, dim in zip(results, dims, strict=True)],
+            shape,
+        )
 
-    def _example_of(self, value: Any, dim: int | None) -> Any:
+    def _example_of(self, value: Any, dim: int | None, given: Any) -> Any:
+        """An output of `vmap` as an example; the argument itself, if `vmap` has changed that in place and returned it."""
         if dim is None or not isinstance(value, Tensor):
             return value
+        if given is not None and given.bdim == wrap_dim(dim, value.dim()):
+            return given
         return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:

@@ -26,7 +26,7 @@ from ..operators.declaration import ARRAYS, Operator
 from ..operators.dispatch import applied
 from ..operators.tangent import TRANSPOSE, tangents
 from ..tape import modes
-from ..tape.levels import Level, below, is_recorded, tensors_in
+from ..tape.levels import Level, below, checked_change, is_recorded, outside, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad
 from .function import share_tangents
@@ -258,6 +258,7 @@ class DualLevel(Level):
         given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         with below(self):
             context, results = function.applied_with_context(args)
+        with outside(self):
             if context.materialize_grads:
                 given = [
                     operators.zeros_like(arg.detach())
@@ -298,7 +299,8 @@ class DualLevel(Level):
             if number not in context.marked_dirty and type(output) is type(tangent) is Tensor:
                 _check_viewed(output, tangent, args, given)
             if any(output is arg for arg in args):
-                self.overwrite(output, tangent)
+                with checked_change():
+                    self.overwrite(output, tangent)
             else:
                 self.attach(output, tangent)
             share_tangents(output)

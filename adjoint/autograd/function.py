@@ -508,7 +508,10 @@ def check_dirty(tensor: Tensor) -> None:
     try:
         views.check_inplace(tensor, "Function")
     except RuntimeError as error:
-        raise RuntimeError(str(error).replace("is being used in", "has been used in")) from None
+        message = str(error)
+        if message.startswith("a leaf"):
+            message = message.replace("is being used in", "has been used in")
+        raise RuntimeError(message) from None
 
 
 def viewed(tensor: Tensor) -> Tensor:

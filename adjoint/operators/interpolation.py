@@ -15,6 +15,15 @@ WAYS = {
 """The name of the operator for each mode and number of dimensions."""
 
 
+def _shown(mode, dims):
+    """What nodes show: one scale for each dimension; ways without corners to align show nothing of them."""
+    names = ("scales",) if dims == 1 else ("scales_d", "scales_h", "scales_w")[-dims:]
+    shown = {} if dims == 1 else {"scales": None}
+    for number, name in enumerate(names):
+        shown[name] = lambda node, number=number: node.saved_scales[number]
+    return {**shown, "align_corners": None} if mode in kernels.NEAREST else shown
+
+
 def _declare(name, mode, antialias):
     """The operator of this name and mode; its gradient is that of `resample_gradient`."""
     shown = "".join(part.capitalize() for part in name.replace("nearest_exact", "nearestExact").split("_"))
@@ -24,8 +33,10 @@ def _declare(name, mode, antialias):
         def forward(self: Array, output_size, align_corners, scales):
             return kernels.resample(self, output_size, mode, align_corners, antialias, scales)
 
-        def grad_self(grad, self_shape, align_corners, scales, xp):
+        def grad_self(grad, self_shape, output_size, align_corners, scales, xp):
             return xp.resample_gradient(grad, tuple(self_shape[2:]), mode, align_corners, antialias, scales)
+
+        shown = _shown(mode, int(name[-2]))
 
     upsample.__doc__ = f"`(N, C, *)` of another size, mode {mode}{', averaging' if antialias else ''}."
     full_name = f"{name}_aa" if antialias else name

@@ -57,13 +57,14 @@ class Transform:
 
     `number` counts the transforms around it and itself; `serial` all that ever began; `begun_in_inference`: it was called in
     inference mode. `arguments` are the tensors the function was given, which it may change in place, unlike others that were
-    there before it, where it `refuses_captured`.
+    there before it, where it `refuses_captured`; `asks_births`: whether it asks what the function has made.
     """
 
     number: int
     serial: int
     begun_in_inference: bool
     refuses_captured = False
+    asks_births = True
     arguments: Sequence[Tensor] = ()
 
     def begin(self) -> None:
@@ -72,12 +73,17 @@ class Transform:
         self.number = len(outer) + 1
         self.begun_in_inference = modes.STATE.inference
         self.serial = next(_serials)
-        modes.set_transforms((*outer, self))
-        BIRTHS.notes = (note_birth,)
+        modes.STATE.transforms = (*outer, self)
+        if not isinstance(self, Level):  # which closes the gate itself, for the operators that concern it
+            modes.close_gate()
+        if self.asks_births:
+            BIRTHS.notes = (note_birth,)
 
     def end(self) -> None:
         """The function has returned or raised."""
-        modes.set_transforms(modes.STATE.transforms[: self.number - 1])
+        modes.STATE.transforms = modes.STATE.transforms[: self.number - 1]
+        if not isinstance(self, Level):
+            modes.open_gate()
         if not modes.GATE.special:  # nor does another thread run such a function
             BIRTHS.notes = ()
 
@@ -128,6 +134,8 @@ def note_birth(tensor: Tensor, source: Tensor | None = None) -> None:
 
 def note_births(results: Any) -> Any:
     """Note the same on the results of an operator; returns them."""
+    if not BIRTHS.notes:
+        return results
     for result in results if isinstance(results, (tuple, list)) else (results,):
         if isinstance(result, Tensor):
             note_birth(result)
@@ -151,6 +159,26 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
                 f"(aten::{name()}) that would mutate a captured Tensor. This is not supported; please rewrite the function being "
                 "transformed to explicitly accept the mutated Tensor(s) as inputs."
             )
+
+
+class outside:
+    """Below `level`, which may be that of a transform, as what runs there for it is no part of the transformed function."""
+
+    __slots__ = ("below", "level", "transforms")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.below = below(level)
+
+    def __enter__(self) -> None:
+        self.transforms = modes.STATE.transforms
+        if self.level in self.transforms:
+            modes.STATE.transforms = self.transforms[: self.transforms.index(self.level)]
+        self.below.__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        self.below.__exit__()
+        modes.STATE.transforms = self.transforms
 
 
 class checked_change:

@@ -141,7 +141,8 @@ class inherited:
 
     def _count(self, change: int) -> None:
         hooks = len(self.state.get("saved_tensor_hooks", ()))
-        asked = (self.state.get("recorder") is not None) + bool(self.state.get("transforms", ()))
+        asked = int(self.state.get("recorder") is not None)
+        asked += sum(not hasattr(transform, "enter") for transform in self.state.get("transforms", ()))
         asked += len(self.state.get("places", ())) + (self.state.get("default_place") is not None)
         _count("special", change * (asked + self.state.get("general", 0)))
         _count("grad", change * (not self.state.get("grad_enabled", True)))
@@ -244,8 +245,11 @@ def set_levels(levels: tuple[Any, ...]) -> None:
     STATE.levels = levels
 
 
-def set_transforms(transforms: tuple[Any, ...]) -> None:
-    """Make `transforms` those whose function this thread is running, the innermost last."""
-    if bool(transforms) != bool(STATE.transforms):
-        _count("special", 1 if transforms else -1)
-    STATE.transforms = transforms
+def close_gate() -> None:
+    """Let every operator take the general path, until the gate is opened as often as it was closed."""
+    _count("special", 1)
+
+
+def open_gate() -> None:
+    """The reverse of `close_gate`."""
+    _count("special", -1)

@@ -197,6 +197,35 @@ FUNCTIONS = {
     """,
 }
 
+RULES = {
+    "own_rules_in_place": """
+        fn = torch.func
+        class D(torch.autograd.Function):
+            @staticmethod
+            def forward(x):
+                return x.mul_(2)
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.mark_dirty(inputs[0])
+            @staticmethod
+            def backward(ctx, g):
+                return g.mul_(2)
+            @staticmethod
+            def jvp(ctx, t):
+                return t.mul_(2)
+            @staticmethod
+            def vmap(info, dims, x):
+                return D.apply(x), dims[0]
+        f = lambda x: D.apply(x * 1) ** 2
+        x = torch.tensor([1., 2.])
+        show(fn.grad(lambda x: f(x).sum())(x), fn.jvp(f, (x,), (x,)), fn.vmap(f)(x), fn.vmap(fn.grad(f))(x))
+        show(fn.grad(lambda x: fn.vmap(f)(x).sum())(x), fn.grad(lambda x: fn.jvp(f, (x,), (x,))[1].sum())(x))
+        show(fn.vmap(lambda x: fn.jvp(f, (x,), (x,)))(x), fn.jacfwd(f)(x), fn.jacrev(f)(x))
+    """,
+}
+
+test_rules = program_test(RULES)
+
 TANGENTS = {
     "tangents_of_their_own": """
         fa, fn = torch.autograd.forward_ad, torch.func
