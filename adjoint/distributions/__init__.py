@@ -8,95 +8,39 @@
 tensor(1.)
 """
 
+import sys
+
 from . import (
-    bernoulli,
-    beta,
-    binomial,
-    categorical,
-    cauchy,
-    chi2,
+    bounded,
+    classes,
+    composed,
     constraint_registry,
     constraints,
-    continuous_bernoulli,
-    dirichlet,
+    counts,
     distribution,
     exp_family,
-    exponential,
-    fishersnedecor,
-    gamma,
-    generalized_pareto,
-    geometric,
-    gumbel,
-    half_cauchy,
-    half_normal,
-    independent,
-    inverse_gamma,
+    gammas,
+    gaussian,
     kl,
-    kumaraswamy,
-    laplace,
-    lkj_cholesky,
-    log_normal,
-    logistic_normal,
-    lowrank_multivariate_normal,
-    mixture_same_family,
-    multinomial,
-    multivariate_normal,
-    negative_binomial,
-    normal,
-    one_hot_categorical,
-    pareto,
-    poisson,
-    relaxed_bernoulli,
-    relaxed_categorical,
-    studentT,
-    transformed_distribution,
+    matrices,
+    relaxed,
+    tails,
     transforms,
-    uniform,
     utils,
-    von_mises,
-    weibull,
-    wishart,
 )
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .chi2 import Chi2
+from .bounded import ContinuousBernoulli, Kumaraswamy, Uniform, VonMises
+from .classes import Categorical, MixtureSameFamily, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
+from .composed import Independent, TransformedDistribution
 from .constraint_registry import biject_to, transform_to
-from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
+from .counts import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .fishersnedecor import FisherSnedecor
-from .gamma import Gamma
-from .generalized_pareto import GeneralizedPareto
-from .geometric import Geometric
-from .gumbel import Gumbel
-from .half_cauchy import HalfCauchy
-from .half_normal import HalfNormal
-from .independent import Independent
-from .inverse_gamma import InverseGamma
+from .gammas import Beta, Chi2, Dirichlet, Exponential, FisherSnedecor, Gamma, Gumbel, InverseGamma, StudentT, Weibull
+from .gaussian import HalfNormal, LogisticNormal, LogNormal, LowRankMultivariateNormal, MultivariateNormal, Normal
 from .kl import kl_divergence, register_kl
-from .kumaraswamy import Kumaraswamy
-from .laplace import Laplace
-from .lkj_cholesky import LKJCholesky
-from .log_normal import LogNormal
-from .logistic_normal import LogisticNormal
-from .lowrank_multivariate_normal import LowRankMultivariateNormal
-from .mixture_same_family import MixtureSameFamily
-from .multinomial import Multinomial
-from .multivariate_normal import MultivariateNormal
-from .negative_binomial import NegativeBinomial
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
-from .pareto import Pareto
-from .poisson import Poisson
-from .relaxed_bernoulli import RelaxedBernoulli
-from .relaxed_categorical import RelaxedOneHotCategorical
-from .studentT import StudentT
-from .transformed_distribution import TransformedDistribution
+from .matrices import LKJCholesky, Wishart
+from .relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
+from .tails import Cauchy, GeneralizedPareto, HalfCauchy, Laplace, Pareto
 from .transforms import (
     AbsTransform,
     AffineTransform,
@@ -119,10 +63,6 @@ from .transforms import (
     Transform,
     identity_transform,
 )
-from .uniform import Uniform
-from .von_mises import VonMises
-from .weibull import Weibull
-from .wishart import Wishart
 
 __all__ = [
     "AbsTransform",
@@ -193,3 +133,18 @@ __all__ = [
     "register_kl",
     "transform_to",
 ]
+
+_LAWS = {
+    bounded: "continuous_bernoulli kumaraswamy uniform von_mises",
+    classes: "categorical mixture_same_family multinomial one_hot_categorical",
+    composed: "independent transformed_distribution",
+    counts: "bernoulli binomial geometric negative_binomial poisson",
+    gammas: "beta chi2 dirichlet exponential fishersnedecor gamma gumbel inverse_gamma studentT weibull",
+    gaussian: "half_normal log_normal logistic_normal lowrank_multivariate_normal multivariate_normal normal",
+    matrices: "lkj_cholesky wishart",
+    relaxed: "relaxed_bernoulli relaxed_categorical",
+    tails: "cauchy generalized_pareto half_cauchy laplace pareto",
+}
+for _family, _modules in _LAWS.items():  # PyTorch has a module for each law
+    for _module in _modules.split():
+        sys.modules[f"{__name__}.{_module}"] = globals()[_module] = _family

@@ -21,35 +21,24 @@ import adjoint as torch
 from adjoint import Tensor
 from adjoint.nn import functional as F
 
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
+from .bounded import ContinuousBernoulli, Uniform
+from .classes import Categorical, OneHotCategorical
+from .composed import Independent, TransformedDistribution
+from .counts import Bernoulli, Binomial, Geometric, Poisson
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .gamma import Gamma
-from .geometric import Geometric
-from .gumbel import EULER, Gumbel
-from .half_normal import HalfNormal
-from .independent import Independent
-from .laplace import Laplace
-from .lowrank_multivariate_normal import (
+from .gammas import Beta, Dirichlet, Exponential, Gamma, Gumbel
+from .gaussian import (
+    HalfNormal,
     LowRankMultivariateNormal,
+    MultivariateNormal,
+    Normal,
     _batch_lowrank_logdet,
     _batch_lowrank_mahalanobis,
+    _batch_mahalanobis,
 )
-from .multivariate_normal import MultivariateNormal, _batch_mahalanobis
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical
-from .pareto import Pareto
-from .poisson import Poisson
-from .transformed_distribution import TransformedDistribution
-from .uniform import Uniform
-from .utils import _sum_rightmost
+from .tails import Cauchy, Laplace, Pareto
+from .utils import EULER, _sum_rightmost
 
 __all__ = ["kl_divergence", "register_kl"]
 

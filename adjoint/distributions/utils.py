@@ -19,6 +19,9 @@ __all__ = [
     "vec_to_tril_matrix",
 ]
 
+EULER = 0.57721566490153286
+"""The Euler-Mascheroni constant."""
+
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Tensors of the common shape of tensors and numbers; numbers take on dtype and device of the first tensor.

@@ -1,0 +1,326 @@
+"""Laws of one class among several, of how often each is drawn, and mixtures by class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint as torch
+from adjoint import Size, Tensor
+
+from . import constraints
+from .counts import Binomial
+from .distribution import Distribution, expand_by_parameters
+from .parametrization import ProbsOrLogits
+from .utils import broadcast_all
+
+__all__ = ["Categorical", "MixtureSameFamily", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
+
+
+class Categorical(ProbsOrLogits, Distribution):
+    """Categories from 0 on, of the probabilities `probs` (or logarithms `logits`) along the last dimension.
+
+    Both are normalized.
+
+    >>> import adjoint as torch
+    >>> Categorical(torch.tensor([1.0, 3.0])).probs
+    tensor([0.2500, 0.7500])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+    is_binary = False
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        parameter = self._choose(probs, logits)
+        if parameter.dim() < 1:
+            raise ValueError(f"`{self._given}` parameter must be at least one-dimensional.")
+        if logits is None:
+            self.probs = probs / probs.sum(-1, keepdim=True)
+        else:
+            self.logits = logits - logits.logsumexp(dim=-1, keepdim=True)
+        self._num_events = parameter.size(-1)
+        super().__init__(parameter.shape[:-1], validate_args=validate_args)
+
+    expand = expand_by_parameters
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.full(self._batch_shape, torch.nan, dtype=self.probs.dtype, device=self.probs.device)
+
+    variance = mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.probs.argmax(dim=-1)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        sample_shape = Size(sample_shape)
+        rows = self.probs.detach().reshape(-1, self._num_events)
+        drawn = torch.multinomial(rows, sample_shape.numel(), True).T
+        return drawn.reshape(self._extended_shape(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, logits = torch.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
+        return logits.gather(-1, value[..., :1]).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        logits = self.logits.clamp(min=torch.finfo(self.logits.dtype).min)  # 0 * -inf is 0 here
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = torch.arange(self._num_events, device=self._param.device)
+        values = values.view(-1, *(1,) * len(self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values
+
+
+class OneHotCategorical(Distribution):
+    """Vectors of zeros with 1 at one place, of the probabilities `probs` (or logarithms `logits`)."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+
+    expand = expand_by_parameters
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._categorical._new(*args, **kwargs)
+
+    @property
+    def _param(self) -> Tensor:
+        return self._categorical._param
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities, normalized."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities, normalized."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter that was given."""
+        return self._categorical.param_shape
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return self._one_hot(self.probs.argmax(dim=-1))
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def _one_hot(self, index: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot(index, self._event_shape[0]).to(self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        return self._one_hot(self._categorical.sample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.max(-1)[1])
+
+    def entropy(self) -> Tensor:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n = self._event_shape[0]
+        values = torch.eye(n, dtype=self._param.dtype, device=self._param.device)
+        values = values.view(n, *(1,) * len(self._batch_shape), n)
+        return values.expand(n, *self._batch_shape, n) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """One-hot samples that move as if they were the probabilities: Bengio, Léonard, Courville, 2013."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+class Multinomial(Distribution):
+    """How often each category comes up in `total_count` draws of the probabilities `probs` (or logarithms `logits`)."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(
+        self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count = total_count
+        self._categorical = Categorical(probs=probs, logits=logits)
+        self._binomial = Binomial(total_count=total_count, probs=self.probs)
+        shape = self._categorical.param_shape
+        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+
+    expand = expand_by_parameters
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities, normalized."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities, normalized."""
+        return self._categorical.probs
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter that was given."""
+        return self._categorical.param_shape
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._categorical._new(*args, **kwargs)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        drawn = self._categorical.sample((self.total_count, *sample_shape))
+        drawn = drawn.permute(*range(1, drawn.dim()), 0)
+        counts = self.probs.new_zeros(self._extended_shape(sample_shape))
+        counts.scatter_add_(-1, drawn, torch.ones_like(drawn, dtype=counts.dtype))
+        return counts
+
+    def entropy(self) -> Tensor:
+        """From the entropy of all draws in order, and the expected number of orders, component by component."""
+        n = torch.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
+        counts = self._binomial.enumerate_support(expand=False)[1:]
+        weights = torch.exp(self._binomial.log_prob(counts))
+        orders = (weights * torch.lgamma(counts + 1)).sum((0, -1))
+        return n * self._categorical.entropy() - torch.lgamma(n + 1) + orders
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        logits = logits.masked_fill((value == 0) & (logits == -torch.inf), 0)
+        orders = torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1)
+        return orders + (logits * value).sum(-1)
+
+
+class MixtureSameFamily(Distribution):
+    """Values of one of several components, the last batch dimension of a distribution, chosen by a categorical law.
+
+    >>> import adjoint as torch
+    >>> from adjoint.distributions import Normal
+    >>> choice = Categorical(torch.tensor([0.25, 0.75]))
+    >>> MixtureSameFamily(choice, Normal(torch.tensor([0.0, 4.0]), 1.0)).mean
+    tensor(3.)
+    """
+
+    arg_constraints: dict[str, constraints.Constraint] = {}
+    has_rsample = False
+
+    def __init__(
+        self,
+        mixture_distribution: Categorical,
+        component_distribution: Distribution,
+        validate_args: bool | None = None,
+    ) -> None:
+        if not isinstance(mixture_distribution, Categorical):
+            raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
+        if not isinstance(component_distribution, Distribution):
+            raise ValueError("The Component distribution needs to be an instance of torch.distributions.Distribution")
+        own, others = mixture_distribution.batch_shape, component_distribution.batch_shape[:-1]
+        for one, other in zip(reversed(own), reversed(others), strict=False):
+            if one != 1 and other != 1 and one != other:
+                raise ValueError(
+                    f"`mixture_distribution.batch_shape` ({own}) is not compatible with "
+                    f"`component_distribution.batch_shape`({others})"
+                )
+        count, components = mixture_distribution.logits.shape[-1], component_distribution.batch_shape[-1]
+        if count != components:
+            raise ValueError(
+                f"`mixture_distribution component` ({count}) does not equal `component_distribution.batch_shape[-1]` "
+                f"({components})"
+            )
+        self._mixture_distribution = mixture_distribution
+        self._component_distribution = component_distribution
+        self._num_component = components
+        super().__init__(others, component_distribution.event_shape, validate_args=validate_args)
+
+    expand = expand_by_parameters
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+
+    @property
+    def mixture_distribution(self) -> Categorical:
+        """Which component is chosen."""
+        return self._mixture_distribution
+
+    @property
+    def component_distribution(self) -> Distribution:
+        """The components, along the last batch dimension."""
+        return self._component_distribution
+
+    def _average(self, values: Tensor) -> Tensor:
+        """The expectation of values of the components."""
+        probs = self._mixture_distribution.probs
+        probs = probs.reshape(*probs.shape, *(1,) * len(self._event_shape))
+        return torch.sum(probs * values, dim=-1 - len(self._event_shape))
+
+    @property
+    def mean(self) -> Tensor:
+        return self._average(self._component_distribution.mean)
+
+    @property
+    def variance(self) -> Tensor:
+        means = self._component_distribution.mean
+        within = self._average(self._component_distribution.variance)
+        return within + self._average((means - self._pad(self.mean)).pow(2.0))
+
+    def cdf(self, x: Tensor) -> Tensor:
+        return torch.sum(self._component_distribution.cdf(self._pad(x)) * self._mixture_distribution.probs, dim=-1)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(x)
+        of_components = self._component_distribution.log_prob(self._pad(x))
+        return torch.logsumexp(of_components + torch.log_softmax(self._mixture_distribution.logits, dim=-1), dim=-1)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with torch.no_grad():
+            chosen = self._mixture_distribution.sample(sample_shape)
+            values = self._component_distribution.sample(sample_shape)
+            dim = values.dim() - len(self._event_shape) - 1
+            index = chosen.reshape(*chosen.shape, *(1,) * (values.dim() - chosen.dim()))
+            return values.gather(dim, index.expand(*values.shape[:dim], 1, *self._event_shape)).squeeze(dim)
+
+    def _pad(self, x: Tensor) -> Tensor:
+        return x.unsqueeze(-1 - len(self._event_shape))
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamily(\n  {self._mixture_distribution},\n  {self._component_distribution})"
