@@ -155,6 +155,18 @@ def test_a_function_of_a_view_whose_making_was_not_recorded():
     assert base.grad is None
 
 
+def test_a_transform_differentiates_by_a_view_whose_making_was_not_recorded():
+    base = torch.tensor([0.5, -1.0], requires_grad=True)
+
+    def function(x):
+        return torch.func.grad(lambda y: (y * y * x.detach()).sum())(x).sum()
+
+    with torch.no_grad():
+        view = base[None]
+        assert torch.func.grad(function)(view).tolist() == [[1.0, -2.0]]
+    assert torch.func.grad(function)(view).tolist() == [[1.0, -2.0]]
+
+
 def test_a_view_finds_the_history_that_its_base_has_got_since_the_last_change():
     base = torch.ones(2)
     view = base[0]

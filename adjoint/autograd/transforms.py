@@ -15,6 +15,7 @@ from ..operators.build import tensors as operators
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.levels import Transform, below, is_recorded
+from ..tape.node import NOWHERE
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .backward import grad as gradients
 from .batching import BatchedTensor, BatchLevel, vmap
@@ -98,7 +99,8 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     batch = next((level for level in reversed(modes.STATE.levels) if isinstance(level, BatchLevel)), None)
     if batch is None or batch.concerns(tensor):
-        if tensor.requires_grad:
+        edge = edge_of(tensor)
+        if edge is not None and edge is not NOWHERE:
             return operators.alias(tensor)
         if batch is not None:
             copy: Tensor = tensor.without_history()  # type: ignore[attr-defined]

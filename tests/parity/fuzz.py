@@ -79,9 +79,9 @@ EXPLAINED = [
     Explained("integers never require grad here", "", "Autograd not support dtype: (Long|Bool)"),
     Explained(
         "the leaf has another shape, or dtype, than when it was used",
-        r"\.data = |squeeze_|resize_",
+        r"\.data = |squeeze_|resize_|inference_mode.*out=",
         "invalid gradient at index|nothing, expected RuntimeError: output with shape .* doesn't match the broadcast shape|"
-        r"\.grad \(\w+\): dtype|^seen \[\], expected|^raised ValueError: operands could not be broadcast",
+        r"\.grad \(\w+\): (dtype|shape)|^seen \[\], expected|^raised ValueError: operands could not be broadcast",
     ),
     Explained(
         "`data` of an inference tensor set to one that is none, whose changes nobody counts then, or that of a view set to one",
@@ -266,7 +266,7 @@ EXPLAINED = [
     ),
     Explained(
         "PyTorch records no operation on nothing but inference tensors",
-        r"inference_mode[^Z]*(requires_grad=True|\.data = )",
+        r"inference_mode[^Z]*(requires_grad=True|\.data = |grad_enabled\(True|enable_grad)",
         "^raised RuntimeError: Inference tensors cannot be saved.*, expected nothing|requires_grad True, expected False|"
         "^raised nothing, expected RuntimeError: element 0 of tensors does not require grad|"
         "^raised RuntimeError: a leaf Variable that requires grad .*, expected nothing",
@@ -280,7 +280,9 @@ EXPLAINED = [
         "an assertion of PyTorch's own fails", "", r"expected RuntimeError: Expected isFloatingType\(grad.scalar_type"
     ),
     Explained("PyTorch's node has no class of its own", "unpack_dual", "grad_fn Identity, expected CppFunction"),
-    Explained("PyTorch has no derivative of it in place", "a(sin|cos)h_", "^seen .*'pack'"),
+    Explained(
+        "PyTorch has no derivative of it in place", "a(sin|cos)h_", "^seen .*'pack'|derivative for 'inplace version of"
+    ),
     Explained("what second derivatives save is no promise", r"second\(", "^seen .*'unpack'"),
     Explained("what second derivatives save is no promise", r"saved_tensors_hooks[^Z]*second\(", "^seen array"),
     Explained(
@@ -323,6 +325,7 @@ LEFT_OUT = [
         "polar",
         "not given[0].is_complex() and bool((given[0] < 0).any())",
     ),
+    LeftOut("the bytes of rounded numbers", r"view\(torch", "not given[0].dtype in (torch.int64, torch.bool)"),
     LeftOut("the strides of no elements", "view_as_complex|view.torch", "not given[0].numel()"),
     LeftOut(
         "the gradient that is retained has escaped from a vmap",
@@ -456,6 +459,7 @@ class Program:
         known = {
             "given": list(given.values()),
             "tensors": list(tensors.values()),
+            "torch": torch,
             "singular": is_singular,
             "has_ties": has_ties,
             "line_names": len(re.findall(rf"\b({'|'.join(given)})\b", line)),
