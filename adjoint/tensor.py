@@ -112,7 +112,7 @@ class Tensor(TensorMethods):
         result = wrap(self._array)
         for note in BIRTHS.notes:
             note(result, self)
-        if self.is_inference():
+        if self._extra is not None and self._extra.inference:
             result._own_extra().inference, result._counter = True, self._counter
         return result
 
