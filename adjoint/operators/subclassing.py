@@ -51,10 +51,11 @@ def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
     if require_grad and not can_require_grad(data._array):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    if require_grad and data.is_inference() and not modes.STATE.inference:
+    of_inference = data._extra is not None and data._extra.inference
+    if of_inference and require_grad and not modes.STATE.inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     made = make_subclass(cls, data._array, require_grad)
-    if not data.is_inference():
+    if not of_inference:
         made._counter = shared_counter(data)
     share_inference(made, data)
     return made  # type: ignore[return-value]

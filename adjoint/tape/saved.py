@@ -253,7 +253,9 @@ def share_inference(alias: Tensor, tensor: Tensor) -> Tensor:
 
     Outside of inference mode its changes are counted.
     """
-    if tensor.is_inference() and not alias.is_inference() and alias._base is None:
+    if tensor._extra is None or not tensor._extra.inference:  # asked without going through doors
+        return alias
+    if (alias._extra is None or not alias._extra.inference) and alias._base is None:
         alias._own_extra().inference = True
         versions: Any = _NO_VERSIONS if modes.STATE.inference and alias._counter is None else shared_counter(alias)
         versions = InferenceVersions(versions) if isinstance(versions, list) else versions
