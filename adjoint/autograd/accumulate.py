@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ..kernels.meta import Meta
 from ..tape import modes
 from ..tape.saved import counting, mark_inference
 from ..tape.views import check_inference
@@ -97,7 +98,7 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
     """`grad` as a tensor of its own, laid out like `leaf`, still connected to its history."""
-    if type(grad) is not Tensor or leaf.is_meta or modes.STATE.levels:
+    if type(grad) is not Tensor or type(leaf._array) is Meta or modes.STATE.levels:
         return grad.clone()
     array = leaf._array if modes.STATE.grad_layout else grad._array
     return made(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)

@@ -131,10 +131,17 @@ _PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
 """What the functions of a namespace are called besides their name in it."""
 
 
+_MODULES = {"torch": "adjoint", "functional": "adjoint.nn.functional"}
+"""Where the functions of a namespace are found by what has pickled them, by their names."""
+
+
 def publish(namespace: str, *, guarded: bool = True, **functions: Any) -> None:
     """Make `functions` public in `namespace` under the names given."""
-    prefix = _PREFIXES.get(namespace, "")
-    PUBLIC[namespace].update({name: named(function, prefix + name, guarded) for name, function in functions.items()})
+    prefix, module = _PREFIXES.get(namespace, ""), _MODULES.get(namespace)
+    for name, function in functions.items():
+        PUBLIC[namespace][name] = public_function = named(function, prefix + name, guarded)
+        if module is not None and type(public_function) is FunctionType:
+            public_function.__module__ = module
 
 
 def _node_class_maker(op: Operator) -> Callable[[str], type[Node]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
-from ..device import channels_last, channels_last_3d, contiguous_format, device, preserve_format
+from ..device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
 from ..kernels import copying
 from ..kernels.meta import Meta, parked, unwritten
 from ..tape.modes import is_recording
@@ -105,7 +105,7 @@ def to(input, *args, **names):
         return converted(input, args[0])
     kind, place, flags = _to_arguments(args, names)
     if place is None and isinstance(other := args[0] if args else names.get("other"), Tensor):
-        place = other.device
+        place = meta if type(other._array) is Meta else cpu
     if place is not None:
         here = type(input._array) is Meta
         if is_meta(place):

@@ -8,7 +8,7 @@ import numpy
 
 from ..kernels import copying
 from ..kernels import random as kernels
-from ..kernels.meta import parked
+from ..kernels.meta import Meta, parked
 from ..tensor import Tensor, can_require_grad, wrap
 from .build import operator, public, tensors
 from .random import for_each_example, stream_of
@@ -29,7 +29,7 @@ def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, i
     if not can_require_grad(input._array):
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}")
     draw = _kept if alpha else _mask
-    if input.is_meta:
+    if type(input._array) is Meta:
         drawn = wrap(parked(_noise_like(input._array, feature)))
     else:
         drawn = draw(input._array, feature, p)

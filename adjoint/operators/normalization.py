@@ -6,6 +6,7 @@ import math
 
 from .. import dtypes
 from ..kernels import normalization as kernels
+from ..kernels.meta import Meta
 from ..tensor import Tensor
 from .apart import is_readable
 from .build import operator, public, tensors
@@ -108,7 +109,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
-    if training and running_mean is not None and not running_mean.is_meta:
+    if training and running_mean is not None and type(running_mean._array) is not Meta:
         count = input._array.size // channels
         if is_readable(input, running_mean, running_var):
             if not is_readable(mean):  # only weight and bias differ from example to example

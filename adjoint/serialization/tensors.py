@@ -15,7 +15,7 @@ import numpy
 from .. import dtypes
 from ..device import layout, strided
 from ..dtypes import dtype
-from ..kernels.meta import remade
+from ..kernels.meta import Meta, remade
 from ..kernels.storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, make_subclass, wrap
 from .rebuild import split_array, storage_bytes, view_bytes
@@ -157,7 +157,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    if tensor.is_meta:
+    if type(tensor._array) is Meta:
         return rebuild_meta, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
     root, offset, size, stride = split_array(tensor._array)
     kind = tensor.dtype

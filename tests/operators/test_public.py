@@ -1,6 +1,7 @@
 """Every public function that is no declared operator, on its samples: derivatives, layouts; none is left out."""
 
 import inspect
+import pickle
 
 import numpy
 import pytest
@@ -95,3 +96,13 @@ def test_layouts(name, call):
         result = function(name)(*map(scattered, args), **{key: scattered(value) for key, value in kwargs.items()})
         for one, other in zip(as_list(result), as_list(expected), strict=True):
             numpy.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("namespace", [torch, torch.nn.functional])
+def test_functions_are_pickled_by_their_names(namespace):
+    functions = {name: getattr(namespace, name) for name in dir(namespace)}
+    functions = {name: function for name, function in functions.items() if type(function) is type(lambda: None)}
+    assert len(functions) > 80
+    for name, function in functions.items():
+        if not name.startswith("_"):
+            assert pickle.loads(pickle.dumps(function)) is function, name

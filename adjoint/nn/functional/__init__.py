@@ -112,5 +112,5 @@ threshold_ = operators.threshold_
 unfold = operators.unfold
 
 for _function in list(globals().values()):
-    if type(_function) is type(relu) and _function.__module__.startswith(__name__):
+    if type(_function) is type(relu) and _function.__module__.startswith(f"{__name__}."):
         torch.operators.begun(_function)
