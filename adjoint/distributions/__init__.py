@@ -10,24 +10,7 @@ tensor(1.)
 
 import sys
 
-from . import (
-    bounded,
-    classes,
-    composed,
-    constraint_registry,
-    constraints,
-    counts,
-    distribution,
-    exp_family,
-    gammas,
-    gaussian,
-    kl,
-    matrices,
-    relaxed,
-    tails,
-    transforms,
-    utils,
-)
+from . import constraint_registry, constraints, distribution, exp_family, kl, transforms, utils
 from .bounded import ContinuousBernoulli, Kumaraswamy, Uniform, VonMises
 from .classes import Categorical, MixtureSameFamily, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
 from .composed import Independent, TransformedDistribution
@@ -134,17 +117,25 @@ __all__ = [
     "transform_to",
 ]
 
-_LAWS = {
-    bounded: "continuous_bernoulli kumaraswamy uniform von_mises",
-    classes: "categorical mixture_same_family multinomial one_hot_categorical",
-    composed: "independent transformed_distribution",
-    counts: "bernoulli binomial geometric negative_binomial poisson",
-    gammas: "beta chi2 dirichlet exponential fishersnedecor gamma gumbel inverse_gamma studentT weibull",
-    gaussian: "half_normal log_normal logistic_normal lowrank_multivariate_normal multivariate_normal normal",
-    matrices: "lkj_cholesky wishart",
-    relaxed: "relaxed_bernoulli relaxed_categorical",
-    tails: "cauchy generalized_pareto half_cauchy laplace pareto",
-}
-for _family, _modules in _LAWS.items():  # PyTorch has a module for each law
-    for _module in _modules.split():
-        sys.modules[f"{__name__}.{_module}"] = globals()[_module] = _family
+_MODULES = {
+    "bernoulli": "Bernoulli", "beta": "Beta", "binomial": "Binomial", "categorical": "Categorical", "cauchy": "Cauchy",
+    "chi2": "Chi2", "continuous_bernoulli": "ContinuousBernoulli", "dirichlet": "Dirichlet", "exponential": "Exponential",
+    "fishersnedecor": "FisherSnedecor", "gamma": "Gamma", "generalized_pareto": "GeneralizedPareto", "geometric": "Geometric",
+    "gumbel": "Gumbel", "half_cauchy": "HalfCauchy", "half_normal": "HalfNormal", "independent": "Independent",
+    "inverse_gamma": "InverseGamma", "kumaraswamy": "Kumaraswamy", "laplace": "Laplace", "lkj_cholesky": "LKJCholesky",
+    "log_normal": "LogNormal", "logistic_normal": "LogisticNormal",
+    "lowrank_multivariate_normal": "LowRankMultivariateNormal", "mixture_same_family": "MixtureSameFamily",
+    "multinomial": "Multinomial", "multivariate_normal": "MultivariateNormal", "negative_binomial": "NegativeBinomial",
+    "normal": "Normal", "one_hot_categorical": "OneHotCategorical OneHotCategoricalStraightThrough", "pareto": "Pareto",
+    "poisson": "Poisson", "relaxed_bernoulli": "RelaxedBernoulli LogitRelaxedBernoulli",
+    "relaxed_categorical": "RelaxedOneHotCategorical ExpRelaxedCategorical", "studentT": "StudentT",
+    "transformed_distribution": "TransformedDistribution", "uniform": "Uniform", "von_mises": "VonMises", "weibull": "Weibull",
+    "wishart": "Wishart",
+}  # fmt: skip
+"""The modules that PyTorch has, one for each law, and what is found there."""
+
+for _name, _laws in _MODULES.items():
+    _family = sys.modules[globals()[_laws.split()[0]].__module__]
+    for _law in _laws.split():
+        getattr(_family, _law).__module__ = f"{__name__}.{_name}"
+    sys.modules[f"{__name__}.{_name}"] = globals()[_name] = _family
