@@ -122,7 +122,7 @@ EXPLAINED = [
     Explained("zero to the power of a complex zero", r"pow|\*\*", r"\(complex128\): .*expected .*nan"),
     Explained(
         "PyTorch takes the gradient it is given for its own, though its memory is that of the leaf, which it then adds to",
-        r"\b(\w+)\.backward\(\1\)",
+        r"\.backward\([a-dt]\d*\)",
         r"^[a-d] \(float\d+\): \[",
     ),
     Explained(
