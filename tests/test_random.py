@@ -466,3 +466,8 @@ def test_fork_goes_on_as_if_nothing_had_been_drawn():
         pass
     with pytest.raises(RuntimeError, match=r"^Expected one of cpu"), random.fork_rng(device_type="foo"):
         pass
+
+
+def test_a_dropout_that_scales_to_infinity_makes_no_nan():
+    mask = kernels.dropout_mask(Stream(0), numpy.empty(200_000, numpy.float16), 0.99999)
+    assert set(mask.tolist()) <= {0.0, numpy.inf}

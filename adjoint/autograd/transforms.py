@@ -86,7 +86,8 @@ class Reverse(Transform):
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
         """The vector-Jacobian products of `outputs` by the inputs, zeros where these are not used."""
-        found = gradients(outputs, self.inputs, vectors, retain_graph, create_graph, allow_unused=True)
+        with inference_mode(False):
+            found = gradients(outputs, self.inputs, vectors, retain_graph, create_graph, allow_unused=True)
         return [
             operators.zeros_like(leaf.detach()) if gradient is None else gradient
             for leaf, gradient in zip(self.inputs, found, strict=True)
@@ -193,8 +194,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
         _check_scalar(output)
         outside = output.requires_grad and reverse.is_recorded_outside([output])
         if output.requires_grad:
-            with inference_mode(False):
-                found = reverse.gradients(output, None, outside, outside)
+            found = reverse.gradients(output, None, outside, outside)
         else:
             found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
         results = unflatten(found, flatten(copies)[1])

@@ -100,7 +100,9 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
         return out
     bernoulli_(stream, out, 1.0 - p)
     work = compute_dtype(out.dtype)
-    out *= (numpy.ones((), work) / work.type(1.0 - p)).astype(out.dtype)
+    with numpy.errstate(over="ignore"):
+        scale = (numpy.ones((), work) / work.type(1.0 - p)).astype(out.dtype)
+    numpy.multiply(out, scale, out=out, where=out != 0 if numpy.isinf(scale) else True)
     return out
 
 
