@@ -103,15 +103,19 @@ class huber_loss:
         return xp.clamp(difference, -delta, delta) * scaled(grad, reduction, _size(difference.shape))
 
 
+def _check_batch(shape, wanted):
+    size = wanted[0] if wanted else 0
+    if shape[0] != size:
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({size}).")
+
+
 def _check_nll(self, target, weight, ignore_index, reduction):
     shape, wanted = self._array.shape, target._array.shape
     if len(shape) == 1:
         if len(wanted) == 1 and wanted[0] != 1:
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {wanted[0]}")
-    elif shape and shape[0] != (wanted[0] if wanted else 0):
-        raise ValueError(
-            f"Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 0})."
-        )
+    elif shape:
+        _check_batch(shape, wanted)
     if len(shape) < 3 and len(wanted) > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
 
@@ -199,6 +203,7 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     if ndim == 4:
         return nll_loss2d_of(input, target, weight, ignore_index, reduction)
     shape = input._array.shape
+    _check_batch(shape, target._array.shape)
     if target._array.shape != (shape[0], *shape[2:]):
         raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target._array.shape)}")
     places = _size(shape[2:])

@@ -133,6 +133,15 @@ PROGRAMS = {
             y = x[torch.tensor([0])]
         show(x, y)
     """,
+    "batches_of_classes": """
+        def classes(*size):
+            return torch.zeros(size, dtype=torch.int64)
+        for loss in (torch.nn.functional.nll_loss, torch.nn.functional.cross_entropy):
+            raises(lambda: loss(torch.ones(2, 3, 4), classes(3, 4)))
+            raises(lambda: loss(torch.ones(2, 3, 4), classes()))
+            raises(lambda: loss(torch.ones(2, 3, 4), classes(2, 3)))
+            raises(lambda: loss(torch.ones(2, 3, 4, 5, 6), classes(3, 4, 5, 6)))
+    """,
     "inference_mode_and_transforms": """
         x = torch.ones(2, requires_grad=True)
         with torch.inference_mode():
