@@ -18,11 +18,11 @@ from . import dtypes, printing
 from .device import Size, cpu, device, layout, meta, strided
 from .device import device as device_class
 from .dtypes import C_NAMES, dtype
+from .extra import BIRTHS, OWN, Extra
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
 from .kernels.meta import Meta, check_copy, check_item, check_numpy
 from .kernels.unread import Unread
-from .rare import BIRTHS, OWN, Extra
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install

@@ -40,7 +40,7 @@ FLOORS = [
     {"adjoint.tensor"},
     {"adjoint.printing"},
     {"adjoint.kernels"},
-    {"adjoint.dtypes", "adjoint.device", "adjoint.notices", "adjoint.rare", "adjoint.settings", "adjoint._version"},
+    {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.notices", "adjoint.settings", "adjoint._version"},
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from ..extra import BIRTHS
 from ..kernels.unread import Unread
 from ..operators import batching, batching_rules, dispatch  # noqa: F401  (the second adds rules to the first)
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
 from ..operators.dispatch import applied
 from ..random import default_generator
-from ..rare import BIRTHS
 from ..tape import modes, views
 from ..tape.levels import Level, Transform, below, is_recorded, outside, tensors_in
 from ..tape.overrides import disabled_torch_function_impl

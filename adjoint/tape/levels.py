@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ..rare import BIRTHS
+from ..extra import BIRTHS
 from ..tensor import Tensor
 from . import modes
 

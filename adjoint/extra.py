@@ -1,4 +1,4 @@
-"""What only some tensors have, and who is told of new ones, which few programs ask for."""
+"""What few tensors have besides what all have, and who is told of new tensors, which few programs ask for."""
 
 from __future__ import annotations
 
