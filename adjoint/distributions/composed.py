@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
@@ -10,10 +11,10 @@ from adjoint import Tensor
 
 from . import constraints
 from .distribution import Distribution, expand_by_parameters
-from .transforms import ComposeTransform, Transform
+from .transforms import AbsTransform, ComposeTransform, Transform
 from .utils import _sum_rightmost
 
-__all__ = ["Independent", "TransformedDistribution"]
+__all__ = ["Folded", "Independent", "TransformedDistribution"]
 
 
 D = TypeVar("D", bound=Distribution)
@@ -202,3 +203,40 @@ class TransformedDistribution(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         return self._transformed(self.base_dist.icdf(self._monotonize_cdf(value)))
+
+
+class Folded(TransformedDistribution):
+    """The absolute value of a number from a law of the width `scale` that is symmetric about 0."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, symmetric: Distribution, validate_args: bool | None) -> None:
+        super().__init__(symmetric, AbsTransform(), validate_args=validate_args)
+
+    @property
+    def scale(self) -> Tensor:
+        """The width of the law before the absolute value is taken."""
+        return self.base_dist.scale
+
+    @property
+    def mode(self) -> Tensor:
+        return torch.zeros_like(self.scale)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        value = torch.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
+        return torch.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -torch.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, prob: Tensor) -> Tensor:
+        return self.base_dist.icdf((prob + 1) / 2)
+
+    def entropy(self) -> Tensor:
+        return self.base_dist.entropy() - math.log(2)

@@ -9,10 +9,10 @@ import adjoint as torch
 from adjoint import Tensor
 
 from . import constraints
-from .composed import Independent, TransformedDistribution
+from .composed import Folded, Independent, TransformedDistribution
 from .distribution import Distribution, expand_by_parameters
 from .exp_family import ExponentialFamily
-from .transforms import AbsTransform, ExpTransform, StickBreakingTransform
+from .transforms import ExpTransform, StickBreakingTransform
 from .utils import _standard_normal, broadcast_all, lazy_property
 
 __all__ = ["HalfNormal", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "MultivariateNormal", "Normal"]
@@ -88,52 +88,23 @@ class Normal(ExponentialFamily):
         return -0.25 * x.pow(2) / y + 0.5 * torch.log(-math.pi / y)
 
 
-class HalfNormal(TransformedDistribution):
+class HalfNormal(Folded):
     """The absolute value of a number from the normal law about 0 of standard deviation `scale`."""
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
     base_dist: Normal
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+        super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
     expand = expand_by_parameters
-
-    @property
-    def scale(self) -> Tensor:
-        """The width of the law before the absolute value is taken."""
-        return self.base_dist.scale
 
     @property
     def mean(self) -> Tensor:
         return self.scale * math.sqrt(2 / math.pi)
 
     @property
-    def mode(self) -> Tensor:
-        return torch.zeros_like(self.scale)
-
-    @property
     def variance(self) -> Tensor:
         return self.scale.pow(2) * (1 - 2 / math.pi)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        value = torch.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
-        return torch.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -torch.inf)
-
-    def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Tensor) -> Tensor:
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - math.log(2)
 
 
 class LogNormal(TransformedDistribution):
