@@ -111,7 +111,7 @@ EXPLAINED = [
     ),
     Explained(
         "another choice of what is saved has the same derivative",
-        r"(vmap|cosine_similarity)[^Z]*(\.backward\(|autograd\.)",
+        r"(vmap|cosine_similarity|addcdiv|jvp\(torch.func.grad)[^Z]*(\.backward\(|autograd\.)",
         "^raised nothing, expected RuntimeError: one of the variables needed for gradient computation has been modified",
     ),
     Explained(
@@ -229,7 +229,7 @@ EXPLAINED = [
     Explained(
         "two mistakes",
         "",
-        "^raised IndexError: index is out of bounds .*, expected RuntimeError: unsupported operation",
+        "^raised IndexError: (index is out of bounds|index_copy_).*, expected RuntimeError: unsupported operation",
     ),
     Explained("two mistakes", "", r"^raised IndexError: .*, expected RuntimeError: Output \d of (Split|Unbind|Chunk)"),
     Explained("two mistakes", "failing_pack", "^raised KeyError: 'pack', expected RuntimeError"),
@@ -238,8 +238,21 @@ EXPLAINED = [
         r"failing_pack.*second\(|failing_pack[^Z]*second\(",
         "^raised KeyError: 'pack', expected nothing",
     ),
-    Explained("which of the roots comes first", r"\.set_\(", "grad tensor.*, expected None", "derivative for"),
+    Explained(
+        "which of the roots comes first", r"\.set_\(|backward\(\[", "grad tensor.*, expected None", "derivative for"
+    ),
     Explained("PyTorch linearizes to zero in inference mode", r"inference_mode[^Z]*NAME = .*linearize", "expected .*0"),
+    Explained(
+        "PyTorch differentiates forward to zero in inference mode",
+        r"inference_mode[^Z]*NAME = .*jacobian\(.*vectorize=True",
+        r"expected \[+0",
+    ),
+    Explained("no elements, no rows to take", r"jacrev\(.*chunk_size", "^raised nothing, expected IndexError: select"),
+    Explained(
+        "nothing is saved in inference mode, so nothing is watched there",
+        "inference_mode[^Z]*allow_mutation_on_saved_tensors",
+        "^raised nothing, expected RuntimeError: Inference tensors do not track version counter",
+    ),
     Explained(
         "linearized by another derivative", r"func\.linearize\(lambda a: \w+\.apply", "must override the setup_context"
     ),
