@@ -9,12 +9,13 @@ import textwrap
 from collections import defaultdict
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 PACKAGE = "adjoint.operators"
-DIRECTORY = Path(__file__).parents[1] / "adjoint" / "operators"
+DIRECTORY = Path(str(find_spec("adjoint").origin)).parent / "operators"  # type: ignore[union-attr]
 HEAD = '''"""What each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
 
 # fmt: off
