@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROUNDS = 7
-LARGEST_RATIO = 2.0
+LARGEST_RATIO = 2.2
 
 
 def run(program):
