@@ -12,7 +12,7 @@ import numpy
 
 from ..device import cpu, meta
 from ..kernels.broadcast import broadcast_shapes
-from ..kernels.linalg import LinAlgError
+from ..kernels.errors import LinAlgError
 from ..kernels.meta import Meta, parked, zeros
 from ..tape.levels import tensors_in
 from ..tensor import Tensor
