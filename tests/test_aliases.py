@@ -419,3 +419,12 @@ def test_anomaly_detection_within_a_batch():
     with torch.autograd.set_detect_anomaly(True):
         grads = torch.func.vmap(torch.func.grad(function))(points)
     assert grads.tolist() == [[0.5], [-3.5]]
+
+
+def test_a_node_whose_gradient_leads_nowhere_runs_where_anomalies_are_looked_for():
+    leaf = torch.tensor(1.5, requires_grad=True)
+    with torch.inference_mode():
+        view = leaf.broadcast_to(leaf.shape)
+    with torch.autograd.detect_anomaly(check_nan=True):
+        view.abs().sum().backward()
+    assert leaf.grad is None

@@ -444,10 +444,11 @@ def record(
     op: Operator, args: Any, tensors: Any, arrays: Any, edges: Any, outputs: list[Tensor], several: bool
 ) -> None:
     """Make the node of this operation and point the outputs at it."""
-    edges = [None if edge is NOWHERE else edge for edge in edges]
+    given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
     node: Node = object.__new__(op.node_class)  # type: ignore[arg-type]
     start(node, tuple(edges), 2)
-    save_inputs(op, node, args, tensors, edges)
+    # A node of one input runs also where the gradient leads nowhere.
+    save_inputs(op, node, args, tensors, given if len(given) == 1 else edges)
     finish(op, node, edges, outputs, several)
     if modes.STATE.saved_tensor_hooks:
         pack_saved(node, outputs)
