@@ -540,8 +540,3 @@ def test_a_generated_rule_pushes_tangents_forward_for_all_examples_at_once():
     assert_close(value, x * y)
     assert_close(tangent, x.sin() * y + x * y)
     assert calls == [(2,)]
-
-
-def test_batches_of_no_examples_within_batches():
-    empty = torch.empty(0, 3)
-    assert torch.func.vmap(torch.func.vmap(torch.func.grad(lambda a: (a * a).sum())))(empty).shape == (0, 3)

@@ -11,7 +11,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..kernels.view import infer_size
 from ..tensor import Tensor, wrap_dim
 from .build import tensors as operators
 from .declaration import OPERATORS, VALUE, Operator
@@ -241,7 +240,7 @@ def _view(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     if not value._array.size:
         return None
     front = batch.front(value)
-    return front.reshape((front.shape[0], *infer_size(size, value._array.size)))
+    return front.reshape((front.shape[0], *size))
 
 
 @rule("expand")

