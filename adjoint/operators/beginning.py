@@ -74,10 +74,7 @@ class Beginning:
         code, keywords = original.__code__.replace(), original.__kwdefaults__
         if self.guarded and not DOORS.open:
             code, keywords = guard(original), {**(keywords or {}), "guarded": self}
-        function.__defaults__ = original.__defaults__
-        function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **(keywords or {})}  # for calls of other threads
-        function.__code__ = code
-        function.__kwdefaults__ = keywords
+        put_code(function, code, original.__defaults__, keywords)
 
     def again(self) -> Any:
         """The call that has failed again, through a door, if an argument takes over calls and no other guard is about to see."""
@@ -135,14 +132,17 @@ def begin(function: FunctionType, original: FunctionType, guarded: bool) -> None
 
 
 def put_in_front(function: FunctionType, behind: FunctionType, enter: Callable[..., Any]) -> None:
-    """Let calls of `function` go to `enter`, with their arguments as a tuple and a dictionary; `behind` is what it was.
-
-    At no time is there a moment when another thread cannot call it.
-    """
-    function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), "enter": enter}
-    function.__code__ = standing_in(cells(function))
-    function.__defaults__, function.__kwdefaults__ = None, {"enter": enter}
+    """Let calls of `function` go to `enter`, with their arguments as a tuple and a dictionary; `behind` is what it was."""
+    put_code(function, standing_in(cells(function)), None, {"enter": enter})
     function.__dict__["__wrapped__"] = behind  # whose signature tools show
+
+
+def put_code(function: FunctionType, code: CodeType, defaults: Any, keywords: dict[str, Any] | None) -> None:
+    """Give `function` other code with its defaults: at no time is there a moment when another thread cannot call it."""
+    function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **(keywords or {})}
+    function.__defaults__ = defaults or function.__defaults__
+    function.__code__ = code
+    function.__defaults__, function.__kwdefaults__ = defaults, keywords
 
 
 def moved(function: FunctionType) -> FunctionType:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..tape.modes import STATE
 from ..tensor import Tensor
-from .beginning import beginning_of, cells, duplicate, put_in_front, standing_in
+from .beginning import beginning_of, cells, duplicate, put_code, put_in_front, standing_in
 from .build import PUBLIC
 from .families import load_all
 
@@ -83,13 +83,7 @@ class _Watch:
             function.__code__ is standing_in(cells(function))
             and (function.__kwdefaults__ or {}).get("enter") == self.enter
         ):
-            function.__defaults__ = behind.__defaults__
-            function.__kwdefaults__ = {
-                **(behind.__kwdefaults__ or {}),
-                "enter": self.enter,
-            }  # for calls of other threads
-            function.__code__ = behind.__code__
-            function.__kwdefaults__ = behind.__kwdefaults__
+            put_code(function, behind.__code__, behind.__defaults__, behind.__kwdefaults__)
             if (beginning := beginning_of(behind)) is not None:
                 beginning.function = function
         function.__dict__.pop("__wrapped__", None)
