@@ -280,7 +280,7 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
     else:
         whole = source.bytes().view(input._array.dtype)
         array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
-    views.check_inplace(input, "set_")
+    views.check_inplace(input)
     views.check_inference(input)
     inputs = [input, source] if isinstance(source, Tensor) else [input]
     recording = modes.is_recording() and any(tensor.requires_grad for tensor in inputs)

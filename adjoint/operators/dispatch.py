@@ -277,6 +277,8 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
         raise invalid_arguments(op.called, *args)
     if op.check is not None:
         op.check(*args)
+    for name, function in op.constants.items():
+        check_constant(function, name, tensors[name])
     target = result_dtype(op, tensors) if op.promote else None
     arrays: list[Any] = []
     for name, value in zip(op.names, args, strict=True):
@@ -292,6 +294,15 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
             tensors[name] = constant_tensor(tensors[name], target or dtypes.scalar_dtype(value))
             arrays.append(tensors[name]._array)
     return tensors, arrays
+
+
+def check_constant(function: str, name: str, value: Tensor | None) -> None:
+    """Raise if `value` requires grad, for an argument by which there is no derivative."""
+    if value is not None and value.requires_grad and modes.is_recording():
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot have "
+            "requires_grad True."
+        )
 
 
 def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list[Tensor]:
@@ -542,16 +553,15 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if recorder is not None and recorder.asks():
         return recorder.operation(f"{op.called}_", call_inplace, args, op, args)  # type: ignore[no-any-return]
     target: Tensor = args[0]
-    name = f"{op.called}_"
     try:
         args = bind(op, args)
         state = modes.STATE
         if state.transforms:
-            check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target, name))
+            check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
         if state.levels and (level := innermost(args)) is not None:
             with checked_change():
                 return level.call_inplace(op, args)
-        views.check_inplace(target, name)
+        views.check_inplace(target)
         tensors, arrays = operands(op, args)
     except Exception:
         again = overridden(getframe(1))
@@ -659,11 +669,11 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     target: Tensor = args[0]
     args = bind(op, args)
     if modes.STATE.transforms:
-        check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target, f"{op.called}_"))
+        check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
     if modes.STATE.levels and (level := innermost(args)) is not None:
         with checked_change():
             return level.call_inplace_view(op, args)
-    views.check_inplace(target, f"{op.called}_")
+    views.check_inplace(target)
     views.check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)

@@ -141,6 +141,7 @@ _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 class nll_loss_of:
     """The negative log-likelihood of classes."""
 
+    constants = {"weight": "nll_loss_forward"}
     shown = _SHOWN_OF_NLL
 
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
@@ -161,6 +162,7 @@ class nll_loss_of:
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 
+    constants = {"weight": "nll_loss2d_forward"}
     shown = _SHOWN_OF_NLL
 
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
@@ -288,6 +290,7 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
 class binary_cross_entropy:
     """The cross entropy of probabilities."""
 
+    constants = {"weight": "binary_cross_entropy"}
     shown = REDUCTION
 
     def forward(self: Array, target: Array, weight: Array | None = None, reduction="mean"): ...
@@ -339,6 +342,7 @@ def _weigh(value, weight):
 class bce_with_logits:
     """The cross entropy of the sigmoid of logits."""
 
+    constants = dict.fromkeys(("weight", "pos_weight"), "binary_cross_entropy_with_logits")
     shown = REDUCTION
 
     def forward(

@@ -15,6 +15,7 @@ from .loss import REDUCTION, reduced, scaled
 class soft_margin_loss:
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
 
+    constants = {"target": "soft_margin_loss"}
     shown = REDUCTION
 
     def forward(self: Array, target: Array, reduction="mean"): ...
@@ -30,6 +31,7 @@ class soft_margin_loss:
 class multi_margin_loss:
     """The hinge loss of one class for each sample against the others."""
 
+    constants = {"weight": "multi_margin_loss"}
     shown = REDUCTION
 
     def forward(self: Array, target: Array, p, margin, weight: Array | None, reduction): ...

@@ -243,7 +243,7 @@ def check_partial_overlap(target: Tensor, others: list[Any], apart: bool = False
             continue
         begin = storage.address(array)
         same = other.strides == array.strides and other.nbytes == array.nbytes and storage.address(other) == begin
-        if (apart or not same) and storage.dense_and_overlapping(array, other):
+        if (apart or not same) and (other is array or storage.dense_and_overlapping(array, other)):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                 "location. Please clone() the tensor before performing the operation."

@@ -366,10 +366,10 @@ class complex_:
 
     def forward(real: Array, imag: Array): ...
 
-    def grad_real(grad, real, imag, xp):
+    def grad_real(grad, real, xp):
         return xp.real(grad)
 
-    def grad_imag(grad, real, imag, xp):
+    def grad_imag(grad, imag, xp):
         return xp.real(grad * -1j)
 
 
