@@ -43,7 +43,7 @@ def to_tensor(grad: Any) -> Any:
             return grad
         grad = as_array(grad)
     task = STATE.task
-    if task is None or (grad.size == 1 and not grad.flags.writeable):
+    if task is None or (grad.size < 2 and not grad.flags.writeable):
         return made(grad.copy())
     if task.shown is None:
         task.shown = Shown()

@@ -326,7 +326,7 @@ def mish_curvature(self: Array) -> Array:
 @fused("log_sigmoid_cpu", "f")
 def logsigmoid(self: Array) -> Array:
     """`log(sigmoid(x))`, without overflow."""
-    return numpy.minimum(self, ZERO[self.dtype]) - numpy.log1p(numpy.exp(-numpy.absolute(self)))
+    return numpy.minimum(self, ZERO[self.dtype], order="C") - numpy.log1p(numpy.exp(-numpy.absolute(self)))
 
 
 @fused("log_sigmoid_backward_cpu", "f")

@@ -106,7 +106,7 @@ def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) ->
 def clone(array: Array, memory_format: Any = None) -> Array:
     """A copy in memory of its own."""
     if memory_format is None and array.flags.c_contiguous and 1 not in array.shape:
-        return array.copy()
+        return numpy.array(array)  # also of NumPy's scalars
     result = empty_like(array, None, memory_format)
     numpy.copyto(result, array)
     return result

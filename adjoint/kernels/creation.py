@@ -17,6 +17,7 @@ from .broadcast import broadcast_shapes
 from .copying import convert
 from .floating import quiet, restore
 from .fused import fma32, fma64
+from .layout import laid_out
 from .precision import type_name
 from .scalar import scalar_array
 
@@ -448,7 +449,7 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
     """
     _check_parts(real, imag)
     kind = numpy.complex128 if real.dtype == numpy.float64 else numpy.complex64
-    result = numpy.empty(broadcast_shapes(real.shape, imag.shape), kind)
+    result = laid_out(numpy.empty(broadcast_shapes(real.shape, imag.shape), kind), (real, imag))
     result.real, result.imag = real, imag
     return result
 

@@ -8,7 +8,9 @@ import numpy
 from numpy import ndarray
 
 from adjoint.kernels.broadcast import broadcast_shapes
+from adjoint.kernels.copying import clone
 from adjoint.kernels.floating import silent
+from adjoint.kernels.layout import reordered
 from adjoint.kernels.precision import type_name, widen
 from adjoint.kernels.scatter import add_rows, out_of_bounds, wrap_positions
 from adjoint.notices import warn
@@ -48,14 +50,14 @@ def index(x: ndarray, indices: Indices) -> ndarray:
         except IndexError:
             pass
         else:
-            return result if result.flags.c_contiguous else _in_order(result, x)
+            return result if result.ndim < 2 else _in_order(result, x, indices)
     expanded = expand_indices(x.shape, indices)
     shape = _indexed_shape(x.shape, expanded)
     if math.prod(shape) == 0:
         return numpy.empty(shape, x.dtype)
     _check_bounds(x.shape, expanded)
     result = x[tuple(_FULL if index is None else index for index in expanded)]
-    return result if result.flags.c_contiguous else _in_order(result, x)
+    return result if result.ndim < 2 else _in_order(result, x, expanded)
 
 
 def _all_positions(indices: Indices) -> bool:
@@ -65,10 +67,17 @@ def _all_positions(indices: Indices) -> bool:
     return True
 
 
-def _in_order(result: ndarray, x: ndarray) -> ndarray:
-    """The elements in row-major order, unless the dimensions of `x` are in another order in memory."""
-    steps = [step for step, size in zip(x.strides, x.shape, strict=True) if size > 1]
-    return numpy.ascontiguousarray(result) if steps == sorted(steps, reverse=True) else result
+def _in_order(result: ndarray, x: ndarray, indices: Indices) -> ndarray:
+    """`result` in the order of memory that PyTorch gives it: that of `x` where it is not indexed, and of the indices."""
+    given = [dim for dim in range(len(indices)) if indices[dim] is not None]
+    kept = [step for dim, step in enumerate(x.strides) if dim not in given]
+    common = result.ndim - len(kept)
+    first = given[0] if given and given == list(range(given[0], given[-1] + 1)) else 0
+    source = (result.shape, (*kept[:first], *(0,) * common, *kept[first:]))
+    after = len(kept) - first
+    places = [index for index in indices if index is not None]
+    windows = [(index.shape + (1,) * after, index.strides + (0,) * after) for index in places]
+    return reordered(result, (source, *windows))
 
 
 @silent
@@ -98,7 +107,7 @@ def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = 
         IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
         RuntimeError: if the types of `x` and `values` differ, or `values` does not broadcast.
     """
-    return index_put_(x.copy(), indices, values, accumulate)
+    return index_put_(clone(x), indices, values, accumulate)
 
 
 def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:

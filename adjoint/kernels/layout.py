@@ -13,7 +13,20 @@ import numpy
 
 Array = numpy.ndarray[Any, Any]
 
-__all__ = ["laid_out"]
+__all__ = ["has_channels_last", "laid_out", "reordered", "row_major"]
+
+Window = tuple[tuple[int, ...], tuple[int, ...]]
+"""The shape and the strides of an operand."""
+
+
+def has_channels_last(array: Array) -> bool:
+    """Whether images lie in memory place by place, all channels of each together."""
+    return array.ndim in (4, 5) and numpy.moveaxis(array, 1, -1).flags.c_contiguous
+
+
+def row_major(array: Array) -> Array:
+    """`array` itself if its elements lie row by row in memory, otherwise a copy for which that holds."""
+    return array if array.ndim < 2 or array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
 def laid_out(result: Array, operands: Sequence[Any]) -> Array:
@@ -29,7 +42,11 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
                 break  # rows without gaps between their elements are in row-major order too
         else:
             return result
-    windows = tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray])
+    return reordered(result, tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray]))
+
+
+def reordered(result: Array, windows: tuple[Window, ...]) -> Array:
+    """`result`, or a copy of it, in the order in which operands of these shapes and strides are walked together."""
     wanted = _wanted_order(result.shape, result.strides, result.itemsize, windows)
     if wanted is None:
         return result
@@ -37,9 +54,6 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
     target = numpy.empty(sizes, result.dtype).transpose(places)
     target[...] = result
     return target
-
-
-Window = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @functools.lru_cache(4096)

@@ -8,6 +8,7 @@ from numpy import asarray, ndarray
 
 from adjoint.kernels import reduction
 from adjoint.kernels.dimensions import Dims, normalize_dims
+from adjoint.kernels.layout import row_major
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
 from adjoint.kernels.tiled_reduction import LARGE
@@ -68,7 +69,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool,
         numpy.sqrt(spread, out=spread)
     if not keepdim:
         spread, mean = spread.squeeze(dims), mean.squeeze(dims)
-    return spread.astype(_real(x.dtype), copy=False), mean.astype(x.dtype, copy=False)
+    return row_major(spread.astype(_real(x.dtype), copy=False)), row_major(mean.astype(x.dtype, copy=False))
 
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
@@ -178,7 +179,7 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     target = _real(x.dtype)
     if p < 0 or p == math.inf:
         _require_norm_elements(x, p, dims, dim)
-    return _norm(widen(x), p, dims, keepdim).astype(target, copy=False)
+    return row_major(_norm(widen(x), p, dims, keepdim).astype(target, copy=False))
 
 
 def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:

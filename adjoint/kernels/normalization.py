@@ -13,6 +13,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from adjoint.kernels import reduction
+from adjoint.kernels.layout import has_channels_last, row_major
 from adjoint.kernels.moments import row_dots, sum_of_squares
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import compute_dtype, widen
@@ -70,7 +71,7 @@ def batch_norm(
     In training mean and deviation are those of the batch, over all dimensions but channels; they are returned, for
     backward. Otherwise they are the running ones, and what is returned for them is empty.
     """
-    x = widen(input)
+    x = widen(input if has_channels_last(input) else row_major(input))
     if training:
         mean, variance = _channel_moments(x)
         invstd = _inverse_deviation(variance, eps)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from .layout import row_major
 from .precision import widen
 
 Array = numpy.ndarray[Any, Any]
@@ -74,12 +75,12 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
             products = numpy.concatenate([before[None], a[i + 1 :]], axis=0)  # type: ignore[index]
             summed[i] = (g[i:] * numpy.cumprod(products, axis=0).conj()).sum(0)
             before = before * a[i]
-    return numpy.moveaxis(summed, 0, dim)
+    return row_major(numpy.moveaxis(summed, 0, dim))
 
 
 def reversed_cumsum(x: Array, dim: int) -> Array:
     """Sums of each element and all later ones along `dim`."""
-    return x if x.ndim == 0 else numpy.flip(numpy.cumsum(numpy.flip(x, dim), axis=dim), dim)
+    return x if x.ndim == 0 else row_major(numpy.flip(numpy.cumsum(numpy.flip(x, dim), axis=dim), dim))
 
 
 def at_indices(x: Array, indices: Array) -> Array:

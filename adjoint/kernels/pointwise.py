@@ -176,7 +176,7 @@ def rad2deg(self: Array) -> Array:
 def angle(self: Array) -> Array:
     """The argument of complex numbers; of real ones 0 or, where negative, pi. nan stays nan."""
     if self.dtype.kind == "c":
-        return numpy.arctan2(self.imag, self.real)
+        return numpy.arctan2(self.imag, self.real, order="C")
     angles = numpy.where(self < ZERO[self.dtype], _PI[self.dtype], ZERO[self.dtype])
     return numpy.where(numpy.isnan(self), self, angles)
 

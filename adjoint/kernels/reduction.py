@@ -13,6 +13,7 @@ from numpy import asarray, empty, ndarray
 
 from adjoint.kernels.dimensions import Dims, normalize_dim, normalize_dims
 from adjoint.kernels.floating import quiet, restore, silent
+from adjoint.kernels.layout import row_major
 from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
 from adjoint.kernels.tiled_reduction import LARGE, reduce_tiled
 
@@ -70,6 +71,8 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
         except ValueError:
             normalize_dims(dim, x.ndim)
             raise
+        if x.ndim > 2:
+            result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
@@ -121,6 +124,8 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         except ValueError:
             normalize_dims(dim, x.ndim)
             raise
+        if x.ndim > 2:
+            result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
     return _accumulate(numpy.multiply, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
@@ -131,13 +136,13 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
         dtype = x.dtype if is_inexact(x.dtype) else _INT64
     if not is_inexact(dtype):
         whole = x if not is_inexact(x.dtype) else x.astype(dtype)
-        return asarray(ufunc.reduce(whole, dims, dtype, None, keepdim))
+        return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))
     wide = widen(x.astype(dtype, copy=False))
     if wide.size < LARGE:
         result = asarray(ufunc.reduce(wide, dims, None, None, keepdim))
     else:
         result = reduce_tiled(ufunc, wide, dims, keepdim)
-    return result if result.dtype == dtype else result.astype(dtype)
+    return row_major(result if result.dtype == dtype else result.astype(dtype))
 
 
 def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
@@ -159,7 +164,7 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
             raise
         if type(result) is ndarray:
             result /= size // result.size
-            return result
+            return row_major(result)
         return asarray(result / size)
     return _mean(x, dim, keepdim, dtype)
 
@@ -258,13 +263,15 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
         except ValueError:
             _require_elements(f"a{name}()", x, normalize_dims(dim, x.ndim), dim)
             raise
+        if x.ndim > 2:
+            result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
     dims = normalize_dims(dim, x.ndim)
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
     if x.size < LARGE:
-        return asarray(ufunc.reduce(x, dims, None, None, keepdim))
-    return reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False)
+        return row_major(asarray(ufunc.reduce(x, dims, None, None, keepdim)))
+    return row_major(reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False))
 
 
 def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dims) -> None:
@@ -353,7 +360,7 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
     if x.size < LARGE:
         values = (numpy.maximum if name == "max" else numpy.minimum).reduce(x, dim, None, None, keepdim)
         indices = x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)
-        return asarray(values), asarray(indices)
+        return row_major(asarray(values)), row_major(asarray(indices))
     indices = _first_extremum(name, x, dim)
     values = numpy.take_along_axis(x, numpy.expand_dims(indices, dim), dim)
     if keepdim:
@@ -425,7 +432,7 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
         _require_elements(f"arg{name}()", x, (dim,), dim)
         return _no_elements(x, dim, keepdim)
     if x.size < LARGE:
-        return asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim))
+        return row_major(asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)))
     indices = _first_extremum(name, x, dim)
     return numpy.expand_dims(indices, dim) if keepdim else indices
 
@@ -447,7 +454,7 @@ def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
 def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
     try:
-        result = asarray(ufunc.reduce(truth, dim, bool, None, keepdim))
+        result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))
     except ValueError:
         normalize_dims(dim, x.ndim)
         raise

@@ -11,6 +11,7 @@ from . import moments
 from .broadcast import broadcast_shapes
 from .dimensions import normalize_dim
 from .distance import norm_slopes
+from .layout import row_major
 from .parallel import parallel_rows
 from .precision import HALVES, type_name, widen
 
@@ -113,4 +114,4 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     small = norms.dtype.type
     with numpy.errstate(all="ignore"):
         factors = numpy.where(norms > maxnorm, small(maxnorm) / (norms + small(1e-7)), small(1))
-    return self * factors.astype(self.dtype, copy=False)  # type: ignore[no-any-return]
+    return row_major(self * factors.astype(self.dtype, copy=False))

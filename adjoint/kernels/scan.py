@@ -10,6 +10,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from adjoint.kernels.dimensions import normalize_dim
+from adjoint.kernels.layout import row_major
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import is_inexact, type_name, widen
 
@@ -44,6 +45,7 @@ def _scan(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int, dtype: Dtype | No
         x = x.astype(dtype)
     if x.ndim == 0:
         return x.copy()
+    x = row_major(x)
     carried = dtype
     if is_inexact(dtype):
         carried = _COMPLEX128 if dtype.kind == "c" else _FLOAT64
@@ -51,7 +53,7 @@ def _scan(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int, dtype: Dtype | No
         result = ufunc.accumulate(x, dim, carried)
         return result if carried is dtype else result.astype(dtype)
     inner = math.prod(x.shape[dim + 1 :])
-    blocks = numpy.ascontiguousarray(x).reshape(-1, x.shape[dim], inner)
+    blocks = x.reshape(-1, x.shape[dim], inner)
     result = numpy.empty_like(blocks)
     if inner == 1:
         _scan_rows(ufunc, blocks[:, :, 0], carried, result[:, :, 0])
@@ -103,6 +105,7 @@ def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pa
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(x.dtype)}'")
+    x = row_major(x)
     values = ufunc.accumulate(x, dim)
     attained = x == values
     if is_inexact(x.dtype):
@@ -122,8 +125,9 @@ def logcumsumexp(x: ndarray, dim: int) -> ndarray:
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{type_name(x.dtype)}'")
     if x.ndim == 0 or x.size == 0:
         return x.copy()
+    x = row_major(x)
     if x.dtype.kind == "c":
-        return _complex_logcumsumexp(x, dim)
+        return row_major(_complex_logcumsumexp(x, dim))
     return numpy.logaddexp.accumulate(widen(x), dim, _FLOAT64).astype(x.dtype)
 
 

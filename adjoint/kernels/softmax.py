@@ -15,6 +15,7 @@ from adjoint import dtypes
 from adjoint.kernels import reduction
 from adjoint.kernels.dimensions import Dims, normalize_dim, normalize_dims
 from adjoint.kernels.floating import quietly, silent
+from adjoint.kernels.layout import row_major
 from adjoint.kernels.parallel import TILE_BYTES, parallel_rows
 from adjoint.kernels.precision import compute_dtype, is_floating, is_inexact, type_name, widen
 from adjoint.kernels.reduction import sum_kept
@@ -47,7 +48,7 @@ def softmax(x: ndarray, dim: int) -> ndarray:
 
 
 def _is_small(x: ndarray, dim: int) -> bool:
-    return x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim
+    return x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim and x.flags.c_contiguous
 
 
 def _shifted(x: ndarray, dim: int) -> ndarray:
@@ -98,7 +99,7 @@ def _log_softmax_tile(x: ndarray, out: ndarray) -> None:
 
 def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
     """The gradient of softmax's input: result * (grad - sum(grad * result))."""
-    if result.dtype.char in _NATIVE and result.size <= _SMALL and result.ndim:
+    if result.dtype.char in _NATIVE and result.size <= _SMALL and result.ndim and grad.flags.c_contiguous:
         product = _multiply(grad, result)
         total = sum_kept(product, dim)
         return _subtract(product, _multiply(result, total), product)
@@ -196,7 +197,7 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
         total = reduction.sum(_exp_shifted(wide, largest), dims, True)
     _log(total, out=total)
     total += largest
-    return (total if keepdim else total.squeeze(dims)).astype(x.dtype, copy=False)
+    return row_major((total if keepdim else total.squeeze(dims)).astype(x.dtype, copy=False))
 
 
 def _exp_shifted(x: ndarray, shift: ndarray) -> ndarray:

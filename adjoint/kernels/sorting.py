@@ -10,6 +10,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from adjoint.kernels.dimensions import normalize_dim
+from adjoint.kernels.layout import laid_out
 from adjoint.kernels.parallel import parallel_rows
 from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
 
@@ -36,10 +37,8 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
-    if dim == x.ndim - 1:
-        return _sort_last(x, descending)
     values, indices = _sort_last(x.swapaxes(dim, -1), descending)
-    return _contiguous(values.swapaxes(dim, -1)), _contiguous(indices.swapaxes(dim, -1))
+    return laid_out(values.swapaxes(dim, -1), (x,)), laid_out(indices.swapaxes(dim, -1), (x,))
 
 
 def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> ndarray:

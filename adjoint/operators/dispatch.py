@@ -100,7 +100,8 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
     if op.operands and out is None:
-        results[0] = laid_out(results[0], [arrays[op.names.index(name)] for name in op.operands])
+        given = [tensors[name] for name in op.operands]
+        results[0] = laid_out(results[0], [None if item is None else item._array for item in given])
     if at_meta:
         results = on_meta(op, results)
         if out is not None:

@@ -79,20 +79,21 @@ EXPLAINED = [
     Explained("integers never require grad here", "", "Autograd not support dtype: (Long|Bool)"),
     Explained(
         "integers never require grad here",
-        "retain_grad",
-        "^raised RuntimeError: can't retain_grad on Tensor that has requires_grad=False, expected nothing",
+        r"retain_grad|grad_fn\.",
+        "^raised (RuntimeError: can't retain_grad on Tensor that has requires_grad=False|AttributeError: 'NoneType' object has "
+        r"no attribute '\w+'), expected nothing",
     ),
     Explained(
         "the leaf has another shape, or dtype, than when it was used",
-        r"\.data = |squeeze_|resize_|inference_mode.*out=",
+        r"\.data = |squeeze_|resize_|\bt_|transpose_|swapaxes_|inference_mode.*out=",
         "invalid gradient at index|"
         "nothing, expected RuntimeError: (output with shape .* doesn't match the broadcast shape|The size of tensor a)|"
         r"\.grad \(\w+\): (dtype|shape)|^seen \[\], expected|^raised ValueError: operands could not be broadcast",
     ),
     Explained(
         "`data` of an inference tensor set to one that is none, whose changes nobody counts then, or that of a view set to one",
-        r"NAME\.data = ",
-        "is_inference",
+        r"(NAME|inference_mode[^Z]*)\.data = ",
+        "is_inference|^raised nothing, expected RuntimeError: Inference tensors do not track version counter",
     ),
     Explained(
         "PyTorch's derivative calculates with a boolean operand",
@@ -180,11 +181,6 @@ EXPLAINED = [
         "expected AttributeError: 'NoneType'",
     ),
     Explained(
-        "results for operands in another order of dimensions: NumPy keeps it where PyTorch does not, and the other way round",
-        "",
-        "laid out",
-    ),
-    Explained(
         "PyTorch's derivative of scatter expects an index of the shape of the source",
         "scatter",
         "ScatterBackward0 returned an invalid gradient",
@@ -234,15 +230,45 @@ EXPLAINED = [
         "addcdiv",
         "^raised nothing, expected RuntimeError: result type",
     ),
+    Explained(
+        "PyTorch finds that there is no derivative before leaves accumulate",
+        "//",
+        r"grad tensor.*, expected None|^[a-d] \(float\d+\): \[",
+        "derivative for",
+    ),
+    Explained(
+        "PyTorch takes the gradient it is given for its own, though its memory is that of the leaf, which it then adds to",
+        r"\.backward\([a-dt]\d*\)",
+        r"^[a-d] \(float\d+\): \[",
+    ),
+    Explained(
+        "PyTorch fails to repeat a view in inference mode",
+        r"view_as_(real|complex)[^Z]*inference_mode|inference_mode[^Z]*view_as_(real|complex)",
+        "expected RuntimeError$",
+    ),
+    Explained("polar saves its operands here", "polar", "^seen .*'(un)?pack'"),
+    Explained(
+        "PyTorch saves the total weight as well",
+        "cross_entropy",
+        r"^seen .*expected \[('pack'|\('pack', array\()",
+    ),
+    Explained(
+        "PyTorch drops the gradient of what a function has changed, and then raises",
+        r"Double_\.apply\(NAME\)  # RuntimeError",
+        "grad tensor.*, expected None",
+    ),
+    Explained(
+        "PyTorch cannot trace under anomaly detection",
+        "linearize",
+        "expected RuntimeError: It appears that you're trying to get value out of a tracing tensor",
+    ),
     Explained("PyTorch linearizes to zero in inference mode", r"inference_mode[^Z]*NAME = .*linearize", "expected .*0"),
     Explained(
         "PyTorch differentiates forward to zero in inference mode",
         r"inference_mode[^Z]*NAME = .*jacobian\(.*vectorize=True",
         r"expected \[+0",
     ),
-    Explained(
-        "a leaf that has been given another shape by `out=`", r"inference_mode.*out=(\w+)\)[^Z]*\1", r"\.grad \("
-    ),
+    Explained("a leaf that has been given another shape by `out=`", r"out=(\w+)\)[^Z]*\1", r"\.grad \(\w+\): shape"),
     Explained(
         "no elements, no one shape",
         r"\.view\(-1\)",
@@ -341,6 +367,11 @@ LEFT_OUT = [
         "PyTorch's derivative of polar is that of a positive absolute value",
         "polar",
         "not given[0].is_complex() and bool((given[0] < 0).any())",
+    ),
+    LeftOut(
+        "rounding decides which integer",
+        "fill_",
+        "any(t.is_floating_point() for t in given) and not all(t.is_floating_point() for t in given)",
     ),
     LeftOut("the bytes of rounded numbers", r"view\(torch", "not given[0].dtype in (torch.int64, torch.bool)"),
     LeftOut("the strides of no elements", "view_as_complex|view.torch", "not given[0].numel()"),
