@@ -32,7 +32,7 @@ def in_float32(function: Kernel) -> Kernel:
 
     kernel.__name__ = kernel.__qualname__ = function.__name__
     kernel.__doc__ = function.__doc__
-    kernel.quick = function  # type: ignore[attr-defined]
+    kernel.quick = function
     return kernel
 
 
@@ -41,7 +41,7 @@ def by_number(ufunc: Any) -> Kernel:
 
     def kernel(self: Array, other: Any) -> Array:
         if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
-            return ufunc(self, other)  # type: ignore[no-any-return]
+            return ufunc(self, other)
         dtype = common_dtype(numpy.asarray(self), other)  # formulas may give a NumPy scalar
         if dtype.kind in "iub" and ufunc is numpy.true_divide:
             dtype = dtypes.get_default_dtype().numpy

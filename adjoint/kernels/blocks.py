@@ -12,8 +12,6 @@ from .precision import type_name
 Array = numpy.ndarray[Any, Any]
 Pair = tuple[int, int]
 
-__all__ = ["col2im", "im2col"]
-
 
 def im2col(self: Array, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Array:
     """`(N, C, H, W)` as `(N, C * kh * kw, blocks)`: each column holds what one block covers."""
@@ -25,7 +23,7 @@ def im2col(self: Array, kernel_size: Pair, dilation: Pair, padding: Pair, stride
         )
     _check_type("im2col_out_cpu", self)
     image = self if self.ndim == 4 else self[None]
-    size: Pair = image.shape[-2:]  # type: ignore[assignment]
+    size: Pair = image.shape[-2:]
     counts = _counts(size, kernel_size, dilation, padding, stride)
     if min(counts) < 1:
         raise RuntimeError(
@@ -75,7 +73,7 @@ def col2im(self: Array, output_size: Pair, kernel_size: Pair, dilation: Pair, pa
 
 def _counts(size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Pair:
     """How many blocks there are along each dimension."""
-    return tuple(  # type: ignore[return-value]
+    return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride, strict=True)
     )

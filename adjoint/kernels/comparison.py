@@ -18,7 +18,7 @@ def _ordering(name: str, ufunc: Any) -> Kernel:
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind == "c":
             raise refuse(f"{name}_cpu", self)
-        return ufunc(self, other)  # type: ignore[no-any-return]
+        return ufunc(self, other)
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
@@ -41,7 +41,7 @@ def _bitwise(name: str, ufunc: Any) -> Kernel:
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind not in "iub":
             raise refuse(name, self)
-        return ufunc(self, other)  # type: ignore[no-any-return]
+        return ufunc(self, other)
 
     kernel.__name__ = kernel.__qualname__ = ufunc.__name__
     kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers and bools."

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy
 
-__all__ = ["HALF", "ONE", "TWO", "ZERO", "Number", "typed"]
-
 Array = numpy.ndarray[Any, Any]
 Dtype = numpy.dtype[Any]
 

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from operator import index
 
-__all__ = ["normalize_dim", "normalize_dims"]
-
 Dims = int | Sequence[int] | None
 
 

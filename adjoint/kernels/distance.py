@@ -27,17 +27,17 @@ def pdist(self: Array, p: float) -> Array:
     if p == 0:
         return numpy.add.reduce(size != 0, 1, dtype=self.dtype)
     if p == 1:
-        return numpy.add.reduce(size, 1)  # type: ignore[no-any-return]
+        return numpy.add.reduce(size, 1)
     if p == 2:
-        return numpy.sqrt(numpy.einsum("ij,ij->i", size, size))  # type: ignore[no-any-return]
+        return numpy.sqrt(numpy.einsum("ij,ij->i", size, size))
     if p == math.inf:
-        return numpy.maximum.reduce(size, 1, initial=0)  # type: ignore[no-any-return]
-    return numpy.add.reduce(size**p, 1) ** (1 / p)  # type: ignore[no-any-return]
+        return numpy.maximum.reduce(size, 1, initial=0)
+    return numpy.add.reduce(size**p, 1) ** (1 / p)
 
 
 def _differences(self: Array) -> Array:
     first, second = numpy.triu_indices(len(self), 1)
-    return self[first] - self[second]  # type: ignore[no-any-return]
+    return self[first] - self[second]
 
 
 def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array:
@@ -46,7 +46,7 @@ def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array
     count, width = self.shape
     square = numpy.zeros((count, count, width), parts.dtype)
     square[numpy.triu_indices(count, 1)] = parts
-    return numpy.add.reduce(square, 1) - numpy.add.reduce(square, 0)  # type: ignore[no-any-return]
+    return numpy.add.reduce(square, 1) - numpy.add.reduce(square, 0)
 
 
 def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
@@ -80,4 +80,4 @@ def trilinear(
     for array, expand in ((i1, expand1), (i2, expand2), (i3, expand3)):
         operands += [widen(array), [dim for dim in range(total) if dim not in expand]]
     result = numpy.einsum(*operands, [dim for dim in range(total) if dim not in sumdim], optimize=i1.dtype.kind != "c")
-    return result.astype(i1.dtype, copy=False)  # type: ignore[no-any-return]
+    return result.astype(i1.dtype, copy=False)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.moments import norm
-from adjoint.kernels.precision import type_name, widen
-from adjoint.kernels.scatter import add_rows
-
-__all__ = ["embedding", "embedding_dense_backward", "embedding_renorm_"]
+from .moments import norm
+from .precision import type_name, widen
+from .scatter import add_rows
 
 _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))

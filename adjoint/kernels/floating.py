@@ -46,5 +46,5 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
 
 def silent(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a kernel that cannot give rise to warnings, so that nobody turns them off for it."""
-    function.silent = True  # type: ignore[attr-defined]
+    function.silent = True
     return function

@@ -7,13 +7,11 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from adjoint.kernels.broadcast import broadcast_shapes
-from adjoint.kernels.floating import silent
-from adjoint.kernels.precision import type_name, widen
-from adjoint.kernels.scatter import add_rows, out_of_bounds, wrap_positions
-from adjoint.notices import warn
-
-__all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select", "nonzero"]
+from ..notices import warn
+from .broadcast import broadcast_shapes
+from .floating import silent
+from .precision import type_name, widen
+from .scatter import add_rows, out_of_bounds, wrap_positions
 
 Indices = Sequence[ndarray | None]
 
@@ -240,7 +238,7 @@ def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
         # Leading dimensions: one flat index for whole rows of the rest.
         flat: Any = numpy.zeros((), numpy.int64)
         for dim in given:
-            flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])  # type: ignore[arg-type]
+            flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])
         width = math.prod(x.shape[len(given) :])
         rows = values.reshape(flat.size, width)
         add_rows(whole.reshape(math.prod(x.shape[: len(given)]), width), flat.reshape(-1), rows)

@@ -13,8 +13,6 @@ import numpy
 
 Array = numpy.ndarray[Any, Any]
 
-__all__ = ["laid_out"]
-
 
 def laid_out(result: Array, operands: Sequence[Any]) -> Array:
     """`result`, a fresh array computed from `operands` (those that are arrays), in the order in memory that PyTorch gives it."""

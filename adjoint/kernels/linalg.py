@@ -208,7 +208,7 @@ def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
     check_matrix("eigh", self, square=True)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    values, vectors = numpy.linalg.eigh(self, UPLO.upper())  # type: ignore[arg-type]
+    values, vectors = numpy.linalg.eigh(self, UPLO.upper())
     return values, _column_major(vectors)
 
 
@@ -221,5 +221,5 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
         )
     if mode == "r":
         return numpy.empty((0,), self.dtype), _column_major(numpy.linalg.qr(self, "r"))
-    q, r = numpy.linalg.qr(self, mode)  # type: ignore[call-overload]
+    q, r = numpy.linalg.qr(self, mode)
     return _column_major(q), _column_major(r)

@@ -12,8 +12,6 @@ from .precision import type_name, widen
 
 Array = numpy.ndarray[Any, Any]
 
-__all__ = ["isin", "nonzero_static"]
-
 _DIRECT = 10  # times elements ** 0.145: up to as many test elements, comparing with each is faster than sorting (NumPy's measure)
 
 

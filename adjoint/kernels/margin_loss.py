@@ -73,7 +73,7 @@ def _multi_margin_hinges(rows: Array, target: Array, margin: float) -> Array:
     hinges += rows.dtype.type(margin)
     numpy.maximum(hinges, 0, out=hinges)
     numpy.put_along_axis(hinges, column, 0, 1)
-    return hinges  # type: ignore[no-any-return]
+    return hinges
 
 
 def multi_margin_loss_backward(
@@ -88,7 +88,7 @@ def multi_margin_loss_backward(
     if weight is not None:
         result *= weight[target.reshape(-1, 1)]
     numpy.put_along_axis(result, target.reshape(-1, 1), -numpy.add.reduce(result, 1, keepdims=True), 1)
-    return result.reshape(self.shape)  # type: ignore[no-any-return]
+    return result.reshape(self.shape)
 
 
 # --- several classes for each sample --------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def _multilabel_hinges(rows: Array, listed: Array, labels: Array, is_target: Arr
     numpy.maximum(hinges, 0, out=hinges)
     hinges *= listed[:, :, None]
     hinges *= is_target[:, None, :] == 0
-    return hinges  # type: ignore[no-any-return]
+    return hinges
 
 
 def multilabel_margin_loss_backward(grad: Array, self: Array, target: Array, is_target: Array, reduction: str) -> Array:
@@ -139,4 +139,4 @@ def multilabel_margin_loss_backward(grad: Array, self: Array, target: Array, is_
     sample = numpy.arange(len(rows))[:, None]
     numpy.subtract.at(result, (sample, labels), numpy.add.reduce(active, 2, dtype=rows.dtype))
     result *= _share(grad, reduction, len(rows)) / rows.shape[1]
-    return result.reshape(self.shape)  # type: ignore[no-any-return]
+    return result.reshape(self.shape)

@@ -151,7 +151,7 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     result = mm(mat1, mat2)
     if result.dtype is not self.dtype or result.dtype.char not in _BLAS:
         return addmm(self, mat1, mat2)
-    return numpy.add(result, self, result)  # type: ignore[no-any-return]
+    return numpy.add(result, self, result)
 
 
 def addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:

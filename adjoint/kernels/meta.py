@@ -14,8 +14,6 @@ import numpy
 
 from .unread import Unread
 
-__all__ = ["ALIVE", "Meta", "check_copy", "check_item", "check_numpy", "parked", "remade", "unwritten", "zeros"]
-
 
 class Meta(Unread):
     """An array on the device `meta`; views of it are too."""
@@ -23,7 +21,7 @@ class Meta(Unread):
     error = NotImplementedError
     refusal = "Cannot copy out of meta tensor; no data!"
 
-    def copy(self, order: Any = "K") -> Any:  # type: ignore[override]
+    def copy(self, order: Any = "K") -> Any:
         """Another one of the same shape and dtype."""
         return parked(self)
 

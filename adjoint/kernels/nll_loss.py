@@ -6,12 +6,10 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.floating import quietly, silent
-from adjoint.kernels.precision import compute_dtype, is_floating, type_name, widen
-from adjoint.kernels.reduction import total as total_of
-from adjoint.kernels.scatter import out_of_bounds
-
-__all__ = ["nll_loss", "nll_loss_backward", "nll_loss_forward"]
+from .floating import quietly, silent
+from .precision import compute_dtype, is_floating, type_name, widen
+from .reduction import total as total_of
+from .scatter import out_of_bounds
 
 _INT64 = numpy.dtype(numpy.int64)
 
@@ -21,7 +19,7 @@ def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore
     """The loss alone; see `nll_loss_forward`."""
     if _is_plain(log_probs, target, weight, ignore_index) and out_of_bounds(target, log_probs.shape[1]) is None:
         return _plain(log_probs, target, reduction)
-    return quietly(nll_loss_forward, log_probs, target, weight, reduction, ignore_index)[0]  # type: ignore[no-any-return]
+    return quietly(nll_loss_forward, log_probs, target, weight, reduction, ignore_index)[0]
 
 
 def _is_plain(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> bool:

@@ -22,7 +22,7 @@ def _floating_only(name: str, ufunc: Any) -> Kernel:
     def kernel(self: Array, other: Array) -> Array:
         if not is_floating(self.dtype):
             raise refuse(name, self)
-        return ufunc(self, other)  # type: ignore[no-any-return]
+        return ufunc(self, other)
 
     kernel.__name__ = kernel.__qualname__ = ufunc.__name__
     kernel.__doc__ = f"`numpy.{ufunc.__name__}` of floating-point numbers."
@@ -39,7 +39,7 @@ def _integers_only(name: str, ufunc: Any) -> Kernel:
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind not in "iu":
             raise refuse(name, self)
-        return ufunc(self, other)  # type: ignore[no-any-return]
+        return ufunc(self, other)
 
     kernel.__name__ = kernel.__qualname__ = ufunc.__name__
     kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers."

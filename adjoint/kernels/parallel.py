@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-__all__ = ["get_num_threads", "parallel_rows", "set_num_threads"]
-
 TILE_BYTES = 1 << 18
 """About how many bytes of rows one call of the function gets: with scratch it fits a core's second-level cache."""
 

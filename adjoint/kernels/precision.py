@@ -6,9 +6,7 @@ import ml_dtypes
 import numpy
 from numpy import ndarray
 
-from adjoint import dtypes
-
-__all__ = ["BFLOAT16", "HALVES", "compute_dtype", "is_floating", "is_inexact", "type_name", "widen"]
+from .. import dtypes
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 FLOAT16 = numpy.dtype(numpy.float16)

@@ -12,8 +12,6 @@ from .precision import type_name
 
 Array = numpy.ndarray[Any, Any]
 
-__all__ = ["cross"]
-
 
 def cross(self: Array, other: Array, dim: int = -1) -> Array:
     """The cross products of vectors of three elements along `dim`; the other dimensions broadcast.

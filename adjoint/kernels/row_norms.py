@@ -16,8 +16,6 @@ from .precision import HALVES, type_name, widen
 
 Array = numpy.ndarray[Any, Any]
 
-__all__ = ["cdist", "cdist_backward", "euclidean_dist", "renorm"]
-
 
 def cdist(x1: Array, x2: Array, p: float) -> Array:
     """The `p`-norms of the differences of each row of `x1` and each of `x2`: `(..., P, M)`, `(..., R, M)` to `(..., P, R)`.
@@ -89,7 +87,7 @@ def euclidean_dist(x1: Array, x2: Array) -> Array:
     squares += numpy.einsum("...i,...i->...", one, one)[..., :, None]
     squares += numpy.einsum("...i,...i->...", two, two)[..., None, :]
     numpy.maximum(squares, 0, out=squares)
-    return numpy.sqrt(squares, out=squares).astype(x1.dtype, copy=False)  # type: ignore[no-any-return]
+    return numpy.sqrt(squares, out=squares).astype(x1.dtype, copy=False)
 
 
 def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
@@ -113,4 +111,4 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     small = norms.dtype.type
     with numpy.errstate(all="ignore"):
         factors = numpy.where(norms > maxnorm, small(maxnorm) / (norms + small(1e-7)), small(1))
-    return self * factors.astype(self.dtype, copy=False)  # type: ignore[no-any-return]
+    return self * factors.astype(self.dtype, copy=False)

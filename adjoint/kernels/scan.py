@@ -9,11 +9,9 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.dimensions import normalize_dim
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import is_inexact, type_name, widen
-
-__all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]
+from .dimensions import normalize_dim
+from .parallel import parallel_rows
+from .precision import is_inexact, type_name, widen
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]

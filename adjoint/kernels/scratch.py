@@ -9,8 +9,6 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-__all__ = ["SCRATCH_BYTES", "scratch"]
-
 SCRATCH_BYTES = 1 << 22
 """About how much a kernel should ask for at a time."""
 

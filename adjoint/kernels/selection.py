@@ -69,7 +69,7 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
         summed = numpy.empty_like(g * a)
         before = numpy.ones_like(a[:1])[0] if len(a) else None
         for i in range(len(a)):
-            products = numpy.concatenate([before[None], a[i + 1 :]], axis=0)  # type: ignore[index]
+            products = numpy.concatenate([before[None], a[i + 1 :]], axis=0)
             summed[i] = (g[i:] * numpy.cumprod(products, axis=0).conj()).sum(0)
             before = before * a[i]
     return numpy.moveaxis(summed, 0, dim)

@@ -9,11 +9,9 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.dimensions import normalize_dim
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
-
-__all__ = ["argsort", "kthvalue", "median", "mode", "nanmedian", "nanquantile", "quantile", "sort", "topk"]
+from .dimensions import normalize_dim
+from .parallel import parallel_rows
+from .precision import is_floating, is_inexact, type_name, widen
 
 Pair = tuple[ndarray, ndarray]
 

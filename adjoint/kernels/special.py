@@ -13,13 +13,8 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.constants import Number
-from adjoint.kernels.pointwise import fused
-
-__all__ = [
-    "digamma", "erf", "erfc", "erfcx", "erfinv", "i0", "lgamma", "log_ndtr", "ndtr", "ndtri", "polygamma", "xlog1py",
-    "xlogy", "zeta",
-]  # fmt: skip
+from .constants import Number
+from .pointwise import fused
 
 Kernel = Callable[..., ndarray]
 

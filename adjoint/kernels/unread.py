@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy
 
-__all__ = ["Released", "Unread"]
-
 
 def _refuse(self: Unread, *args: Any, **keywords: Any) -> Any:
     raise self.error(self.refusal)
@@ -33,13 +31,13 @@ class Unread(numpy.ndarray[Any, Any]):
             return super().__array_function__(function, types, args, keywords)
         return _refuse(self)
 
-    def astype(self, dtype: Any, *args: Any, **keywords: Any) -> Any:  # type: ignore[override]
+    def astype(self, dtype: Any, *args: Any, **keywords: Any) -> Any:
         """One that stands for arrays of another dtype."""
         return numpy.empty_like(self, dtype).view(Unread)
 
-    __array_ufunc__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = _refuse  # type: ignore[assignment]
-    all = any = argmax = argmin = copy = cumsum = dot = fill = item = max = min = nonzero = prod = sort = _refuse  # type: ignore[assignment]
-    sum = take = tobytes = tolist = _refuse  # type: ignore[assignment]
+    __array_ufunc__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = _refuse
+    all = any = argmax = argmin = copy = cumsum = dot = fill = item = max = min = nonzero = prod = sort = _refuse
+    sum = take = tobytes = tolist = _refuse
 
 
 class Released(Unread):

@@ -445,7 +445,7 @@ def record(
 ) -> None:
     """Make the node of this operation and point the outputs at it."""
     given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
-    node: Node = object.__new__(op.node_class)  # type: ignore[arg-type]
+    node: Node = object.__new__(op.node_class)
     start(node, tuple(edges), 2)
     # A node of one input runs also where the gradient leads nowhere.
     save_inputs(op, node, args, tensors, given if len(given) == 1 else edges)
@@ -540,7 +540,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op` and write the result over its first argument."""
     recorder = modes.STATE.recorder
     if recorder is not None and recorder.asks():
-        return recorder.operation(f"{op.called}_", call_inplace, args, op, args)  # type: ignore[no-any-return]
+        return recorder.operation(f"{op.called}_", call_inplace, args, op, args)
     target: Tensor = args[0]
     name = f"{op.called}_"
     try:
@@ -557,7 +557,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         again = overridden(getframe(1))
         if again is None:
             raise
-        return again()  # type: ignore[no-any-return]
+        return again()
     edges = wanted_edges(op, args)
     grad_enabled = modes.is_recording()
     if grad_enabled and target._base is not None:
@@ -599,7 +599,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     node: Any = None
     if recording:
         edges = [None if edge is NOWHERE else edge for edge in edges]
-        node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
+        node = object.__new__(op.inplace_node_class)
         start(node, tuple(edges), 2)
         save_inputs(op, node, args, tensors, edges, changed=target)
         if modes.STATE.saved_tensor_hooks:
@@ -680,5 +680,5 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     target._array = result
     bump(target, f"{op.called}_", depth=2)
     if recording and target._base is not None:
-        target._view_version = target._counter[0]  # type: ignore[index]
+        target._view_version = target._counter[0]
     return target

@@ -18,8 +18,6 @@ from ..tape.levels import tensors_in
 from ..tensor import Tensor
 from .declaration import Operator
 
-__all__ = ["check_change", "check_places", "computed", "has_meta", "on_meta", "place_like", "put"]
-
 _OF_ELEMENTS = frozenset(
     "argwhere bincount equal masked_select nonzero nonzero_static unique_all unique_dim unique_runs".split()
 )

@@ -7,8 +7,6 @@ evaluated with fused multiply-adds. Such a step is done in float64, where the pr
 import numpy
 from numpy import add, copyto, multiply, ndarray
 
-__all__ = ["log", "sin_cos"]
-
 
 def _doubles(*numbers: float) -> tuple[ndarray, ...]:
     """Numbers rounded to float32, as float64 arrays of no dimension, which NumPy takes faster than Python's numbers."""

@@ -15,8 +15,6 @@ from .normal import pairwise_normals
 from .order import store
 from .uniform import fractions53
 
-__all__ = ["cauchy_", "exponential_", "log_normal_"]
-
 Number = Callable[[float], float]
 Function = Callable[[ndarray], ndarray]
 

@@ -15,8 +15,6 @@ from .libm import each
 from .order import memory_order, round_to, store
 from .uniform import LOW_53_BITS, TILE, fractions, fractions53
 
-__all__ = ["bernoulli", "bernoulli_", "dropout_mask", "geometric_", "multinomial", "poisson"]
-
 
 def bernoulli(stream: Stream, p: ndarray) -> ndarray:
     """1 with probability `p`, otherwise 0, for each element of `p`; a new array of its shape and type.

@@ -7,8 +7,6 @@ from numpy import ndarray
 
 from ..precision import BFLOAT16, is_floating, type_name
 
-__all__ = ["as_real", "c_name", "real_dtype", "refuse", "require_floating"]
-
 C_NAMES = {
     numpy.dtype(name): c_name
     for name, c_name in {

@@ -16,8 +16,6 @@ from ..precision import type_name
 from .element_types import refuse
 from .uniform import FLOAT32, FLOAT64
 
-__all__ = ["binomial", "sample_dirichlet", "standard_gamma"]
-
 Rounding = Callable[[float], float]
 
 THIRD = float(numpy.float32(1.0 / 3.0))

@@ -13,8 +13,6 @@ from .element_types import c_name, refuse
 from .order import round_to, store
 from .uniform import TILE
 
-__all__ = ["randint", "random_", "randperm"]
-
 WIDE_RANGE = 2**28
 """From this many possible values on, a number is made of 64 bits, so that remainders are less uneven."""
 
@@ -91,7 +89,7 @@ def _upper_limit(from_: int, dtype: "numpy.dtype[Any]") -> int:
 
 def _digits(dtype: "numpy.dtype[Any]") -> int:
     """How many binary digits a floating-point type holds."""
-    return int(ml_dtypes.finfo(dtype).nmant) + 1  # type: ignore[no-untyped-call]
+    return int(ml_dtypes.finfo(dtype).nmant) + 1
 
 
 def _largest(dtype: "numpy.dtype[Any]") -> int:
@@ -133,7 +131,7 @@ def _step(value: int, dtype: "numpy.dtype[Any]") -> int:
 
 def _check_bounds(from_: int, to: int, dtype: "numpy.dtype[Any]") -> None:
     if is_floating(dtype):
-        largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+        largest = float(ml_dtypes.finfo(dtype).max)
         least, most = -largest, largest
     elif dtype.kind == "b":
         least, most = 0, 1

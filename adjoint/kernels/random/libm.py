@@ -9,8 +9,6 @@ from collections.abc import Callable
 import numpy
 from numpy import ndarray
 
-__all__ = ["each", "rounded"]
-
 MARGIN = 2.0**-48
 """A relative error larger than that of any of NumPy's functions, by a factor of 8."""
 

@@ -25,8 +25,6 @@ from .libm import each
 from .order import round_to, store
 from .uniform import TILE, fractions, fractions53
 
-__all__ = ["normal", "normal_", "pairwise_normals", "randn"]
-
 BLOCK = 16
 HALF_BLOCK = 8
 

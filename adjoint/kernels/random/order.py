@@ -7,8 +7,6 @@ from numpy import ndarray
 
 from ..precision import BFLOAT16
 
-__all__ = ["memory_order", "round_to", "store"]
-
 
 def memory_order(array: ndarray) -> list[int]:
     """The dimensions sorted so that the memory of `array` is walked from front to back."""

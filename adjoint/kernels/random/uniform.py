@@ -13,16 +13,13 @@ from ..precision import BFLOAT16, type_name
 from .element_types import as_real, c_name, require_floating
 from .order import round_to, store
 
-__all__ = ["fractions", "fractions24", "fractions53", "rand", "uniform_"]
-
 TILE = 1 << 15
 """How many numbers are made at a time; they and their scratch fit a core's second-level cache."""
 
 FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 LARGEST = {
-    dtype: float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
-    for dtype in (numpy.dtype(numpy.float16), BFLOAT16, FLOAT32, FLOAT64)
+    dtype: float(ml_dtypes.finfo(dtype).max) for dtype in (numpy.dtype(numpy.float16), BFLOAT16, FLOAT32, FLOAT64)
 }
 
 # As arrays of no dimension, which NumPy takes faster than Python's numbers.
