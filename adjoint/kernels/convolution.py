@@ -17,9 +17,8 @@ from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
 from .depthwise import depthwise_forward, depthwise_input_grad, depthwise_weight_grad
-from .parallel import parallel_rows
-from .precision import widen
-from .scratch import SCRATCH_BYTES, scratch
+from .floating import widen
+from .parallel import SCRATCH_BYTES, parallel_rows, scratch
 
 Sizes = tuple[int, ...]
 

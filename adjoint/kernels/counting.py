@@ -5,8 +5,8 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from .dimensions import normalize_dim
-from .precision import is_floating, type_name, widen
+from .floating import is_floating, type_name, widen
+from .shapes import normalize_dim
 from .sorting import sort, take_last
 
 Triple = tuple[ndarray, ndarray, ndarray]

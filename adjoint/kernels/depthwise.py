@@ -22,8 +22,7 @@ import numpy
 from numpy import ndarray
 
 from .moments import row_dots
-from .parallel import parallel_rows
-from .scratch import scratch
+from .parallel import parallel_rows, scratch
 
 Sizes = tuple[int, ...]
 

@@ -9,12 +9,10 @@ import numpy
 
 from ..dtypes import from_numpy
 from ..notices import warn
-from .broadcast import broadcast_shapes
 from .copying import distinct
-from .dimensions import normalize_dim
-from .floating import silent
-from .precision import widen
+from .floating import silent, widen
 from .scalar import scalar_array
+from .shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy
 
 from ..dtypes import Rank, from_numpy, promote, scalar_dtype
-from .constants import ZERO, typed
 from .floating import silent
 from .pointwise import refuse
+from .scalar import ZERO, typed
 
 Array = numpy.ndarray[Any, Any]
 

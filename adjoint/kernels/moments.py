@@ -8,9 +8,9 @@ from numpy import asarray, ndarray
 
 from ..notices import warn
 from . import reduction
-from .dimensions import Dims, normalize_dims
+from .floating import is_floating, is_inexact, type_name, widen
 from .parallel import parallel_rows
-from .precision import is_floating, is_inexact, type_name, widen
+from .shapes import Dims, normalize_dims
 from .tiled_reduction import LARGE
 
 Dtype = numpy.dtype[Any]

@@ -13,10 +13,9 @@ import numpy
 from numpy import asarray, ndarray
 
 from . import reduction
+from .floating import compute_dtype, widen
 from .moments import row_dots, sum_of_squares
-from .parallel import parallel_rows
-from .precision import compute_dtype, widen
-from .scratch import scratch
+from .parallel import parallel_rows, scratch
 
 Triple = tuple[ndarray, ndarray, ndarray]
 Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy
 from numpy import ndarray
 
-from .constants import typed
+from .floating import compute_dtype
 from .parallel import parallel_rows
-from .precision import compute_dtype
+from .scalar import typed
 
 _TILED = 1 << 14  # elements; smaller parameters are updated whole
 

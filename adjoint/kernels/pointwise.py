@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy
 
-from .constants import ONE, ZERO, Number
-from .floating import silent
+from .floating import BFLOAT16, HALVES, is_floating, silent, type_name, widen
 from .parallel import parallel_rows
-from .precision import BFLOAT16, HALVES, is_floating, type_name, widen
+from .scalar import ONE, ZERO, Number
 
 Array = numpy.ndarray[Any, Any]
 Kernel = Callable[..., Array]

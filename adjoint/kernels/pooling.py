@@ -13,8 +13,8 @@ import numpy
 from numpy import asarray, ndarray
 
 from . import reduction
+from .floating import is_floating, is_inexact, type_name, widen
 from .parallel import parallel_rows
-from .precision import is_floating, is_inexact, type_name, widen
 from .windows import Along, Windows, along_one, divided, windows_of
 
 Sizes = tuple[int, ...]

@@ -11,9 +11,8 @@ from typing import Any
 import numpy
 from numpy import asarray, empty, ndarray
 
-from .dimensions import Dims, normalize_dim, normalize_dims
-from .floating import quiet, restore, silent
-from .precision import is_floating, is_inexact, type_name, widen
+from .floating import is_floating, is_inexact, quiet, restore, silent, type_name, widen
+from .shapes import Dims, normalize_dim, normalize_dims
 from .tiled_reduction import LARGE, reduce_tiled
 
 Dtype = numpy.dtype[Any]

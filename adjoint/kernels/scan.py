@@ -9,9 +9,9 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from .dimensions import normalize_dim
+from .floating import is_inexact, type_name, widen
 from .parallel import parallel_rows
-from .precision import is_inexact, type_name, widen
+from .shapes import normalize_dim
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]

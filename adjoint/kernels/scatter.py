@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from .dimensions import normalize_dim
-from .precision import compute_dtype, type_name, widen
+from .floating import compute_dtype, type_name, widen
+from .shapes import normalize_dim
 from .sorting import argsort
 
 _INT64 = numpy.dtype(numpy.int64)

@@ -13,11 +13,10 @@ from numpy import asarray, ndarray
 
 from .. import dtypes
 from . import reduction
-from .dimensions import Dims, normalize_dim, normalize_dims
-from .floating import quietly, silent
+from .floating import compute_dtype, is_floating, is_inexact, quietly, silent, type_name, widen
 from .parallel import TILE_BYTES, parallel_rows
-from .precision import compute_dtype, is_floating, is_inexact, type_name, widen
 from .reduction import sum_kept
+from .shapes import Dims, normalize_dim, normalize_dims
 
 _SMALL = 4096  # elements; larger arrays are worked through in tiles
 _NATIVE = "fd"

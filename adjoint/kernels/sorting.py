@@ -9,9 +9,9 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from .dimensions import normalize_dim
+from .floating import is_floating, is_inexact, type_name, widen
 from .parallel import parallel_rows
-from .precision import is_floating, is_inexact, type_name, widen
+from .shapes import normalize_dim
 
 Pair = tuple[ndarray, ndarray]
 

@@ -16,11 +16,11 @@ import numpy
 
 from .. import dtypes
 from ..dtypes import Rank, promote
-from ..kernels.broadcast import broadcast_shapes
 from ..kernels.copying import distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.meta import ALIVE
+from ..kernels.shapes import broadcast_shapes
 from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation

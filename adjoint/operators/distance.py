@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dtypes import promote_types
 from ..kernels import distance as kernels
 from ..kernels import moments
-from ..kernels.broadcast import broadcast_shapes
+from ..kernels.shapes import broadcast_shapes
 from .build import operator, public, tensors
 from .dispatch import invalid_arguments
 from .reduction import norm_gradient

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels import embedding as kernels
+from ..kernels import indexing as kernels
 from .build import operator
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import dtypes
 from ..kernels import fourier as kernels
-from ..kernels.dimensions import normalize_dim
+from ..kernels.shapes import normalize_dim
 from ..tensor import Tensor
 from .build import operator, public, tensors
 from .creation import finished, result_dtype

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels import linalg as linalg_kernels
-from ..kernels import matrix_functions as kernels
+from ..kernels import linalg as kernels
 from ..tensor import Tensor
 from .build import operator, public, tensors
 from .linalg import conjugate_transpose
@@ -123,7 +122,7 @@ def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=N
 @public(namespace="linalg", numpy_names=True)
 def cond(input, p=None, *, out=None):
     """The condition number: the norm of the matrix times that of its inverse; by default in the 2-norm."""
-    linalg_kernels.check_matrix("cond", input._array)
+    kernels.check_matrix("cond", input._array)
     if p in (None, 2, -2):
         values = tensors.linalg_svd(input, False).S
         largest, smallest = values[..., :1], values[..., -1:]

@@ -6,7 +6,7 @@ import math
 
 import numpy
 
-from ..kernels import lookup as kernels
+from ..kernels import indexing as kernels
 from ..tensor import Tensor, wrap
 from .build import operator, public
 from .dispatch import invalid_arguments

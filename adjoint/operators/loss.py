@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from ..kernels import loss as kernels
-from ..kernels import nll_loss as nll_kernels
 from ..tensor import wrap
 from .apart import is_readable
 from .build import operator, public, tensors
@@ -123,14 +122,14 @@ def _check_nll(self, target, weight, ignore_index, reduction):
 def _total_weight(node):
     saved = (node._saved_self, node._saved_target, node._saved_weight)
     arrays = [None if tensor is None else tensor._array for tensor in saved]
-    return wrap(nll_kernels.nll_loss_forward(*arrays, node.saved_reduction, node.saved_ignore_index)[1])
+    return wrap(kernels.nll_loss_forward(*arrays, node.saved_reduction, node.saved_ignore_index)[1])
 
 
 _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 
 
 @operator(
-    kernel=nll_kernels.nll_loss,
+    kernel=kernels.nll_loss,
     check=_check_nll,
     namespace=None,
     method=False,
@@ -150,7 +149,7 @@ class nll_loss_of:
 
 
 @operator(
-    kernel=nll_kernels.nll_loss,
+    kernel=kernels.nll_loss,
     check=_check_nll,
     namespace=None,
     method=False,
@@ -176,7 +175,7 @@ def _nll_backward_operator(dims):
         shown = REDUCTION
 
         def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction):
-            return nll_kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
+            return kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
 
         def grad_self(grad, target, weight, ignore_index, reduction, xp):
             return getattr(xp, f"nll_loss{dims}_of")(grad, target, weight, ignore_index, reduction)

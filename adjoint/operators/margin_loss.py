@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy
 
-from ..kernels import margin_loss as kernels
+from ..kernels import loss as kernels
 from .build import operator, public, tensors
 from .loss import REDUCTION, reduced, scaled
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels import matrix_functions as kernels
+from ..kernels import linalg as kernels
 from .build import operator, public, tensors
 from .linalg import conjugate_transpose
 from .out import STRICT, stored

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..kernels import linalg as kernels
+from ..kernels.floating import is_inexact
 from ..kernels.matmul import c_name
-from ..kernels.precision import is_inexact
 from .build import public, tensors
 from .dispatch import is_of_type
 from .matmul import check_tensors, mm, vdot

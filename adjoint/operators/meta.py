@@ -11,9 +11,9 @@ from typing import Any
 import numpy
 
 from ..device import cpu, meta
-from ..kernels.broadcast import broadcast_shapes
 from ..kernels.errors import LinAlgError
 from ..kernels.meta import Meta, parked, zeros
+from ..kernels.shapes import broadcast_shapes
 from ..tape.levels import tensors_in
 from ..tensor import Tensor
 from .declaration import Operator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels import pixels as kernels
+from ..kernels import images as kernels
 from .build import operator
 
 

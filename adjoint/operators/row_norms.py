@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..kernels import row_norms as kernels
-from ..kernels.broadcast import broadcast_shapes
+from ..kernels import distance as kernels
+from ..kernels.shapes import broadcast_shapes
 from ..tensor import Tensor, wrap_dim
 from .build import operator, public, tensors
 from .out import STRICT

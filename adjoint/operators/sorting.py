@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import dtypes
 from ..kernels import counting, picking, scan, sorting
-from ..kernels.precision import HALVES, widen
+from ..kernels.floating import HALVES, widen
 from ..tensor import Tensor, wrap_dim
 from .apart import is_readable
 from .arithmetic import is_number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ..kernels import triangular as kernels
+from ..kernels import linalg as kernels
 from ..notices import warn
 from ..tape.saved import unpack
 from .build import operator, public, tensors

@@ -7,10 +7,9 @@ import numpy
 from numpy import ndarray
 
 from ...notices import warn
+from ..floating import is_floating
 from ..mt19937 import Stream
-from ..precision import is_floating
-from .element_types import c_name, refuse
-from .order import round_to, store
+from .targets import c_name, refuse, round_to, store
 from .uniform import TILE
 
 WIDE_RANGE = 2**28

@@ -7,11 +7,10 @@ import ml_dtypes
 import numpy
 from numpy import ndarray
 
+from ..floating import BFLOAT16, type_name
 from ..fused import fma32, fma64
 from ..mt19937 import Stream
-from ..precision import BFLOAT16, type_name
-from .element_types import as_real, c_name, require_floating
-from .order import round_to, store
+from .targets import as_real, c_name, require_floating, round_to, store
 
 TILE = 1 << 15
 """How many numbers are made at a time; they and their scratch fit a core's second-level cache."""
