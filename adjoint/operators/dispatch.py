@@ -40,10 +40,9 @@ from ..tape.saved import (
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
 from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .forms import overload
 from .meta import check_change, check_places, computed, has_meta, on_meta, put
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
-from .signatures import FORMS, expected, type_name
+from .signatures import FORMS, expected, overload, type_name
 
 getframe = sys._getframe
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()

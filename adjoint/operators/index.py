@@ -38,10 +38,6 @@ FAMILIES: dict[str, dict[str, str]] = {
             "true_divide "
         ),
     },
-    "blocks": {
-        "functional": "fold unfold",
-        "operators": "col2im fold im2col",
-    },
     "comparison": {
         "Tensor": (
             "__and__ __eq__ __ge__ __gt__ __iand__ __ilshift__ __invert__ __ior__ __irshift__ __ixor__ __le__ "
@@ -98,8 +94,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "diag diag_embed diagflat diff trace tril triu",
     },
     "distance": {
-        "operators": "norm_over pdist_backward trilinear",
-        "torch": "bilinear cosine_similarity pairwise_distance pdist",
+        "Tensor": "renorm renorm_",
+        "operators": "cdist_backward cdist_direct euclidean_dist norm_over pdist_backward trilinear",
+        "torch": "bilinear cdist cosine_similarity pairwise_distance pdist renorm",
     },
     "dropout": {
         "torch": (
@@ -110,10 +107,6 @@ FAMILIES: dict[str, dict[str, str]] = {
     "einsum": {
         "Tensor": "kron",
         "torch": "einsum kron tensordot",
-    },
-    "embedding": {
-        "operators": "embedding_dense_backward",
-        "torch": "embedding",
     },
     "fourier": {
         "fft": (
@@ -132,11 +125,12 @@ FAMILIES: dict[str, dict[str, str]] = {
             "take_along_dim "
         ),
         "operators": (
-            "gather_backward index_fill_inplace index_fill_number index_fill_tensor index_select_backward "
-            "scatter_combined scatter_inplace scatter_number scatter_number_combined scatter_source take_backward "
+            "embedding_dense_backward gather_backward index_fill_inplace index_fill_number index_fill_tensor "
+            "index_select_backward scatter_combined scatter_inplace scatter_number scatter_number_combined "
+            "scatter_source take_backward "
         ),
         "torch": (
-            "gather index_add index_copy index_fill index_reduce index_select put scatter scatter_add "
+            "embedding gather index_add index_copy index_fill index_reduce index_select put scatter scatter_add "
             "scatter_reduce take take_along_dim "
         ),
     },
@@ -145,6 +139,15 @@ FAMILIES: dict[str, dict[str, str]] = {
         "functional": "glu prelu rrelu rrelu_",
         "operators": "glu halves joined prelu_backward prelu_kernel rrelu_backward rrelu_mean rrelu_with_noise",
         "torch": "prelu rrelu rrelu_",
+    },
+    "images": {
+        "functional": "fold unfold",
+        "operators": (
+            "col2im fold im2col resample_gradient upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d "
+            "upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
+            "upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d upsample_trilinear3d "
+        ),
+        "torch": "channel_shuffle pixel_shuffle pixel_unshuffle",
     },
     "indexing": {
         "Tensor": "__getitem__ __setitem__ index_put index_put_",
@@ -165,13 +168,6 @@ FAMILIES: dict[str, dict[str, str]] = {
     "integration": {
         "torch": "cumulative_trapezoid gradient trapezoid trapz",
     },
-    "interpolation": {
-        "operators": (
-            "resample_gradient upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d "
-            "upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
-            "upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d upsample_trilinear3d "
-        ),
-    },
     "joining": {
         "Tensor": "flip fliplr flipud repeat repeat_interleave roll rot90 tile",
         "operators": "block_diagonal flip_method repeat_method tile_method",
@@ -179,12 +175,6 @@ FAMILIES: dict[str, dict[str, str]] = {
             "atleast_1d atleast_2d atleast_3d block_diag cat column_stack concat concatenate dstack flip fliplr "
             "flipud hstack repeat_interleave roll rot90 row_stack stack tile vstack "
         ),
-    },
-    "least_squares": {
-        "Tensor": "pinverse",
-        "linalg": "cond diagonal lstsq matrix_rank pinv",
-        "operators": "cond linalg_lstsq linalg_matrix_rank linalg_pinv lstsq matrix_rank pinv",
-        "torch": "pinverse",
     },
     "legacy": {
         "Tensor": "new type",
@@ -203,26 +193,17 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
         "torch": "cholesky cross det inverse logdet qr slogdet svd",
     },
-    "lookup": {
-        "Tensor": "nonzero_static",
-        "operators": "is_among",
-        "torch": "isin nonzero_static unravel_index",
-    },
     "loss": {
         "functional": "one_hot",
         "operators": (
-            "binary_cross_entropy binary_cross_entropy_backward cross_entropy huber_loss kl_div l1_loss mse_loss "
-            "nll_loss nll_loss2d_backward nll_loss2d_of nll_loss_backward nll_loss_of one_hot poisson_nll_loss "
-            "smooth_l1_loss "
+            "binary_cross_entropy binary_cross_entropy_backward cosine_embedding_loss cross_entropy "
+            "hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss "
+            "multi_margin_loss_backward multilabel_margin_loss multilabel_margin_loss_backward "
+            "multilabel_margin_loss_forward multilabel_margin_slopes nll_loss nll_loss2d_backward nll_loss2d_of "
+            "nll_loss_backward nll_loss_of one_hot poisson_nll_loss smooth_l1_loss soft_margin_loss "
+            "triplet_margin_loss "
         ),
         "torch": "binary_cross_entropy_with_logits",
-    },
-    "margin_loss": {
-        "operators": (
-            "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss "
-            "multi_margin_loss_backward multilabel_margin_loss multilabel_margin_loss_backward "
-            "multilabel_margin_loss_forward multilabel_margin_slopes soft_margin_loss triplet_margin_loss "
-        ),
     },
     "masking": {
         "Tensor": (
@@ -247,21 +228,11 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": "linear matmul_operator reflected_matmul",
         "torch": "addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot",
     },
-    "matrix_functions": {
-        "Tensor": "matrix_exp",
-        "linalg": "eig eigvals matrix_exp",
-        "operators": "eig eigvals linalg_eig linalg_matrix_exp",
-        "torch": "matrix_exp",
-    },
-    "matrix_norms": {
-        "linalg": "matrix_norm norm vector_norm",
-        "operators": "linalg_matrix_norm matrix_norm vector_norm",
-    },
-    "matrix_products": {
-        "Tensor": "matrix_power",
-        "linalg": "matmul matrix_power multi_dot vecdot",
-        "operators": "multi_dot vecdot",
-        "torch": "matrix_power",
+    "matrices": {
+        "Tensor": "matrix_exp matrix_power",
+        "linalg": "eig eigvals matmul matrix_exp matrix_norm matrix_power multi_dot norm vecdot vector_norm",
+        "operators": "eig eigvals linalg_eig linalg_matrix_exp linalg_matrix_norm matrix_norm multi_dot vecdot vector_norm",
+        "torch": "matrix_exp matrix_power",
     },
     "memory": {
         "Tensor": "as_strided as_strided_ detach detach_ imag real",
@@ -315,9 +286,6 @@ FAMILIES: dict[str, dict[str, str]] = {
             "chunk diagonal diagonal_scatter dsplit hsplit narrow narrow_copy select select_scatter slice_scatter "
             "split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
         ),
-    },
-    "pixels": {
-        "torch": "channel_shuffle pixel_shuffle pixel_unshuffle",
     },
     "pointwise": {
         "Tensor": (
@@ -400,18 +368,16 @@ FAMILIES: dict[str, dict[str, str]] = {
             "std_mean sum var var_mean "
         ),
     },
-    "row_norms": {
-        "Tensor": "renorm renorm_",
-        "operators": "cdist_backward cdist_direct euclidean_dist",
-        "torch": "cdist renorm",
-    },
     "selecting": {
-        "Tensor": "argwhere masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select nonzero",
+        "Tensor": (
+            "argwhere masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select nonzero "
+            "nonzero_static "
+        ),
         "operators": (
-            "masked_fill_inplace masked_fill_number masked_fill_tensor masked_scatter_backward "
+            "is_among masked_fill_inplace masked_fill_number masked_fill_tensor masked_scatter_backward "
             "masked_select_backward nonzero_places "
         ),
-        "torch": "argwhere masked_fill masked_scatter masked_select nonzero",
+        "torch": "argwhere isin masked_fill masked_scatter masked_select nonzero nonzero_static unravel_index",
     },
     "signal_windows": {
         "torch": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
@@ -421,6 +387,15 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": "log_softmax_backward log_softmax_of softmax_backward softmax_of",
         "special": "log_softmax logsumexp softmax",
         "torch": "log_softmax logsumexp softmax",
+    },
+    "solving": {
+        "Tensor": "cholesky_inverse cholesky_solve pinverse triangular_solve",
+        "linalg": "cholesky_ex cond diagonal lstsq matrix_rank pinv solve_triangular",
+        "operators": (
+            "cholesky_ex cond linalg_cholesky_ex linalg_lstsq linalg_matrix_rank linalg_pinv "
+            "linalg_solve_triangular lstsq matrix_rank pinv solve_triangular solve_with_triangular "
+        ),
+        "torch": "cholesky_inverse cholesky_solve pinverse triangular_solve",
     },
     "sorting": {
         "Tensor": (
@@ -455,12 +430,6 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "subclassing": {
         "Tensor": "_make_subclass _make_wrapper_subclass as_subclass",
-    },
-    "triangular": {
-        "Tensor": "cholesky_inverse cholesky_solve triangular_solve",
-        "linalg": "cholesky_ex solve_triangular",
-        "operators": "cholesky_ex linalg_cholesky_ex linalg_solve_triangular solve_triangular solve_with_triangular",
-        "torch": "cholesky_inverse cholesky_solve triangular_solve",
     },
     "view": {
         "Tensor": (

@@ -22,9 +22,9 @@ from adjoint.nn.functional.activation import softsign as softsign
 from adjoint.nn.functional.activation import tanh as tanh
 from adjoint.nn.functional.activation import tanhshrink as tanhshrink
 from adjoint.nn.functional.activation import threshold as threshold
+from adjoint.nn.functional.attention import multi_head_attention_forward as multi_head_attention_forward
 from adjoint.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from adjoint.nn.functional.declared import operators as operators
-from adjoint.nn.functional.distance import normalize as normalize
 from adjoint.nn.functional.dropout import alpha_dropout as alpha_dropout
 from adjoint.nn.functional.dropout import dropout as dropout
 from adjoint.nn.functional.dropout import dropout1d as dropout1d
@@ -54,13 +54,13 @@ from adjoint.nn.functional.loss import smooth_l1_loss as smooth_l1_loss
 from adjoint.nn.functional.loss import soft_margin_loss as soft_margin_loss
 from adjoint.nn.functional.loss import triplet_margin_loss as triplet_margin_loss
 from adjoint.nn.functional.loss import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
-from adjoint.nn.functional.multihead import multi_head_attention_forward as multi_head_attention_forward
 from adjoint.nn.functional.normalization import batch_norm as batch_norm
 from adjoint.nn.functional.normalization import embedding as embedding
 from adjoint.nn.functional.normalization import group_norm as group_norm
 from adjoint.nn.functional.normalization import instance_norm as instance_norm
 from adjoint.nn.functional.normalization import layer_norm as layer_norm
 from adjoint.nn.functional.normalization import local_response_norm as local_response_norm
+from adjoint.nn.functional.normalization import normalize as normalize
 from adjoint.nn.functional.normalization import rms_norm as rms_norm
 from adjoint.nn.functional.padding import pad as pad
 from adjoint.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
