@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
+from operator import attrgetter
 from typing import Any
 
 import adjoint as torch
@@ -70,6 +71,17 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Log-odds of probabilities if `is_binary`, otherwise their logarithms."""
     clamped = clamp_probs(probs)
     return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
+
+
+def same_as(path: str, doc: str | None = None) -> Tensor:
+    """A property that is another attribute, or one of a part: `loc`, `base_dist.loc`."""
+    read = attrgetter(path)
+
+    def value(self: Any) -> Any:
+        return read(self)
+
+    value.__doc__ = doc
+    return property(value)  # type: ignore[return-value]  # what it is on an instance
 
 
 class lazy_property(property):
