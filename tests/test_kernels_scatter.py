@@ -199,11 +199,3 @@ def test_embedding(rows, width, shape, dtype):
     numpy.testing.assert_allclose(
         result, scaled, rtol=2e-3 if dtype == "f2" else 1e-5, atol=1e-2 if dtype == "f2" else 1e-5
     )
-
-
-def test_embedding_renorm():
-    weight = sample((6, 3))
-    before = weight.copy()
-    indexing.embedding_renorm_(weight, numpy.array([1, 4, 4]), 2.0)
-    assert (numpy.linalg.norm(weight[[1, 4]], axis=1) <= 2).all()
-    numpy.testing.assert_array_equal(weight[[0, 2, 3, 5]], before[[0, 2, 3, 5]])

@@ -13,9 +13,8 @@ from . import constraints
 from .composed import TransformedDistribution
 from .distribution import Distribution, expand_by_parameters
 from .exp_family import ExponentialFamily
-from .parametrization import ProbsOrLogits
 from .transforms import AffineTransform, PowerTransform
-from .utils import EULER, broadcast_all, clamp_probs, lazy_property, same_as
+from .utils import EULER, ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, same_as
 
 __all__ = ["ContinuousBernoulli", "Kumaraswamy", "Uniform", "VonMises"]
 

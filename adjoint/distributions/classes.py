@@ -10,8 +10,7 @@ from adjoint import Size, Tensor
 from . import constraints
 from .counts import Binomial
 from .distribution import Distribution, expand_by_parameters
-from .parametrization import ProbsOrLogits
-from .utils import broadcast_all, same_as
+from .utils import ProbsOrLogits, broadcast_all, same_as
 
 __all__ = [
     "Categorical",

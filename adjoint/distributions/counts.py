@@ -12,8 +12,7 @@ from . import constraints
 from .distribution import Distribution, expand_by_parameters
 from .exp_family import ExponentialFamily
 from .gammas import Gamma
-from .parametrization import ProbsOrLogits
-from .utils import broadcast_all, lazy_property, same_as
+from .utils import ProbsOrLogits, broadcast_all, lazy_property, same_as
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
 

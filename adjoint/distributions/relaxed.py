@@ -12,9 +12,8 @@ from . import constraints
 from .classes import Categorical, OfCategories
 from .composed import TransformedDistribution
 from .distribution import Distribution, expand_by_parameters
-from .parametrization import ProbsOrLogits
 from .transforms import ExpTransform, SigmoidTransform
-from .utils import broadcast_all, clamp_probs, same_as
+from .utils import ProbsOrLogits, broadcast_all, clamp_probs, same_as
 
 __all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
 

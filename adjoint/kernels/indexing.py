@@ -12,7 +12,6 @@ from numpy import asarray, ndarray
 from ..notices import warn
 from .floating import silent, type_name, widen
 from .masking import common_dtype
-from .moments import norm
 from .scatter import add_rows, out_of_bounds, wrap_positions
 from .shapes import broadcast_shapes
 
@@ -362,17 +361,6 @@ def embedding_dense_backward(
             rows = rows / numpy.bincount(index, minlength=num_weights)[index, None].astype(rows.dtype)
         add_rows(result, index, rows)
     return result.astype(grad.dtype, copy=False)
-
-
-def embedding_renorm_(weight: ndarray, indices: ndarray, max_norm: float, norm_type: float = 2) -> ndarray:
-    """Scale the rows of `weight` at `indices` whose norm exceeds `max_norm` down to it, in place."""
-    _check_indices(indices, len(weight))
-    rows = numpy.unique(indices)
-    lengths = norm(weight[rows], norm_type, 1)
-    long = lengths > max_norm
-    scale = max_norm / (widen(lengths[long]) + 1e-7)
-    weight[rows[long]] = (widen(weight[rows[long]]) * scale[:, None]).astype(weight.dtype)
-    return weight
 
 
 Array = numpy.ndarray[Any, Any]

@@ -16,7 +16,6 @@ from .tiled_reduction import LARGE
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
-_TILE = 1 << 15  # elements handled at a time where a large array is reduced to one number
 _FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
 

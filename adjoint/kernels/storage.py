@@ -14,8 +14,7 @@ import numpy
 
 from ..device import channels_last, channels_last_3d
 from ..dtypes import from_numpy
-from .meta import Meta
-from .unread import Released
+from .meta import Meta, Released
 
 Array = numpy.ndarray[Any, Any]
 

@@ -153,9 +153,6 @@ FAMILIES: dict[str, dict[str, str]] = {
             "numel resolve_conj resolve_neg result_type typename "
         ),
     },
-    "integration": {
-        "torch": "cumulative_trapezoid gradient trapezoid trapz",
-    },
     "joining": {
         "Tensor": "repeat",
         "Tensor torch": "flip fliplr flipud repeat_interleave roll rot90 tile",
@@ -330,6 +327,10 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
         "torch": "std_mean var_mean",
     },
+    "samples": {
+        "Tensor torch": "corrcoef cov",
+        "torch": "cumulative_trapezoid gradient trapezoid trapz",
+    },
     "selecting": {
         "Tensor": "masked_fill_ masked_scatter_",
         "Tensor torch": "argwhere masked_fill masked_scatter masked_select nonzero nonzero_static",
@@ -375,9 +376,6 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": "polygamma_method polygamma_of",
         "operators special": "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri zeta",
         "special": "gammainc gammaincc gammaln multigammaln psi",
-    },
-    "statistics": {
-        "Tensor torch": "corrcoef cov",
     },
     "subclassing": {
         "Tensor": "_make_subclass _make_wrapper_subclass as_subclass",

@@ -9,10 +9,9 @@ from numpy import ndarray
 from ..floating import compute_dtype, is_floating, type_name
 from ..mt19937 import Stream
 from .continuous import exponential_
-from .integers import UNSIGNED
 from .libm import each
 from .targets import memory_order, refuse, require_floating, round_to, store
-from .uniform import LOW_53_BITS, TILE, fractions, fractions53
+from .uniform import LOW_53_BITS, TILE, UNSIGNED, fractions, fractions53
 
 
 def bernoulli(stream: Stream, p: ndarray) -> ndarray:
