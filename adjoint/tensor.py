@@ -21,8 +21,7 @@ from .dtypes import C_NAMES, dtype
 from .extra import BIRTHS, OWN, Extra
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
-from .kernels.meta import Meta, check_copy, check_item, check_numpy
-from .kernels.unread import Unread
+from .kernels.meta import Meta, Unread, check_copy, check_item, check_numpy
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..extra import BIRTHS
-from ..kernels.unread import Unread
+from ..kernels.meta import Unread
 from ..operators import batching, batching_rules, dispatch  # noqa: F401  (the second adds rules to the first)
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator

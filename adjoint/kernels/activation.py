@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy
 
-from .constants import HALF, ONE, TWO, ZERO, typed
-from .floating import silent
+from .floating import silent, type_name
 from .masking import choose, zero_where
 from .pointwise import fused, refuse
-from .precision import type_name
+from .scalar import HALF, ONE, TWO, ZERO, typed
 from .special import erf
 
 Array = numpy.ndarray[Any, Any]

@@ -10,10 +10,9 @@ import numpy
 from ..device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ..dtypes import from_numpy
 from ..notices import warn
-from .broadcast import broadcast_shapes
-from .floating import silent
-from .precision import HALVES
+from .floating import HALVES, silent
 from .scalar import scalar_array
+from .shapes import broadcast_shapes
 from .storage import to_python
 
 Array = numpy.ndarray[Any, Any]

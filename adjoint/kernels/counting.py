@@ -5,11 +5,9 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.dimensions import normalize_dim
-from adjoint.kernels.precision import is_floating, type_name, widen
-from adjoint.kernels.sorting import sort, take_last
-
-__all__ = ["bincount", "bucketize", "histc", "searchsorted", "unique", "unique_consecutive"]
+from .floating import is_floating, type_name, widen
+from .shapes import normalize_dim
+from .sorting import sort, take_last
 
 Triple = tuple[ndarray, ndarray, ndarray]
 

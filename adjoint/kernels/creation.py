@@ -13,13 +13,12 @@ from .. import dtypes
 from ..dtypes import dtype
 from ..notices import warn
 from . import storage
-from .broadcast import broadcast_shapes
 from .copying import convert
-from .floating import quiet, restore
+from .floating import quiet, restore, type_name
 from .fused import fma32, fma64
 from .layout import laid_out
-from .precision import type_name
 from .scalar import scalar_array
+from .shapes import broadcast_shapes
 
 Array = numpy.ndarray[Any, Any]
 Unwrap = Callable[[Any], Any]

@@ -9,13 +9,11 @@ import numpy
 
 from ..dtypes import from_numpy
 from ..notices import warn
-from .broadcast import broadcast_shapes
 from .copying import distinct, empty_like
-from .dimensions import normalize_dim
-from .floating import silent
+from .floating import silent, widen
 from .layout import has_channels_last, row_major
-from .precision import widen
 from .scalar import scalar_array
+from .shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 

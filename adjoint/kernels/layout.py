@@ -13,8 +13,6 @@ import numpy
 
 Array = numpy.ndarray[Any, Any]
 
-__all__ = ["has_channels_last", "laid_out", "reordered", "row_major"]
-
 Window = tuple[tuple[int, ...], tuple[int, ...]]
 """The shape and the strides of an operand."""
 

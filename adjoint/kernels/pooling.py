@@ -12,15 +12,10 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels import reduction
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
-from adjoint.kernels.windows import Along, Windows, along_one, divided, windows_of
-
-__all__ = [
-    "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool", "at_indices", "avg_pool",
-    "avg_pool_backward", "max_pool", "max_pool_backward",
-]  # fmt: skip
+from . import reduction
+from .floating import is_floating, is_inexact, type_name, widen
+from .parallel import parallel_rows
+from .windows import Along, Windows, along_one, divided, windows_of
 
 Sizes = tuple[int, ...]
 Pair = tuple[ndarray, ndarray]

@@ -11,33 +11,10 @@ from typing import Any
 import numpy
 from numpy import asarray, empty, ndarray
 
-from adjoint.kernels.dimensions import Dims, normalize_dim, normalize_dims
-from adjoint.kernels.floating import quiet, restore, silent
-from adjoint.kernels.layout import row_major
-from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
-from adjoint.kernels.tiled_reduction import LARGE, reduce_tiled
-
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "aminmax",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "largest",
-    "max_with_indices",
-    "mean",
-    "min_with_indices",
-    "nanmean",
-    "nansum",
-    "prod",
-    "smallest",
-    "sum",
-    "total",
-    "total_mean",
-]  # fmt: skip
+from .floating import is_floating, is_inexact, quiet, restore, silent, type_name, widen
+from .layout import row_major
+from .shapes import Dims, normalize_dim, normalize_dims
+from .tiled_reduction import LARGE, reduce_tiled
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
@@ -63,8 +40,8 @@ _ONES = {char: ones.reshape(-1) for char, ones in _COLUMN.items()}
 def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """The sum over `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
     if dtype is None and x.dtype.char in _NATIVE and x.size < LARGE and (dim or dim is None or dim == 0):
-        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:  # type: ignore[operator]
-            total = sum_kept(x, dim)  # type: ignore[arg-type]
+        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:
+            total = sum_kept(x, dim)
             return total if keepdim else total.reshape(-1)
         try:
             result = _add(x, dim, None, None, keepdim)
@@ -153,8 +130,8 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     """
     size = x.size
     if dtype is None and x.dtype.char in _NATIVE and 0 < size < LARGE and (dim or dim is None or dim == 0):
-        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and size <= _DOT_SIZE:  # type: ignore[operator]
-            total = sum_kept(x, dim)  # type: ignore[arg-type]
+        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and size <= _DOT_SIZE:
+            total = sum_kept(x, dim)
             total /= size // total.size
             return total if keepdim else total.reshape(-1)
         try:
@@ -294,7 +271,7 @@ def smallest(x: ndarray) -> ndarray:
     return _whole_extremum("min", x)
 
 
-largest.silent = smallest.silent = True  # type: ignore[attr-defined]
+largest.silent = smallest.silent = True
 
 
 def _whole_extremum(name: str, x: ndarray) -> ndarray:

@@ -11,16 +11,10 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.copying import clone
-from adjoint.kernels.dimensions import normalize_dim
-from adjoint.kernels.precision import compute_dtype, type_name, widen
-from adjoint.kernels.sorting import argsort
-
-__all__ = [
-    "add_rows", "gather", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
-    "index_reduce", "index_select", "out_of_bounds", "put", "put_", "scatter", "scatter_", "scatter_add", "scatter_add_",
-    "scatter_reduce", "scatter_reduce_", "slice_positions", "take", "wrap_positions",
-]  # fmt: skip
+from .copying import clone
+from .floating import compute_dtype, type_name, widen
+from .shapes import normalize_dim
+from .sorting import argsort
 
 _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))

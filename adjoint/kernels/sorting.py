@@ -9,12 +9,10 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.dimensions import normalize_dim
-from adjoint.kernels.layout import laid_out
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
-
-__all__ = ["argsort", "kthvalue", "median", "mode", "nanmedian", "nanquantile", "quantile", "sort", "topk"]
+from .floating import is_floating, is_inexact, type_name, widen
+from .layout import laid_out
+from .parallel import parallel_rows
+from .shapes import normalize_dim
 
 Pair = tuple[ndarray, ndarray]
 

@@ -10,7 +10,7 @@ import numpy
 from ..dtypes import bfloat16
 from . import storage
 from .copying import clone, strided_empty
-from .precision import type_name
+from .floating import type_name
 from .storage import restrided
 
 Array = numpy.ndarray[Any, Any]

@@ -112,7 +112,7 @@ def drawn_once(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 
 
 def _stacked(results: list[Tensor], size: int) -> Tensor:
-    return operators.stack(results)[:size]  # type: ignore[no-any-return]
+    return operators.stack(results)[:size]
 
 
 # --- elementwise ------------------------------------------------------------------------------------------------

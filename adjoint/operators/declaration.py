@@ -213,7 +213,7 @@ def _all_dims(slot: str, node: Node) -> Any:
 
 
 def _plain(function: Any) -> Callable[..., Any]:
-    return function.__func__ if isinstance(function, staticmethod) else function  # type: ignore[no-any-return]
+    return function.__func__ if isinstance(function, staticmethod) else function
 
 
 def _wanted(formula: Callable[..., Any]) -> list[str]:

@@ -16,11 +16,11 @@ import numpy
 
 from .. import dtypes
 from ..dtypes import Rank, promote
-from ..kernels.broadcast import broadcast_shapes
 from ..kernels.copying import distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.meta import ALIVE
+from ..kernels.shapes import broadcast_shapes
 from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
@@ -40,10 +40,9 @@ from ..tape.saved import (
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
 from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .forms import overload
 from .meta import check_change, check_places, computed, has_meta, on_meta, put
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
-from .signatures import FORMS, expected, type_name
+from .signatures import FORMS, expected, overload, type_name
 
 getframe = sys._getframe
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
@@ -457,7 +456,7 @@ def record(
 ) -> None:
     """Make the node of this operation and point the outputs at it."""
     given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
-    node: Node = object.__new__(op.node_class)  # type: ignore[arg-type]
+    node: Node = object.__new__(op.node_class)
     start(node, tuple(edges), 2)
     # A node of one input runs also where the gradient leads nowhere.
     save_inputs(op, node, args, tensors, given if len(given) == 1 else edges)
@@ -552,7 +551,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op` and write the result over its first argument."""
     recorder = modes.STATE.recorder
     if recorder is not None and recorder.asks():
-        return recorder.operation(f"{op.called}_", call_inplace, args, op, args)  # type: ignore[no-any-return]
+        return recorder.operation(f"{op.called}_", call_inplace, args, op, args)
     target: Tensor = args[0]
     try:
         args = bind(op, args)
@@ -568,7 +567,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         again = overridden(getframe(1))
         if again is None:
             raise
-        return again()  # type: ignore[no-any-return]
+        return again()
     edges = wanted_edges(op, args)
     grad_enabled = modes.is_recording()
     if grad_enabled and target._base is not None:
@@ -610,7 +609,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     node: Any = None
     if recording:
         edges = [None if edge is NOWHERE else edge for edge in edges]
-        node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
+        node = object.__new__(op.inplace_node_class)
         start(node, tuple(edges), 2)
         save_inputs(op, node, args, tensors, edges, changed=target)
         if modes.STATE.saved_tensor_hooks:
@@ -691,5 +690,5 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     target._array = result
     bump(target, f"{op.called}_", depth=2)
     if recording and target._base is not None:
-        target._view_version = target._counter[0]  # type: ignore[index]
+        target._view_version = target._counter[0]
     return target

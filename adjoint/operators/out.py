@@ -140,7 +140,7 @@ def stored(
     check_memory(out, [], apart=False)
     if recorded and result.requires_grad:
         resize(out, result._array.shape)
-        return out.copy_(result)  # type: ignore[attr-defined, no-any-return]
+        return out.copy_(result)
     store(result._array, out)
     bump(out, name, depth=2)
     if result.requires_grad and modes.is_recording():

@@ -6,8 +6,8 @@ import math
 
 import numpy
 
+from ..kernels import arithmetic as kernels
 from ..kernels import moments, special
-from ..kernels import pairwise as kernels
 from .arithmetic import no_bool, overloads
 from .build import binary, operator, public, publish
 from .out import STRICT

@@ -279,7 +279,7 @@ def _span(geometry: Geometry) -> int:
 
 
 def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
-    from ..kernels.broadcast import sum_to_shape
+    from ..kernels.shapes import sum_to_shape
 
     return array if array.shape == shape else sum_to_shape(array, shape)
 
