@@ -10,6 +10,7 @@ import numpy
 
 from .. import dtypes
 from .floating import HALVES, compute_dtype, is_floating, type_name, widen
+from .layout import row_major
 from .masking import common_dtype
 from .pointwise import refuse
 from .scalar import HALF, ONE, TWO, ZERO, scalar_array, typed
@@ -158,12 +159,15 @@ def floor_divide(self: Array, other: Array) -> Array:
 
 @in_float32
 def remainder(self: Array, other: Array) -> Array:
-    """What is left of the division rounded down; it has the sign of `other`."""
+    """What is left of the division rounded down; it has the sign of `other`, or of `self` where it is zero."""
     if self.dtype.kind in "bc":
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
         check_divisor(other)
-    return numpy.remainder(self, other)
+    result = numpy.asarray(numpy.remainder(self, other))
+    if result.dtype.kind == "f" and not result.all():
+        numpy.copysign(result, self, out=result, where=result == 0)
+    return result
 
 
 @in_float32
@@ -240,7 +244,7 @@ def number_to_powers(self: Any, exponent: Array) -> Array:
         base = scalar_array(self, dtypes.from_numpy(dtype))
     else:
         base = typed(self, dtype)
-    return power(base, exponent.astype(dtype, copy=False))
+    return row_major(power(base, exponent.astype(dtype, copy=False)))
 
 
 # --- fused ----------------------------------------------------------------------------------------------------

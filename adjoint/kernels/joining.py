@@ -82,7 +82,7 @@ def stack(arrays: list[Array], dim: int) -> Array:
     shape = arrays[0].shape
     dim = normalize_dim(dim, len(shape) + 1)
     if dim == len(shape):
-        return cat([array[..., None] for array in arrays], dim)
+        return row_major(cat([array[..., None] for array in arrays], dim))
     return cat(arrays, dim).reshape((*shape[:dim], len(arrays), *shape[dim:]))
 
 
@@ -122,7 +122,7 @@ def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
 
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
     """The array repeated along each dimension; new dimensions come first."""
-    return numpy.tile(self, repeats)
+    return row_major(numpy.tile(self, repeats))
 
 
 def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
@@ -159,6 +159,8 @@ def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    if k % 4 == 0:
+        return self.copy()
     return numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim))).copy(order="K")
 
 

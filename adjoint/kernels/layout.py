@@ -18,8 +18,16 @@ Window = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def has_channels_last(array: Array) -> bool:
-    """Whether images lie in memory place by place, all channels of each together."""
-    return array.ndim in (4, 5) and numpy.moveaxis(array, 1, -1).flags.c_contiguous
+    """Whether images lie in memory place by place, all channels of each together; not where sizes of 1 leave that open."""
+    if array.ndim not in (4, 5) or array.flags.c_contiguous:
+        return False
+    least = 1
+    for dim in (1, *range(array.ndim - 1, 1, -1), 0):
+        step = array.strides[dim]
+        if step < least or (dim == 0 and least == array.strides[1]):
+            return False
+        least = step * array.shape[dim]
+    return True
 
 
 def row_major(array: Array) -> Array:

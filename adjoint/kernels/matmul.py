@@ -9,6 +9,7 @@ import numpy
 from .. import dtypes
 from ..dtypes import from_numpy
 from .floating import type_name, widen
+from .layout import laid_out
 from .scalar import C_NAMES, scalar_array
 from .shapes import broadcast_shapes, can_expand, normalize_dim
 from .view import expand
@@ -196,7 +197,7 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
         for name, factor in (("beta", beta), ("alpha", alpha)):
             if isinstance(factor, float):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    return _combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha)
+    return laid_out(_combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha), (self,))
 
 
 def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:

@@ -14,6 +14,7 @@ from numpy import asarray, ndarray
 
 from . import reduction
 from .floating import is_floating, is_inexact, type_name, widen
+from .layout import row_major
 from .parallel import parallel_rows
 from .windows import Along, Windows, along_one, divided, windows_of
 
@@ -364,7 +365,7 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
         parts = [total[_at(axis, total.ndim, slice(*window))] for window in divided(length, size)]
         means = [reduction.mean(part, axis, True) for part in parts]
         total = numpy.concatenate(means, axis) if means else total[_at(axis, total.ndim, slice(0, 0))]
-    return total.astype(input.dtype, copy=total is input)
+    return row_major(total.astype(input.dtype, copy=total is input))
 
 
 def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:

@@ -16,7 +16,7 @@ import numpy
 
 from .. import dtypes
 from ..dtypes import Rank, promote
-from ..kernels.copying import distinct
+from ..kernels.copying import clone, distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.meta import ALIVE
@@ -488,7 +488,7 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
 
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history and its tangents."""
-    copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(tensor._array.copy())
+    copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(clone(tensor._array))
     copy._edge = tensor._edge
     if tensor._extra is not None and tensor._extra.tangents is not None:
         for level, tangent in tensor._extra.tangents.items():

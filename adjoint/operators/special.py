@@ -6,6 +6,7 @@ import math
 
 from ..kernels import incomplete
 from ..kernels import special as kernels
+from ..kernels.layout import row_major
 from ..tensor import Tensor
 from .build import binary, operator, public, publish, unary
 from .dispatch import invalid_arguments
@@ -149,7 +150,7 @@ class mvlgamma:
         total = kernels.lgamma(self)
         for k in range(1, p):
             total = total + kernels.lgamma(self - self.dtype.type(k / 2))
-        return total + self.dtype.type(p * (p - 1) / 4 * math.log(math.pi))
+        return row_major(total + self.dtype.type(p * (p - 1) / 4 * math.log(math.pi)))
 
     def grad_self(grad, self, p, xp):
         total = xp.digamma(self)

@@ -62,8 +62,8 @@ EXPLAINED = [
         "the same, differentiated",
         r"torch\.(func|autograd\.functional)\.",
         r"(does not require grad( and does not have a grad_fn)?|'NoneType' object has no attribute '\w+'|Tensor that does not "
-        r"require gradients|Expected gradient function to be set|"
-        r"retain_grad on Tensor that has requires_grad=False|a tensor that doesn't require gradient), "
+        r"require gradients|Expected gradient function to be set|retain_grad on Tensor that has requires_grad=False|"
+        r"a tensor that doesn't require gradient|a leaf Variable that requires grad is being used in an in-place operation\.), "
         "expected nothing",
     ),
     Explained(
@@ -246,7 +246,7 @@ EXPLAINED = [
         r"view_as_(real|complex)[^Z]*inference_mode|inference_mode[^Z]*view_as_(real|complex)",
         "expected RuntimeError$",
     ),
-    Explained("polar saves its operands here", "polar", "^seen .*'(un)?pack'"),
+    Explained("another choice of what is saved has the same derivative", r"polar|linalg\.\w+", "^seen .*'(un)?pack'"),
     Explained(
         "PyTorch saves the total weight as well",
         "cross_entropy",
@@ -262,11 +262,18 @@ EXPLAINED = [
         "linearize",
         "expected RuntimeError: It appears that you're trying to get value out of a tracing tensor",
     ),
-    Explained("PyTorch linearizes to zero in inference mode", r"inference_mode[^Z]*NAME = .*linearize", "expected .*0"),
     Explained(
-        "PyTorch differentiates forward to zero in inference mode",
-        r"inference_mode[^Z]*NAME = .*jacobian\(.*vectorize=True",
-        r"expected \[+0",
+        "PyTorch's transforms give zeros in inference mode",
+        r"inference_mode[^Z]*NAME = .*(linearize|functional\.)",
+        r"expected \[*-?0",
+    ),
+    Explained(
+        "operands of several dtypes, broadcast: PyTorch converts some beforehand",
+        r"NAME = .*(addc(mul|div)|_loss)\(",
+        "laid out",
+    ),
+    Explained(
+        "of two operands only views are looked at for the order of their dimensions", r"NAME = .*\w+, \w+", "laid out"
     ),
     Explained("a leaf that has been given another shape by `out=`", r"out=(\w+)\)[^Z]*\1", r"\.grad \(\w+\): shape"),
     Explained(
