@@ -100,7 +100,7 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     batch = next((level for level in reversed(modes.STATE.levels) if isinstance(level, BatchLevel)), None)
     if batch is None or batch.concerns(tensor):
-        edge = tensor._edge if tensor._edge is NOWHERE else edge_of(tensor)
+        edge = edge_of(tensor)
         if edge is not None and edge is not NOWHERE:
             return operators.alias(tensor)
         if batch is not None:
