@@ -88,7 +88,7 @@ EXPLAINED = [
         r"\.data = |squeeze_|resize_|\bt_|transpose_|swapaxes_|inference_mode.*out=",
         "invalid gradient at index|"
         "nothing, expected RuntimeError: (output with shape .* doesn't match the broadcast shape|The size of tensor a)|"
-        r"\.grad \(\w+\): (dtype|shape)|^seen \[\], expected|^raised ValueError: operands could not be broadcast",
+        r"\.grad \(\w+\): (dtype|shape)|expected RuntimeError$|^seen \[\], expected|^raised ValueError: operands could not be broadcast",
     ),
     Explained(
         "`data` of an inference tensor set to one that is none, whose changes nobody counts then, or that of a view set to one",
@@ -250,7 +250,11 @@ EXPLAINED = [
         r"view_as_(real|complex)[^Z]*inference_mode|inference_mode[^Z]*view_as_(real|complex)",
         "expected RuntimeError$",
     ),
-    Explained("another choice of what is saved has the same derivative", r"polar|linalg\.\w+", "^seen .*'(un)?pack'"),
+    Explained(
+        "another choice of what is saved has the same derivative",
+        r"polar|cosine_similarity|copysign|linalg\.\w+",
+        "^seen (.*'(un)?pack'|array)",
+    ),
     Explained(
         "PyTorch saves the total weight as well",
         "cross_entropy",
