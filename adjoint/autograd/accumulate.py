@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import threading
+from sys import getrefcount
 from typing import Any
 
 import numpy
 
 from ..kernels.meta import Meta
-from ..tape import modes
+from ..tape.modes import GATE, STATE
 from ..tape.saved import counting, mark_inference
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new, wrap
@@ -23,7 +23,7 @@ def _measure() -> int:
 
 
 def _as_in_accumulate(grad: Any) -> int:
-    return sys.getrefcount(grad)
+    return getrefcount(grad)
 
 
 _UNSHARED = _measure() + 1
@@ -41,16 +41,17 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
         elif held is None:
             if type(grad) is not ndarray:
                 grad = as_array(grad)
-            if (
-                sys.getrefcount(grad) > _UNSHARED
-                or (grad.strides != leaf._array.strides and modes.STATE.grad_layout and grad.shape == leaf._array.shape)
-                or not owns_memory(grad)
-            ):
-                grad = laid_out_like(grad, leaf._array)
+            array = leaf._array
+            shared = getrefcount(grad) > _UNSHARED or (grad.base is not None and not owns_memory(grad))
+            if grad.strides != array.strides:
+                if shared or (STATE.grad_layout and grad.shape == array.shape):
+                    grad = laid_out_like(grad, array)
+            elif shared:
+                grad = grad.copy("K")
             result: Tensor = new(Tensor)
             result._array = grad
             result._edge = result._grad = result._base = result._counter = result._extra = None
-            if modes.GATE.special and modes.STATE.inference:
+            if GATE.special and STATE.inference:
                 mark_inference(result)
             leaf._grad = result
         else:  # in place, also where `held` has a history: the engine is not recording
@@ -72,7 +73,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
 def made(array: Any) -> Tensor:
     """A gradient that the engine has computed, as a tensor of whoever asks for it."""
     tensor = wrap(array)
-    if modes.GATE.special and modes.STATE.inference:
+    if GATE.special and STATE.inference:
         mark_inference(tensor)
     return tensor
 
@@ -83,13 +84,13 @@ def owns_memory(array: Any) -> bool:
     if base is None:
         return True
     return (
-        type(base) is ndarray and base.base is None and base.size == array.size and sys.getrefcount(base) <= _ONLY_BASE
+        type(base) is ndarray and base.base is None and base.size == array.size and getrefcount(base) <= _ONLY_BASE
     )
 
 
 def _references_of_base(view: Any) -> int:
     base = view.base
-    return sys.getrefcount(base)
+    return getrefcount(base)
 
 
 _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
@@ -98,15 +99,15 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
     """`grad` as a tensor of its own, laid out like `leaf`, still connected to its history."""
-    if type(grad) is not Tensor or type(leaf._array) is Meta or modes.STATE.levels:
+    if type(grad) is not Tensor or type(leaf._array) is Meta or STATE.levels:
         return grad.clone()
-    array = leaf._array if modes.STATE.grad_layout else grad._array
+    array = leaf._array if STATE.grad_layout else grad._array
     return made(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)
 
 
 def laid_out_like(grad: Any, array: Any) -> Any:
     """A copy of `grad`, with the strides of `array` where those leave no gaps."""
-    if grad.shape != array.shape:  # recorded when the leaf had another shape
+    if array.flags.c_contiguous or grad.shape != array.shape:  # which it had when it was recorded
         return grad.copy()
     copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
     copy[...] = grad

@@ -18,6 +18,7 @@ from ..operators.meta import has_meta
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
+from ..tape.modes import GATE, STATE
 from ..tape.node import NOWHERE
 from ..tensor import Tensor, history, wrap
 from .accumulate import made
@@ -54,7 +55,7 @@ def backward(
     >>> x.grad
     tensor([2., 4.])
     """
-    if modes.STATE.transforms:
+    if STATE.transforms:
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
             "instead or call backward() outside of functorch transforms."
@@ -67,23 +68,11 @@ def backward(
                 "`grad_tensors`."
             )
         grad_tensors = grad_variables
-    if (
-        type(tensors) is Tensor
-        and grad_tensors is None
-        and inputs is None
-        and not modes.STATE.levels
-        and not ALIVE.count
-    ):
-        edge = asked_edge(tensors)
-        if edge is not None and edge is not NOWHERE and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
-            start(
-                [edge],
-                [first_grad(tensors, create_graph)],
-                bool(create_graph if retain_graph is None else retain_graph),
-                create_graph,
-                None,
-                True,
-            )
+    if type(tensors) is Tensor and inputs is None and not GATE.special:
+        edge, seed = asked_edge(tensors), plain_seed(tensors, grad_tensors, create_graph)
+        if edge is not None and edge is not NOWHERE and seed is not None:
+            keep = create_graph if retain_graph is None else retain_graph
+            start([edge], [seed], bool(keep), create_graph, None, True)
             if create_graph:
                 warn_of_cycle()
             return
@@ -262,8 +251,8 @@ def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, 
     """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
     token = quiet()
     try:
-        if on_tensors(create_graph) or (grads and isinstance(grads[0], Tensor)):
-            was_recording = modes.STATE.grad_enabled
+        if create_graph or (GATE.special and (STATE.levels or (grads and isinstance(grads[0], Tensor)))):
+            was_recording = STATE.grad_enabled
             modes.set_grad(create_graph)
             try:
                 run(edges, grads, keep, True, capture, accumulating)
@@ -358,6 +347,16 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
         return wrap(one.copy()) if as_tensor else one
     ones = numpy.ones_like(array)
     return wrap(ones) if as_tensor else ones
+
+
+def plain_seed(root: Tensor, given: Any, as_tensor: bool) -> Any:
+    """What `make_grads` gives for one root where nothing is in question; else None."""
+    array = root._array
+    if given is None:
+        return first_grad(root, as_tensor) if array.size == 1 and array.dtype.kind == "f" else None
+    if type(given) is not Tensor or given._array.dtype is not array.dtype or given._array.shape != array.shape:
+        return None
+    return given if as_tensor else given._array
 
 
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:

@@ -82,7 +82,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     plain = nodes_without_watch(task) if task.capture is not None or GATE.special else None
     needed = task.needed
     buffers: dict[Any, Any] = {}
-    for edge, grad in zip(roots, grads, strict=True):
+    for edge, grad in zip(roots, grads):  # noqa: B905  (of one length)
         if edge is not None:
             deliver(edge, grad, buffers)
             if type(edge) is not tuple:
@@ -212,28 +212,24 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
     seen: set[Node] = set()
     uses: dict[Tensor, int] = {}
     order: list[Node] = []
-    stack: list[Node] = []
     for edge in roots:
         if type(edge) is tuple:
             if edge[0] not in seen:
                 seen.add(edge[0])
-                stack.append(edge[0])
+                order.append(edge[0])
         elif edge is not None:
             uses[edge] = uses.get(edge, 0) + 1
-    while stack:
-        node = stack.pop()
-        order.append(node)
+    for node in order:  # which grows meanwhile
         for edge in node.edges:
-            if edge is None:
-                continue
             if type(edge) is tuple:
                 target = edge[0]
                 if target not in seen:
                     seen.add(target)
-                    stack.append(target)
-            else:
-                uses[edge] = uses.get(edge, 0) + 1
-    order.sort(key=_by_sequence, reverse=True)
+                    order.append(target)
+            elif edge is not None:
+                uses[edge] = uses[edge] + 1 if edge in uses else 1
+    if len(order) > 1:
+        order.sort(key=_by_sequence, reverse=True)
     return order, uses
 
 
@@ -241,6 +237,7 @@ def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ..
     """The nodes that lie on a path to something captured; only they run. Of the edges of each, those on such a path."""
     needed: dict[Node, tuple[Any, ...]] = {}
     leaves, outputs = capture.leaves, capture.outputs
+
     for node in reversed(order):
         found = False
         edges = []

@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from ..tape.node import Node
+from ..tape.saved import saved_attributes
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator, parameters_of
 
 NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
@@ -646,4 +647,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "backward": namespace["backward"],
         "backward_recorded": namespace["backward_recorded"],
     }
-    return type(name, (Node,), members)
+    made = type(name, (Node,), members)
+    for attribute, reading in saved_attributes(made).items():
+        setattr(made, attribute, reading)
+    return made
