@@ -20,7 +20,7 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.modes import GATE, STATE
 from ..tape.node import NOWHERE
-from ..tensor import Tensor, history, wrap
+from ..tensor import Tensor, as_array, history, wrap
 from .accumulate import made
 from .edge import GradientEdge, recorded_edge
 from .engine import run
@@ -68,14 +68,12 @@ def backward(
                 "`grad_tensors`."
             )
         grad_tensors = grad_variables
-    if type(tensors) is Tensor and inputs is None and not GATE.special:
-        edge, seed = asked_edge(tensors), plain_seed(tensors, grad_tensors, create_graph)
-        if edge is not None and edge is not NOWHERE and seed is not None:
-            keep = create_graph if retain_graph is None else retain_graph
-            start([edge], [seed], bool(keep), create_graph, None, True)
-            if create_graph:
-                warn_of_cycle()
-            return
+    keep = create_graph if retain_graph is None else retain_graph
+    if inputs is None and (plain := plain_root(tensors, grad_tensors, create_graph)) is not None:
+        start([plain[0]], [plain[1]], keep, create_graph, None, True)
+        if create_graph:
+            warn_of_cycle()
+        return
     roots = as_tuple(tensors)
     if inputs is not None and len(as_tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
@@ -90,9 +88,7 @@ def backward(
             if type(edge) is tuple and isinstance(item, Tensor):
                 item.retain_grad()
             capture.add(edge)
-    start(
-        [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, True
-    )
+    start([root_edge(root) for root in roots], grads, keep, create_graph, capture, True)
     if create_graph:
         warn_of_cycle()
 
@@ -144,22 +140,26 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    roots, targets = as_tuple(outputs), as_tuple(inputs)
+    targets = as_tuple(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    if is_grads_batched:
-        grads = batched_grads(roots, as_tuple(grad_outputs))
-        keep = keep_graph(retain_graph, create_graph)
-        columns = batched_grad(roots, targets, grads, keep, create_graph)
-        return checked_results(targets, columns, allow_unused, materialize_grads, create_graph)
-    grads = make_grads(roots, grad_outputs, create_graph)
+    keep = create_graph if retain_graph is None else retain_graph
+    plain = None if is_grads_batched else plain_root(outputs, grad_outputs, create_graph)
+    if plain is not None:
+        starts, grads = [plain[0]], [plain[1]]
+    else:
+        roots = as_tuple(outputs)
+        if is_grads_batched:
+            grads = batched_grads(roots, as_tuple(grad_outputs))
+            columns = batched_grad(roots, targets, grads, keep, create_graph)
+            return checked_results(targets, columns, allow_unused, materialize_grads, create_graph)
+        grads = make_grads(roots, grad_outputs, create_graph)
+        starts = [root_edge(root) for root in roots]
     capture = Capture()
     edges = [edge_of_input(item) for item in targets]
     for edge in edges:
         capture.add(edge)
-    start(
-        [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, False
-    )
+    start(starts, grads, keep, create_graph, capture, False)
     values = [capture.value(edge) for edge in edges]
     return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
 
@@ -171,7 +171,7 @@ def checked_results(
     results: list[Any] = []
     for item, value in zip(targets, values, strict=True):
         if value is not None:
-            value = value if isinstance(value, Tensor) else made(numpy.asarray(value))
+            value = value if isinstance(value, Tensor) else made(as_array(value))
         elif zeros:
             if isinstance(item, GradientEdge):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
@@ -290,11 +290,6 @@ def on_tensors(create_graph: bool) -> bool:
     return create_graph or bool(modes.STATE.levels)
 
 
-def keep_graph(retain_graph: bool | None, create_graph: bool) -> bool:
-    """Whether nodes keep what they have saved."""
-    return create_graph if retain_graph is None else retain_graph
-
-
 def as_tuple(value: Any) -> tuple[Any, ...]:
     """One tensor, or gradient edge, as a tuple of one."""
     if value is None:
@@ -349,14 +344,21 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
     return wrap(ones) if as_tensor else ones
 
 
-def plain_seed(root: Tensor, given: Any, as_tensor: bool) -> Any:
-    """What `make_grads` gives for one root where nothing is in question; else None."""
+def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[Any, Any] | None:
+    """The edge of a root and the gradient it begins with, where nothing is in question about either; else None."""
+    if type(root) is not Tensor or GATE.special:
+        return None
     array = root._array
     if given is None:
-        return first_grad(root, as_tensor) if array.size == 1 and array.dtype.kind == "f" else None
-    if type(given) is not Tensor or given._array.dtype is not array.dtype or given._array.shape != array.shape:
+        if array.size != 1 or array.dtype.kind != "f":
+            return None
+        seed = first_grad(root, as_tensor)
+    elif type(given) is Tensor and given._array.dtype is array.dtype and given._array.shape == array.shape:
+        seed = given if as_tensor else given._array
+    else:
         return None
-    return given if as_tensor else given._array
+    edge = asked_edge(root)
+    return None if edge is None or edge is NOWHERE else (edge, seed)
 
 
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:

@@ -94,24 +94,32 @@ class Packed:
 
     def tensor(self) -> Tensor:
         """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
-        result: Tensor = bare(self._unpacked())
+        if STATE.grad_enabled:
+            _stop_recording()
+        result: Tensor = bare(_checked(self.unpack_hook(self.packed)))
         result._edge = self.edge
         return result
 
     @property
     def _array(self) -> Any:
-        return self._unpacked()._array
-
-    def _unpacked(self) -> Tensor:
-        if STATE.grad_enabled and STATE.task is not None:
-            STATE.task.stop_recording()
+        if STATE.grad_enabled:
+            _stop_recording()
         tensor = self.unpack_hook(self.packed)
-        if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
-            raise TypeError(
-                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(tensor).__name__}"
-            )
-        return tensor
+        return tensor._array if type(tensor) is Tensor else _checked(tensor)._array
+
+
+def _stop_recording() -> None:
+    if STATE.task is not None:
+        STATE.task.stop_recording()
+
+
+def _checked(tensor: Any) -> Tensor:
+    """What an unpack hook has returned, if that is a tensor."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
+        )
+    return tensor
 
 
 def bare(tensor: Any) -> Any:
