@@ -83,9 +83,7 @@ def owns_memory(array: Any) -> bool:
     base = array.base
     if base is None:
         return True
-    return (
-        type(base) is ndarray and base.base is None and base.size == array.size and getrefcount(base) <= _ONLY_BASE
-    )
+    return type(base) is ndarray and base.base is None and base.size == array.size and getrefcount(base) <= _ONLY_BASE
 
 
 def _references_of_base(view: Any) -> int:
@@ -107,7 +105,7 @@ def own(grad: Tensor, leaf: Tensor) -> Tensor:
 
 def laid_out_like(grad: Any, array: Any) -> Any:
     """A copy of `grad`, with the strides of `array` where those leave no gaps."""
-    if array.flags.c_contiguous or grad.shape != array.shape:  # which it had when it was recorded
+    if array.flags.c_contiguous or grad.shape != array.shape:  # the leaf has been given another one
         return grad.copy()
     copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
     copy[...] = grad

@@ -261,6 +261,10 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
         buffers[edge] = grad if edge not in buffers else buffers[edge] + grad
         return
     node, number = edge
+    array = grad._array if isinstance(grad, Tensor) else grad
+    if array.shape == node.shape and array.dtype is node.dtype:
+        buffers[node] = grad if node not in buffers else buffers[node] + grad
+        return
     if node.is_nowhere:
         return
     if type(node.shape) is list:

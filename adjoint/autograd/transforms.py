@@ -185,7 +185,6 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
     >>> torch.func.grad_and_value(lambda x: x ** 2)(torch.tensor(3.0))
     (tensor(6.), tensor(9.))
     """
-
     return functools.wraps(func)(_differentiated(func, argnums, has_aux))
 
 
