@@ -73,6 +73,7 @@ class Node:
     hooks: NodeHooks | None
     code: CodeType
     lasti: int
+    operator: ClassVar[Any]  # of the nodes of operators
     takes: ClassVar[int | None] = None
     """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
     runs_undefined: ClassVar[bool] = False
