@@ -123,8 +123,7 @@ def sigmoid_backward(grad: Array, result: Array) -> Array:
 def tanh_backward(grad: Array, result: Array) -> Array:
     """`grad * (1 - result ** 2)`."""
     dtype = result.dtype
-    product = result * result
-    numpy.subtract(ONE[dtype], product, product)
+    product = ONE[dtype] - result * result
     if dtype.kind == "c":
         product = product.conj()
     product *= grad
