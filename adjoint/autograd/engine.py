@@ -150,7 +150,7 @@ def nodes_without_watch(task: Task) -> Container[Node] | None:
     """The nodes that run, and of whose gradients nobody wants to know; None if that is all of them."""
     plain: Container[Node] | None = None
     capture = task.capture
-    if capture is not None:
+    if capture is not None and not all_are_needed(task.order, task.uses, capture):
         plain = needed = task.needed = find_needed(task.order, capture)
         if task.accumulating:
             # Into the `.grad` of outputs too: they run, as leaves do, and their gradients lead nowhere.
@@ -169,10 +169,10 @@ def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
         grad = [None] * len(node.shape) if type(node.shape) is list else None
     task.node = node
     capture = task.capture
-    if capture is None:
+    if capture is None or task.needed is None:
         runs, wanted = True, None
     else:
-        runs, wanted = node in task.needed, capture.outputs.get(node)  # type: ignore[operator]
+        runs, wanted = node in task.needed, capture.outputs.get(node)
         if not runs and wanted is None and node is not task.root:
             return None
     if wanted is not None and runs:
@@ -231,6 +231,19 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
     if len(order) > 1:
         order.sort(key=_by_sequence, reverse=True)
     return order, uses
+
+
+def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture) -> bool:
+    """Whether every leaf is asked for and every node leads to one."""
+    if capture.outputs or not uses.keys() <= capture.leaves.keys():
+        return False
+    for node in order:
+        for edge in node.edges:
+            if edge is not None:
+                break
+        else:
+            return False
+    return True
 
 
 def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ...]]:
