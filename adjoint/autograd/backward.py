@@ -21,7 +21,7 @@ from ..tape.edges import edge_of
 from ..tape.modes import GATE, STATE
 from ..tape.node import NOWHERE
 from ..tensor import Tensor, as_array, history, wrap
-from .accumulate import made
+from .accumulate import Shown, made
 from .edge import GradientEdge, recorded_edge
 from .engine import run
 from .task import Capture
@@ -70,7 +70,7 @@ def backward(
         grad_tensors = grad_variables
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None and (plain := plain_root(tensors, grad_tensors, create_graph)) is not None:
-        start([plain[0]], [plain[1]], keep, create_graph, None, True)
+        start([plain[0]], [plain[1]], keep, create_graph, None, True, shown_from(grad_tensors))
         if create_graph:
             warn_of_cycle()
         return
@@ -88,7 +88,8 @@ def backward(
             if type(edge) is tuple and isinstance(item, Tensor):
                 item.retain_grad()
             capture.add(edge)
-    start([root_edge(root) for root in roots], grads, keep, create_graph, capture, True)
+    edges = [root_edge(root) for root in roots]
+    start(edges, grads, keep, create_graph, capture, True, shown_from(grad_tensors))
     if create_graph:
         warn_of_cycle()
 
@@ -159,9 +160,23 @@ def grad(
     edges = [edge_of_input(item) for item in targets]
     for edge in edges:
         capture.add(edge)
-    start(starts, grads, keep, create_graph, capture, False)
+    shown = shown_from(grad_outputs)
+    start(starts, grads, keep, create_graph, capture, False, shown)
     values = [capture.value(edge) for edge in edges]
+    if not create_graph:
+        tensor_of = made if len(values) == 1 and not shown and not shown.given else shown.tensor
+        values = [
+            value if value is None or isinstance(value, Tensor) else tensor_of(as_array(value)) for value in values
+        ]
     return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
+
+
+def shown_from(given: Any) -> Shown:
+    """What is known outside of a backward's gradients when it begins with the tensors `given`, if any."""
+    shown = Shown()
+    if given is not None:
+        shown.given = as_tuple(given)
+    return shown
 
 
 def checked_results(
@@ -170,14 +185,12 @@ def checked_results(
     """The gradients found for `targets` as tensors; what becomes of those that are None is up to the caller of `grad`."""
     results: list[Any] = []
     for item, value in zip(targets, values, strict=True):
-        if value is not None:
-            value = value if isinstance(value, Tensor) else made(as_array(value))
-        elif zeros:
+        if value is None and zeros:
             if isinstance(item, GradientEdge):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
             value = made(numpy.zeros_like(item._array))
             value.requires_grad = create_graph
-        elif not allow_unused:
+        elif value is None and not allow_unused:
             raise about(
                 item,
                 f"The differentiated Tensor at index {len(results)} appears to not have been used in the graph. Set "
@@ -247,7 +260,9 @@ def batched_grad(roots: Any, targets: Any, grads: list[Tensor], keep: bool, crea
     return [None if nothing else next(found) for nothing in unused]
 
 
-def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, accumulating: bool) -> None:
+def start(
+    edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, accumulating: bool, shown: Shown | None = None
+) -> None:
     """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
     token = quiet()
     try:
@@ -255,11 +270,11 @@ def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, 
             was_recording = STATE.grad_enabled
             modes.set_grad(create_graph)
             try:
-                run(edges, grads, keep, True, capture, accumulating)
+                run(edges, grads, keep, True, capture, accumulating, shown)
             finally:
                 modes.set_grad(was_recording)
         else:
-            run(edges, grads, keep, False, capture, accumulating)
+            run(edges, grads, keep, False, capture, accumulating, shown)
     finally:
         restore(token)
 
