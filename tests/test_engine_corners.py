@@ -494,3 +494,49 @@ def test_operators_by_their_dispatcher_names():
     assert torch.ops.aten.mm.default(torch.eye(2), torch.ones(2, 2)).tolist() == [[1, 1], [1, 1]]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         torch.ops.aten.nothing
+
+
+def test_what_leads_nowhere_does_not_run_although_all_leaves_are_asked_for():
+    x, calls = ones(2), []
+    with torch.no_grad():
+        view = x.view(2)
+    doubled = view * 2
+    doubled.register_hook(calls.append)
+    total = doubled.sum() + x.sum()
+    (grad,) = torch.autograd.grad(total, x, retain_graph=True)
+    assert (grad.tolist(), len(calls)) == ([1, 1], 0)
+    total.backward()
+    assert len(calls) == 1
+
+
+def test_a_node_asked_during_a_backward_in_which_all_run():
+    x, answers = ones(2), []
+    tripled = x * 3
+    tripled.register_hook(lambda grad: answers.append(torch._C._will_engine_execute_node(tripled.grad_fn)))
+    result = tripled.exp()
+    result.register_hook(lambda grad: answers.append(torch._C._will_engine_execute_node(tripled.grad_fn)))
+    torch.autograd.grad(result.sum(), x)
+    assert answers == [True, True]
+
+
+def test_nodes_have_the_attributes_of_what_they_saved_and_no_others():
+    node = (ones(2) * ones(2)).grad_fn
+    assert [name for name in dir(node) if name.startswith(("_saved", "_raw_saved"))] == [
+        "_raw_saved_other",
+        "_raw_saved_self",
+        "_saved_other",
+        "_saved_self",
+    ]
+    with pytest.raises(AttributeError, match="'MulBackward0' object has no attribute '_saved_result'"):
+        _ = node._saved_result
+    assert not hasattr(type(node), "__getattr__")  # which would make every reading of any attribute slower
+
+
+def test_a_backward_begins_with_one_element_of_any_shape():
+    x = ones(1)
+    (x * 3).backward()
+    (x * 3).backward(torch.tensor([2.0]))
+    (x * 3).backward(torch.tensor([2.0], dtype=torch.float64))
+    assert x.grad.tolist() == [15]
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        (x * 3).backward(torch.tensor([[2.0]]))

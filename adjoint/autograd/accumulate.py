@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy
@@ -26,7 +26,7 @@ def _measure() -> int:
 
 
 def _as_in_accumulate(grad: Any) -> int:
-    return sys.getrefcount(grad)
+    return getrefcount(grad)
 
 
 _UNSHARED = _measure() + 1
@@ -44,12 +44,13 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
         elif held is None:
             if type(grad) is not ndarray:
                 grad = as_array(grad)
-            if (
-                sys.getrefcount(grad) > _UNSHARED
-                or (grad.strides != leaf._array.strides and STATE.grad_layout and grad.shape == leaf._array.shape)
-                or not owns_memory(grad)
-            ):
-                grad = laid_out_like(grad, leaf._array)
+            array = leaf._array
+            shared = getrefcount(grad) > _UNSHARED or (grad.base is not None and not owns_memory(grad))
+            if grad.strides != array.strides:
+                if shared or (STATE.grad_layout and grad.shape == array.shape):
+                    grad = laid_out_like(grad, array)
+            elif shared:
+                grad = grad.copy("K")
             result: Tensor = new(Tensor)
             result._array = grad
             result._edge = result._grad = result._base = result._counter = result._extra = None
@@ -86,17 +87,12 @@ class Shown(dict[int, Any]):
     So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
     """
 
-    given: Sequence[Tensor] = ()
-
-    def give(self, tensors: Sequence[Tensor | None]) -> Shown:
-        """Take what the caller has given; return this."""
-        self.given = [tensor for tensor in tensors if tensor is not None]
-        for tensor in self.given:
-            self[id(tensor._array)] = weakref.ref(tensor)
-        return self
+    given: Sequence[Tensor | None] = ()
 
     def tensor(self, array: Any) -> Tensor:
         """The tensor of `array`, which shares the version of what was given if it is the same memory."""
+        if not self:
+            self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
         key = id(array)
         if key in self:
             known: Tensor | None = self[key]()
@@ -104,10 +100,9 @@ class Shown(dict[int, Any]):
                 return known
         tensor = made(array)
         self[key] = weakref.ref(tensor)
-        if self.given:
-            for given in self.given:
-                if owner(given._array) is owner(array):
-                    tensor._counter = shared_counter(given)
+        for given in self.given:
+            if given is not None and owner(given._array) is owner(array):
+                tensor._counter = shared_counter(given)
         return tensor
 
 
@@ -116,14 +111,12 @@ def owns_memory(array: Any) -> bool:
     base = array.base
     if base is None:
         return True
-    return (
-        type(base) is ndarray and base.base is None and base.size == array.size and sys.getrefcount(base) <= _ONLY_BASE
-    )
+    return type(base) is ndarray and base.base is None and base.size == array.size and getrefcount(base) <= _ONLY_BASE
 
 
 def _references_of_base(view: Any) -> int:
     base = view.base
-    return sys.getrefcount(base)
+    return getrefcount(base)
 
 
 _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
@@ -140,7 +133,7 @@ def own(grad: Tensor, leaf: Tensor) -> Tensor:
 
 def laid_out_like(grad: Any, array: Any) -> Any:
     """A copy of `grad`, with the strides of `array` where those leave no gaps."""
-    if grad.shape != array.shape:  # recorded when the leaf had another shape
+    if array.flags.c_contiguous or grad.shape != array.shape:  # the leaf has been given another one
         return grad.copy()
     copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
     copy[...] = grad

@@ -18,6 +18,7 @@ from ..operators.meta import has_meta
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
+from ..tape.modes import GATE, STATE
 from ..tape.node import NOWHERE
 from ..tensor import Tensor, as_array, history, wrap
 from .accumulate import Shown, made
@@ -54,7 +55,7 @@ def backward(
     >>> x.grad
     tensor([2., 4.])
     """
-    if modes.STATE.transforms:
+    if STATE.transforms:
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
             "instead or call backward() outside of functorch transforms."
@@ -67,26 +68,12 @@ def backward(
                 "`grad_tensors`."
             )
         grad_tensors = grad_variables
-    if (
-        type(tensors) is Tensor
-        and grad_tensors is None
-        and inputs is None
-        and not modes.STATE.levels
-        and not ALIVE.count
-    ):
-        edge = asked_edge(tensors)
-        if edge is not None and edge is not NOWHERE and tensors._array.size == 1 and tensors._array.dtype.kind == "f":
-            start(
-                [edge],
-                [first_grad(tensors, create_graph)],
-                bool(create_graph if retain_graph is None else retain_graph),
-                create_graph,
-                None,
-                True,
-            )
-            if create_graph:
-                warn_of_cycle()
-            return
+    keep = create_graph if retain_graph is None else retain_graph
+    if inputs is None and (plain := plain_root(tensors, grad_tensors, create_graph)) is not None:
+        start([plain[0]], [plain[1]], keep, create_graph, None, True, shown_from(grad_tensors))
+        if create_graph:
+            warn_of_cycle()
+        return
     roots = as_tuple(tensors)
     if inputs is not None and len(as_tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
@@ -101,16 +88,8 @@ def backward(
             if type(edge) is tuple and isinstance(item, Tensor):
                 item.retain_grad()
             capture.add(edge)
-    edges, keep = [root_edge(root) for root in roots], keep_graph(retain_graph, create_graph)
-    start(
-        edges,
-        grads,
-        keep,
-        create_graph,
-        capture,
-        True,
-        None if grad_tensors is None else Shown().give(as_tuple(grad_tensors)),
-    )
+    edges = [root_edge(root) for root in roots]
+    start(edges, grads, keep, create_graph, capture, True, shown_from(grad_tensors))
     if create_graph:
         warn_of_cycle()
 
@@ -162,30 +141,42 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    roots, targets = as_tuple(outputs), as_tuple(inputs)
+    targets = as_tuple(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    if is_grads_batched:
-        grads = batched_grads(roots, as_tuple(grad_outputs))
-        keep = keep_graph(retain_graph, create_graph)
-        columns = batched_grad(roots, targets, grads, keep, create_graph)
-        return checked_results(targets, columns, allow_unused, materialize_grads, create_graph)
-    grads = make_grads(roots, grad_outputs, create_graph)
+    keep = create_graph if retain_graph is None else retain_graph
+    plain = None if is_grads_batched else plain_root(outputs, grad_outputs, create_graph)
+    if plain is not None:
+        starts, grads = [plain[0]], [plain[1]]
+    else:
+        roots = as_tuple(outputs)
+        if is_grads_batched:
+            grads = batched_grads(roots, as_tuple(grad_outputs))
+            columns = batched_grad(roots, targets, grads, keep, create_graph)
+            return checked_results(targets, columns, allow_unused, materialize_grads, create_graph)
+        grads = make_grads(roots, grad_outputs, create_graph)
+        starts = [root_edge(root) for root in roots]
     capture = Capture()
     edges = [edge_of_input(item) for item in targets]
     for edge in edges:
         capture.add(edge)
-    shown = Shown()
-    if grad_outputs is not None:
-        shown.give(as_tuple(grad_outputs))
-    keep = keep_graph(retain_graph, create_graph)
-    start([root_edge(root) for root in roots], grads, keep, create_graph, capture, False, shown)
+    shown = shown_from(grad_outputs)
+    start(starts, grads, keep, create_graph, capture, False, shown)
     values = [capture.value(edge) for edge in edges]
     if not create_graph:
+        tensor_of = made if len(values) == 1 and not shown and not shown.given else shown.tensor
         values = [
-            value if value is None or isinstance(value, Tensor) else shown.tensor(as_array(value)) for value in values
+            value if value is None or isinstance(value, Tensor) else tensor_of(as_array(value)) for value in values
         ]
     return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
+
+
+def shown_from(given: Any) -> Shown:
+    """What is known outside of a backward's gradients when it begins with the tensors `given`, if any."""
+    shown = Shown()
+    if given is not None:
+        shown.given = as_tuple(given)
+    return shown
 
 
 def checked_results(
@@ -275,8 +266,8 @@ def start(
     """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
     token = quiet()
     try:
-        if on_tensors(create_graph) or (grads and isinstance(grads[0], Tensor)):
-            was_recording = modes.STATE.grad_enabled
+        if create_graph or (GATE.special and (STATE.levels or (grads and isinstance(grads[0], Tensor)))):
+            was_recording = STATE.grad_enabled
             modes.set_grad(create_graph)
             try:
                 run(edges, grads, keep, True, capture, accumulating, shown)
@@ -312,11 +303,6 @@ def on_tensors(create_graph: bool) -> bool:
     Those of tensors on `meta` are tensors too.
     """
     return create_graph or bool(modes.STATE.levels)
-
-
-def keep_graph(retain_graph: bool | None, create_graph: bool) -> bool:
-    """Whether nodes keep what they have saved."""
-    return create_graph if retain_graph is None else retain_graph
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -371,6 +357,23 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
         return wrap(one.copy()) if as_tensor else one
     ones = numpy.ones_like(array)
     return wrap(ones) if as_tensor else ones
+
+
+def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[Any, Any] | None:
+    """The edge of a root and the gradient it begins with, where nothing is in question about either; else None."""
+    if type(root) is not Tensor or GATE.special:
+        return None
+    array = root._array
+    if given is None:
+        if array.size != 1 or array.dtype.kind != "f":
+            return None
+        seed = first_grad(root, as_tensor)
+    elif type(given) is Tensor and given._array.dtype is array.dtype and given._array.shape == array.shape:
+        seed = given if as_tensor else given._array
+    else:
+        return None
+    edge = asked_edge(root)
+    return None if edge is None or edge is NOWHERE else (edge, seed)
 
 
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:

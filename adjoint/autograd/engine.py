@@ -88,7 +88,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     plain = nodes_without_watch(task) if task.capture is not None or GATE.special else None
     needed = task.needed
     buffers: dict[Any, Any] = {}
-    for edge, grad in zip(roots, grads, strict=True):
+    for edge, grad in zip(roots, grads):  # noqa: B905  (of one length)
         if edge is not None:
             deliver(edge, grad, buffers)
             if type(edge) is not tuple:
@@ -156,7 +156,7 @@ def nodes_without_watch(task: Task) -> Container[Node] | None:
     """The nodes that run, and of whose gradients nobody wants to know; None if that is all of them."""
     plain: Container[Node] | None = None
     capture = task.capture
-    if capture is not None:
+    if capture is not None and not all_are_needed(task.order, task.uses, capture):
         plain = needed = task.needed = find_needed(task.order, capture)
         if task.accumulating:
             # Into the `.grad` of outputs too: they run, as leaves do, and their gradients lead nowhere.
@@ -175,10 +175,10 @@ def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
         grad = [None] * len(node.shape) if type(node.shape) is list else None
     task.node = node
     capture = task.capture
-    if capture is None:
+    if capture is None or task.needed is None:
         runs, wanted = True, None
     else:
-        runs, wanted = node in task.needed, capture.outputs.get(node)  # type: ignore[operator]
+        runs, wanted = node in task.needed, capture.outputs.get(node)
         if not runs and wanted is None and node is not task.root:
             return None
     if wanted is not None and runs:
@@ -218,35 +218,45 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
     seen: set[Node] = set()
     uses: dict[Tensor, int] = {}
     order: list[Node] = []
-    stack: list[Node] = []
     for edge in roots:
         if type(edge) is tuple:
             if edge[0] not in seen:
                 seen.add(edge[0])
-                stack.append(edge[0])
+                order.append(edge[0])
         elif edge is not None:
             uses[edge] = uses.get(edge, 0) + 1
-    while stack:
-        node = stack.pop()
-        order.append(node)
+    for node in order:  # which grows meanwhile
         for edge in node.edges:
-            if edge is None:
-                continue
             if type(edge) is tuple:
                 target = edge[0]
                 if target not in seen:
                     seen.add(target)
-                    stack.append(target)
-            else:
-                uses[edge] = uses.get(edge, 0) + 1
-    order.sort(key=_by_sequence, reverse=True)
+                    order.append(target)
+            elif edge is not None:
+                uses[edge] = uses[edge] + 1 if edge in uses else 1
+    if len(order) > 1:
+        order.sort(key=_by_sequence, reverse=True)
     return order, uses
+
+
+def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture) -> bool:
+    """Whether every leaf is asked for and every node leads to one."""
+    if capture.outputs or not uses.keys() <= capture.leaves.keys():
+        return False
+    for node in order:
+        for edge in node.edges:
+            if edge is not None:
+                break
+        else:
+            return False
+    return True
 
 
 def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ...]]:
     """The nodes that lie on a path to something captured; only they run. Of the edges of each, those on such a path."""
     needed: dict[Node, tuple[Any, ...]] = {}
     leaves, outputs = capture.leaves, capture.outputs
+
     for node in reversed(order):
         found = False
         edges = []
@@ -270,6 +280,10 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
         buffers[edge] = grad if edge not in buffers else buffers[edge] + grad
         return
     node, number = edge
+    array = grad._array if isinstance(grad, Tensor) else grad
+    if array.shape == node.shape and array.dtype is node.dtype:
+        buffers[node] = grad if node not in buffers else buffers[node] + grad
+        return
     if node.is_nowhere:
         return
     if type(node.shape) is list:

@@ -217,14 +217,20 @@ class DualLevel(Level):
         given: dict[str, Any] = {}
         if not modes.STATE.forward_enabled or (modes.STATE.inference and not self.in_inference):
             return given
-        for name in operator.differentiable:
-            value = args[operator.names.index(name)]
+        moves = False
+        for name, position in zip(operator.differentiable, operator.differentiable_positions, strict=True):
+            value = args[position]
+            tangent: Any = None
             if operator.kinds[name] == ARRAYS:
-                found = [self.tangent_of(item) for item in value]
-                given[name] = found if any(tangent is not None for tangent in found) else None
+                tangent = [self.tangent_of(item) for item in value]
+                tangent = None if all(item is None for item in tangent) else tangent
             elif isinstance(value, Tensor):
-                given[name] = self.tangent_of(value)
-        return given if any(tangent is not None for tangent in given.values()) else {}
+                tangent = self.tangent_of(value)
+            else:
+                continue
+            given[name] = tangent
+            moves = moves or tangent is not None
+        return given if moves else {}
 
     def carried(
         self, operator: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]
@@ -242,8 +248,10 @@ class DualLevel(Level):
                 for name, tangent in zip(operator.outputs, found, strict=True)
             )
         return tuple(
-            _apart(tangent, given, operator) if tangent is not None and can_require_grad(output._array) else None
-            for tangent, output in zip(found, outputs, strict=True)
+            [
+                _apart(tangent, given, operator) if tangent is not None and can_require_grad(output._array) else None
+                for tangent, output in zip(found, outputs, strict=True)
+            ]
         )
 
     def remember(self, operator: Operator, output: Tensor, number: int) -> None:
@@ -350,10 +358,13 @@ def _apart(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor
     if operator.view:
         return tangent
     array = tangent._array
-    shared = (0 in array.strides and array.size > 1) or any(
-        may_share_memory(array, each._array) for each in tensors_in(given.values())
-    )
-    return tangent.clone() if shared else tangent
+    if 0 in array.strides and array.size > 1:
+        return tangent.clone()
+    for each in given.values():
+        for item in each if isinstance(each, list) else (each,):
+            if item is not None and may_share_memory(array, item._array):
+                return tangent.clone()
+    return tangent
 
 
 def _has_room(tensor: Tensor, value: Tensor) -> bool:

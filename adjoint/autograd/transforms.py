@@ -185,8 +185,10 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
     >>> torch.func.grad_and_value(lambda x: x ** 2)(torch.tensor(3.0))
     (tensor(6.), tensor(9.))
     """
+    return functools.wraps(func)(_differentiated(func, argnums, has_aux))
 
-    @functools.wraps(func)
+
+def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool) -> Callable[..., Any]:
     def differentiated(*args: Any, **keywords: Any) -> Any:
         reverse = Reverse()
         copies, output = reverse.run(func, args, positions(argnums, len(args)), keywords)
@@ -212,7 +214,7 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
     >>> torch.func.grad(torch.func.grad(lambda x: x ** 3))(torch.tensor(2.0))
     tensor(12.)
     """
-    both = grad_and_value(func, argnums, has_aux)
+    both = _differentiated(func, argnums, has_aux)
 
     @functools.wraps(func)
     def differentiated(*args: Any, **keywords: Any) -> Any:

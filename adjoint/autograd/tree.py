@@ -16,7 +16,7 @@ class Structure:
         self.kind = kind
         self.keys = keys
         self.children = children
-        self.count: int = sum(child.count for child in children) if kind is not None else 1
+        self.count: int = sum([child.count for child in children]) if kind is not None else 1
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -61,8 +61,12 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     leaves: list[Any] = []
     children = []
     for item in items:
-        found, structure = flatten(item)
-        leaves += found
+        structure = _LEAF
+        if isinstance(item, (tuple, list, dict)):
+            found, structure = flatten(item)
+            leaves += found
+        else:
+            leaves.append(item)
         children.append(structure)
     return leaves, Structure(kind, keys, tuple(children))
 

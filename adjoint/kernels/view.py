@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import numpy
+from numpy import ndarray
 
 from ..dtypes import bfloat16
 from . import storage
@@ -24,11 +25,12 @@ def expand(self: Array, sizes: tuple[int, ...]) -> Array:
 
     The result must not be written to: elements share memory.
     """
+    dtype = self.dtype
     try:
-        shape, steps, direct = _expansion(self.shape, self.strides, self.dtype, sizes)
+        shape, steps, direct = _expansion(self.shape, self.strides, dtype, sizes)
     except RuntimeError as error:
         raise RuntimeError(str(error).format(_kind(self))) from None
-    return numpy.ndarray(shape, self.dtype, self, 0, steps) if direct else restrided(self, shape, steps)
+    return ndarray(shape, dtype, self, 0, steps) if direct else restrided(self, shape, steps)
 
 
 @functools.lru_cache(2048)

@@ -100,7 +100,9 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
 
     def build(function: FunctionType) -> None:
         source, defaults = (
-            (generate.sizes_source(op), {}) if otherwise is not None else generate.function_source(op, variant)
+            (generate.sizes_source(op, variant == "sizes of contiguous"), {})
+            if otherwise is not None
+            else generate.function_source(op, variant)
         )
         namespace.update(defaults)
         if op.differentiable:
@@ -269,12 +271,13 @@ def public(
     name: str | None = None,
     numpy_names: bool = False,
     fast: Callable[..., Any] | None = None,
+    contiguous: bool = False,
     guarded: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
 
     `fast` is the operator whose straight-line code a method that takes sizes one by one begins with; the function is for
-    all other calls.
+    all other calls, with `contiguous` also for those of tensors that are not.
 
     `guarded`: where it fails, a guard sees whether an argument takes over calls (see `beginning`); functions that see it
     themselves need none.
@@ -292,7 +295,8 @@ def public(
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
             if fast is not None:
-                installed = lazy_function(fast.operator, "sizes", method_name, function)
+                variant = "sizes of contiguous" if contiguous else "sizes"
+                installed = lazy_function(fast.operator, variant, method_name, function)
                 installed.__doc__ = function.__doc__
                 installed.__wrapped__ = function  # whose signature tools show
             setattr(Tensor, method_name, named(installed, method_name, see and takes_tensors(function, method_name)))

@@ -370,7 +370,15 @@ zeros = _filled(
             [0., 0., 0.]])
     """,
 )
-ones = _filled("ones", numpy.ones, "A tensor of ones; the size is given number by number or as a sequence.")
+
+
+def _ones(shape, dtype):
+    array = numpy.empty(shape, dtype)
+    array.fill(1)  # `numpy.ones` takes five times as long for small ones
+    return array
+
+
+ones = _filled("ones", _ones, "A tensor of ones; the size is given number by number or as a sequence.")
 
 
 @public()
@@ -549,7 +557,7 @@ def _new_filled(name, make, doc):
 new_zeros = _new_filled(
     "new_zeros", numpy.zeros, "Zeros of the given size, of this tensor's dtype unless told otherwise."
 )
-new_ones = _new_filled("new_ones", numpy.ones, "Ones of the given size, of this tensor's dtype unless told otherwise.")
+new_ones = _new_filled("new_ones", _ones, "Ones of the given size, of this tensor's dtype unless told otherwise.")
 new_empty = _new_filled("new_empty", numpy.empty, "An uninitialised tensor of the given size and this tensor's dtype.")
 
 

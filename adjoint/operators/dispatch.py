@@ -61,11 +61,11 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             return call_generally(op, args, out, **names)
         if ALIVE.count and has_meta(args):
             return call_generally(op, args, out, **names)
-        if names and any(value is not MISSING for value in names.values()):
-            return call_generally(op, args, out, **names)
+        for value in names.values():
+            if value is not MISSING:
+                return call_generally(op, args, out, **names)
         # The gate is closed for another thread, or for a transform: the short way is good for this call too.
-        result = op.behind_the_gate(*args)
-        return note_births(result) if state.transforms else result
+        return note_births(op.behind_the_gate(*args))
     except Exception:
         again = overridden(getframe(1))
         if again is None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from ..tape.node import Node
+from ..tape.saved import saved_attributes
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator, parameters_of
 
 NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
@@ -128,15 +129,21 @@ def former_lines(op: Operator, variant: str) -> list[str]:
     return ["    if more:", f"        {positional}, {keywords}, = in_new_order({places})"]
 
 
-def sizes_source(op: Operator) -> str:
-    """The source of a method that takes the last parameter's integers one by one; `otherwise` takes all other calls."""
+def sizes_source(op: Operator, contiguous: bool) -> str:
+    """The source of a method that takes the last parameter's integers one by one; `otherwise` takes all other calls.
+
+    `contiguous`: also those of tensors that are not.
+    """
     sizes = op.names[-1]
     way_out = f"otherwise(input, *{sizes}, **names)"
     condition = f"{sizes} and type({sizes}[0]) is int and not names and not GATE.special"
     condition += " and (input._extra is None or not input._extra.inference)"
+    condition += " and (type(input) is Tensor or type(input) in PLAIN)"
+    if contiguous:
+        condition += " and input._array.flags.c_contiguous"
     lines = [
         f"def {op.name}(input, /, *{sizes}, **names):",
-        f"    if {condition} and (type(input) is Tensor or type(input) in PLAIN):",
+        f"    if {condition}:",
         "        self_array = input._array",
         *("        " + line for line in body(op, way_out, caller=1)),
         f"    return {way_out}",
@@ -648,4 +655,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "backward": namespace["backward"],
         "backward_recorded": namespace["backward_recorded"],
     }
-    return type(name, (Node,), members)
+    made = type(name, (Node,), members)
+    for attribute, reading in saved_attributes(made).items():
+        setattr(made, attribute, reading)
+    return made

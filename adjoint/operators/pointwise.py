@@ -312,7 +312,7 @@ class angle:
 @public(method=True, on_arrays=kernels.conj, numpy_names=True)
 def conj(input):
     """The complex conjugate, elementwise; a real tensor itself."""
-    return conjugate(input) if is_complex(input) else input
+    return conjugate(input) if input._array.dtype.kind == "c" else input
 
 
 @operator(kernel=numpy.conjugate, namespace=None, method=(), node="ConjBackward0", out=False, tangent="linear")

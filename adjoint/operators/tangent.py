@@ -28,7 +28,10 @@ def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs
         return linear(op, args, given)
     if op.tangent == "multilinear":
         return multilinear(op, args, given)
-    if op.tangent == "elementwise" and op.joint is None and not any(is_complex(value) for value in (*args, *outputs)):
+    if op.tangent == "elementwise" and op.joint is None:
+        for value in (*args, *outputs):
+            if is_complex(value):
+                return TRANSPOSE
         return (elementwise(op, args, given, outputs), *(None,) * (len(outputs) - 1))
     return TRANSPOSE
 
@@ -75,7 +78,8 @@ def elementwise(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outp
     for name, tangent in given.items():
         if tangent is None:
             continue
-        tangent = tangent.to(result.dtype)
+        if tangent._array.dtype is not result._array.dtype:
+            tangent = tangent.to(result.dtype)
         if tangent._array.shape != result._array.shape:
             tangent = tangent.expand(result._array.shape)
         formula = op.formulas[name]
@@ -88,7 +92,7 @@ def elementwise(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outp
         return None
     if total._array.shape != result._array.shape:
         total = total.expand(result._array.shape)
-    return total.to(result.dtype)
+    return total if total._array.dtype is result._array.dtype else total.to(result.dtype)
 
 
 def operand(op: Operator, item: str, named: dict[str, Any], args: tuple[Any, ...]) -> Any:

@@ -148,11 +148,9 @@ def reshape(input, shape):
     return reshaped(input, checked_sizes(shape, "reshape", "shape", 2))
 
 
-@public(namespace=None, method=("reshape",))
+@public(namespace=None, method=("reshape",), fast=view_shape, contiguous=True)
 def reshape_method(input, /, *shape, **names):
     """The method of `adjoint.reshape`: sizes one by one or as a sequence."""
-    if shape and type(shape[0]) is int and input._array.flags.c_contiguous:
-        return view_shape(input, shape)
     return reshaped(input, sizes_of(shape, names, "reshape", "shape"))
 
 

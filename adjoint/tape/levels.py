@@ -134,7 +134,13 @@ def note_birth(tensor: Tensor, source: Tensor | None = None) -> None:
 
 def note_births(results: Any) -> Any:
     """Note the same on the results of an operator; returns them."""
-    if not BIRTHS.notes:
+    transforms = modes.STATE.transforms
+    if not transforms or not BIRTHS.notes:
+        return results
+    if type(results) is Tensor:
+        if results._counter is None:
+            results._counter = counter = BirthCounter((0,))
+            counter.born = transforms[-1].serial
         return results
     for result in results if isinstance(results, (tuple, list)) else (results,):
         if isinstance(result, Tensor):

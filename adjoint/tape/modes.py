@@ -241,7 +241,11 @@ def set_before_change(watch: Callable[[Any], None] | None) -> None:
 def set_levels(levels: tuple[Any, ...]) -> None:
     """Make `levels` those of this thread, the innermost last; without any, operators take their short way again."""
     if bool(levels) != bool(STATE.levels):
-        _turn(1 if levels else -1)
+        change = 1 if levels else -1
+        STATE.general += change
+        with _lock:  # as `_count`, in fewer steps
+            _away_from_default["special"] = away = _away_from_default["special"] + change
+            GATE.special = away > 0
     STATE.levels = levels
 
 

@@ -73,6 +73,7 @@ class Node:
     hooks: NodeHooks | None
     code: CodeType
     lasti: int
+    operator: ClassVar[Any]  # of the nodes of operators
     takes: ClassVar[int | None] = None
     """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
     runs_undefined: ClassVar[bool] = False
@@ -118,19 +119,6 @@ class Node:
         shapes = self.shape[: self.takes] if type(self.shape) is list else [self.shape]
         dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
         return tuple(InputMetadata(Size(shape), from_numpy(kind)) for shape, kind in zip(shapes, dtypes, strict=False))
-
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith(("_saved_", "_raw_saved_")):
-            from .saved import read_saved
-
-            return read_saved(self, attribute)
-        raise AttributeError(f"'{self.name()}' object has no attribute '{attribute}'")
-
-    def __dir__(self) -> list[str]:
-        from .saved import shown_names
-
-        raw = (f"_raw_saved_{name}" for name in (*self.saved_tensor_names, *self.saved_list_names))
-        return [*super().__dir__(), *(f"_saved_{name}" for name in shown_names(self)), *raw]
 
     def _sequence_nr(self) -> int:
         return self.sequence

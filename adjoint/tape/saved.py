@@ -7,6 +7,7 @@ answer to the same attributes, so that the generated code of a backward meets th
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable
@@ -93,24 +94,32 @@ class Packed:
 
     def tensor(self) -> Tensor:
         """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
-        result: Tensor = bare(self._unpacked())
+        if STATE.grad_enabled:
+            _stop_recording()
+        result: Tensor = bare(_checked(self.unpack_hook(self.packed)))
         result._edge = self.edge
         return result
 
     @property
     def _array(self) -> Any:
-        return self._unpacked()._array
-
-    def _unpacked(self) -> Tensor:
-        if STATE.grad_enabled and STATE.task is not None:
-            STATE.task.stop_recording()
+        if STATE.grad_enabled:
+            _stop_recording()
         tensor = self.unpack_hook(self.packed)
-        if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
-            raise TypeError(
-                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(tensor).__name__}"
-            )
-        return tensor
+        return tensor._array if type(tensor) is Tensor else _checked(tensor)._array
+
+
+def _stop_recording() -> None:
+    if STATE.task is not None:
+        STATE.task.stop_recording()
+
+
+def _checked(tensor: Any) -> Tensor:
+    """What an unpack hook has returned, if that is a tensor."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
+        )
+    return tensor
 
 
 def bare(tensor: Any) -> Any:
@@ -543,10 +552,20 @@ def shown_name(item: str) -> str:
     return item
 
 
-def shown_names(node: Node) -> list[str]:
-    """The names of what `node` saved, as `_saved_<name>` shows it."""
-    names = [name for name in map(shown_name, node.saved_names) if name not in node.shown]
-    return [*names, *(name for name, show in node.shown.items() if show is not None)]
+def saved_attributes(node_class: Any) -> dict[str, property]:
+    """`_saved_<name>` and `_raw_saved_<name>` of the nodes of a class, by what it says they save.
+
+    A `__getattr__` would make every reading of any attribute slower.
+    """
+    shown = node_class.shown
+    hidden = {name for name, show in shown.items() if show is None}
+    names = [f"_saved_{name}" for name in (*map(shown_name, node_class.saved_names), *shown)]
+    raw = [f"_raw_saved_{name}" for name in (*node_class.saved_tensor_names, *node_class.saved_list_names)]
+    return {
+        name: property(functools.partial(read_saved, attribute=name))
+        for name in (*names, *raw)
+        if name.rpartition("_saved_")[2] not in hidden
+    }
 
 
 def read_saved(node: Node, attribute: str) -> Any:
@@ -557,9 +576,7 @@ def read_saved(node: Node, attribute: str) -> Any:
         return tuple([SavedElement(node, name, position) for position in range(len(node.shown[name](node)))])
     if node.shown.get(name) is not None:
         return _unsigned(name, node.shown[name](node))
-    item = next((item for item in node.saved_names if shown_name(item) == name), None)
-    if item is None or name in node.shown or (raw and item not in node.saved_tensor_names):
-        raise AttributeError(f"'{node.name()}' object has no attribute '{attribute}'")
+    item = next(item for item in node.saved_names if shown_name(item) == name)
     if item not in node.saved_tensor_names:
         value = getattr(node, f"saved_{item}")
         if item.endswith("_strides") and value is not None:
