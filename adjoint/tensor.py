@@ -661,7 +661,7 @@ def subclassed(cls: type[Tensor]) -> None:
 
 
 # The rooms of the tape put these here, when they are imported.
-share_inference: Callable[[Tensor, Tensor], Tensor] = lambda alias, tensor: alias
+share_inference: Callable[..., Tensor] = lambda alias, tensor: alias
 in_inference_mode: Callable[[], bool] = bool
 is_grad_enabled: Callable[[], bool] = bool
 NOWHERE: Any = None

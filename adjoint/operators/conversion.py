@@ -8,8 +8,11 @@ from .. import dtypes
 from ..device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
 from ..kernels import copying
 from ..kernels.meta import Meta, parked, unwritten
-from ..tape.modes import is_recording
-from ..tensor import Tensor, can_require_grad, wrap
+from ..tape.anomaly import note_operation
+from ..tape.edges import edge_of
+from ..tape.modes import ANOMALY, is_recording
+from ..tape.saved import detached
+from ..tensor import Tensor, wrap
 from .build import operator, public
 
 _BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
@@ -86,8 +89,11 @@ def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_forma
     ):
         return input
     dtype = input.dtype if dtype is None else dtype
-    if not (dtype.is_floating_point or dtype.is_complex):
-        input = input.detach() if can_require_grad(input._array) else input
+    if not (dtype.is_floating_point or dtype.is_complex) and edge_of(input) is not None:
+        result: Tensor = to_dtype(detached(input, None), dtype, memory_format)
+        if ANOMALY.enabled:
+            note_operation("to", [input], [result], False)
+        return result
     return to_dtype(input, dtype, memory_format)  # type: ignore[no-any-return]
 
 

@@ -123,7 +123,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if recording:
         record(op, args, tensors, arrays, edges, outputs, several)
     if modes.ANOMALY.enabled:
-        note_operation(op.called, tensors.values(), outputs)
+        note_operation(op.called, tensors.values(), outputs, recording)
     if not several:
         return outputs[0]
     return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
@@ -605,7 +605,8 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, ())
     about_to_change(target)
-    given = before_change(tensors, target) if modes.ANOMALY.enabled else None
+    changed = [target] if target._base is None else [target, target._base]
+    given = before_change(tensors, changed, recording) if modes.ANOMALY.enabled else None
     change()
     bump(target, f"{op.called}_", depth=3)
     if recording:
@@ -622,12 +623,17 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
             # What is saved of the result has the view's history, of which `node` is a part.
             own_hooks(node).of_view = weakref.ref(target._edge[0])
     if given is not None:
-        note_operation(f"{op.called}_", given, [target])
+        note_operation(f"{op.called}_", given, changed, recording)
 
 
-def before_change(tensors: dict[str, Any], target: Tensor) -> list[Any]:
-    """The operands of an in-place operation as they are before it."""
-    return [detached_copy(value) if value is target else value for value in tensors.values()]
+def before_change(tensors: dict[str, Any], changed: list[Tensor], recording: bool) -> list[Any]:
+    """The operands of an in-place operation, and the base of a view, as they are before it; unrecorded, none is a source."""
+    given = [*tensors.values(), *changed[1:]]
+    for position, value in enumerate(given):
+        if any(value is tensor for tensor in changed):
+            copy = given[position] = detached_copy(value)
+            copy._edge = copy._edge if recording else None
+    return given
 
 
 def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:
