@@ -192,7 +192,7 @@ def test_where_paths_from_a_leaf_were_cut(noted: None) -> None:
 
 def test_more_ways_to_cut_a_path(noted: None) -> None:
     w = torch.ones(2, requires_grad=True)
-    w.data  # noqa: B018  by its data
+    w.data  # by its data
     (w * 2).detach_()  # detached in place
     with pytest.warns(UserWarning, match="To copy construct"):
         torch.tensor(w)  # copied
@@ -206,7 +206,15 @@ def test_more_ways_to_cut_a_path(noted: None) -> None:
     found = explain(w)
     assert "no_grad)" in found
     assert "torch.int32, which has no gradient" in found
-    for line in ("by its data", "detached in place", "copied", "copied again", "into another", "copied in place", "in integers"):
+    for line in (
+        "by its data",
+        "detached in place",
+        "copied",
+        "copied again",
+        "into another",
+        "copied in place",
+        "in integers",
+    ):
         assert f"# {line}" in found or f"  {line}" in found
     assert "cuts nothing" not in found
 

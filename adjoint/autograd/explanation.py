@@ -141,11 +141,11 @@ def _of_nan(tensor: Tensor) -> Explanation:
     edge = edge_of(tensor)
     count = Statistics.of(tensor._array).nans
     if type(edge) is not tuple:
-        made = anomaly.NANS.get(tensor)
-        made = f"it was made by {made}" if made else f"the nan was put in, or computed unrecorded.\n{OF_GRADIENT}"
+        maker = anomaly.NANS.get(tensor)
+        origin = f"it was made by {maker}" if maker else f"the nan was put in, or computed unrecorded.\n{OF_GRADIENT}"
         return Explanation(
             f"{count} of the {tensor.numel()} elements {'is' if count == 1 else 'are'} nan, and the tensor has no history: "
-            f"{made}{_cut_before(tensor)}"
+            f"{origin}{_cut_before(tensor)}"
         )
     order, _ = discover([edge])
     token = quiet()
