@@ -113,6 +113,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     edges = wanted_edges(op, args)
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if op.view:
+        recording = recording and not tensors[op.tensors[0]].is_inference()
         for output in outputs:
             make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
             if modes.STATE.view_replay and not several:

@@ -249,6 +249,12 @@ def mark_inference(tensor: Tensor) -> None:
     tensor._counter = _NO_VERSIONS
 
 
+def born(tensor: Tensor) -> None:
+    """Make `tensor`, which no operator has made, an inference tensor if this thread is in inference mode."""
+    if modes.STATE.inference:
+        mark_inference(tensor)
+
+
 def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor:
     """Make `alias`, no view, which has got the memory of `tensor`, an inference tensor if that is one.
 
@@ -266,7 +272,7 @@ def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor
     return alias
 
 
-tensor_module.share_inference = share_inference
+tensor_module.share_inference, tensor_module.born = share_inference, born
 
 
 def counting(tensor: Tensor) -> list[Any] | None:
