@@ -15,6 +15,7 @@ from typing import Any
 
 from . import autograd, fft, linalg, special
 from .nn import functional, init
+from .notices import warn
 from .operators import PUBLIC, doors, events, load_all
 from .tape import overrides
 from .tape.modes import STATE
@@ -362,7 +363,8 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """A new mode of this class, to be entered."""
+        """A new mode of this class, to be entered; its old name."""
+        warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
 
@@ -378,3 +380,13 @@ class BaseTorchFunctionMode(TorchFunctionMode):
     ) -> Any:
         """Call `func`."""
         return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    """The modes that this thread has entered, the innermost last."""
+    return list(STATE.function_modes)
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    """The innermost of them."""
+    return STATE.function_modes[-1] if STATE.function_modes else None

@@ -125,7 +125,7 @@ def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool
                 _add(USES, tensor, line)
         for output in outputs:
             if type(output._edge) is tuple:
-                output._edge[0].metadata.update(inputs_=known, outputs_=results, nan_=nan)
+                output._edge[0].metadata.update(inputs_=known, outputs_=results, **({"nan_": nan} if nan else {}))
         return
     if nan is None and not any(each.nans for each in known):
         nan = f"{name}\n  {line}"
