@@ -142,6 +142,8 @@ def slogdet(self: Array) -> tuple[Array, Array]:
 
 def is_nearly_singular(self: Array) -> bool:
     """Whether any of the matrices is singular but for rounding."""
+    if not numpy.isfinite(self).all():
+        return False
     values = numpy.linalg.svd(self, compute_uv=False)
     return bool((values[..., -1] <= 100 * numpy.finfo(values.dtype).eps * values[..., 0]).any())
 
@@ -196,10 +198,19 @@ def _indefinite_order(matrix: Array) -> int:
     return 0
 
 
+def singular_values(self: Array, **options: bool) -> Any:
+    """`numpy.linalg.svd`, which for infinities may never end."""
+    if not numpy.isfinite(self).all():
+        raise LinAlgError(
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+    return numpy.linalg.svd(self, **options)  # type: ignore[call-overload]
+
+
 def svd(self: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """U, the singular values and V conjugate-transposed."""
     check_matrix("svd", self)
-    u, s, vh = numpy.linalg.svd(self, full_matrices=full_matrices)
+    u, s, vh = singular_values(self, full_matrices=full_matrices)
     return _column_major(u), s, _column_major(vh)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ..dtypes import from_numpy
-from .linalg import check_matrix
+from .linalg import check_matrix, singular_values
 from .precision import is_inexact
 
 Array = numpy.ndarray[Any, Any]
@@ -79,7 +79,7 @@ def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = Fals
         kept = sizes > cutoff(sizes.max(-1), self, atol, rtol)[..., None]
         inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
         return numpy.asarray((vectors * inverse[..., None, :]) @ vectors.mT.conj())
-    u, values, vh = numpy.linalg.svd(self, full_matrices=False)
+    u, values, vh = singular_values(self, full_matrices=False)
     kept = values > cutoff(values[..., 0], self, atol, rtol)[..., None]
     inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
     return numpy.asarray((vh.mT.conj() * inverse[..., None, :]) @ u.mT.conj())
@@ -102,7 +102,7 @@ def matrix_rank(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if not self.size:
         return numpy.zeros(self.shape[:-2], numpy.int64)
-    values = numpy.abs(numpy.linalg.eigvalsh(self)) if hermitian else numpy.linalg.svd(self, compute_uv=False)
+    values = numpy.abs(numpy.linalg.eigvalsh(self)) if hermitian else singular_values(self, compute_uv=False)
     return numpy.asarray((values > cutoff(values.max(-1), self, atol, rtol)[..., None]).sum(-1), numpy.int64)
 
 
@@ -117,7 +117,7 @@ def least_squares(
     if driver != "gels":
         rank = matrix_rank(a, None, limit)
     if driver in ("gelsd", "gelss"):
-        values = numpy.linalg.svd(a, compute_uv=False)
+        values = singular_values(a, compute_uv=False)
     if driver in ("gels", "gelsd", "gelss") and a.shape[-2] > a.shape[-1] and (rank == a.shape[-1]).all():
         left_over = numpy.square(numpy.abs(right - a @ solution)).sum(-2)
     columns = numpy.empty((*solution.shape[:-2], solution.shape[-1], max(a.shape[-2:])), solution.dtype)
