@@ -150,12 +150,13 @@ def is_nearly_singular(self: Array) -> bool:
 
 def cofactors(self: Array) -> Array:
     """The derivative of the determinant with respect to each element, also of singular matrices (by singular values)."""
-    u, s, vh = numpy.linalg.svd(self)
+    finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
+    u, s, vh = numpy.linalg.svd(numpy.where(finite, self, 0))
     others = numpy.ones_like(s)
     for index in range(s.shape[-1]):
         others[..., index] = numpy.prod(numpy.delete(s, index, axis=-1), axis=-1)
     phase = numpy.linalg.det(u) * numpy.linalg.det(vh)
-    return phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj())
+    return numpy.where(finite, phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj()), numpy.nan)
 
 
 def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
