@@ -494,3 +494,20 @@ def test_operators_by_their_dispatcher_names():
     assert torch.ops.aten.mm.default(torch.eye(2), torch.ones(2, 2)).tolist() == [[1, 1], [1, 1]]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         torch.ops.aten.nothing
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_accumulators_can_be_called(enabled):
+    x = torch.ones(2, requires_grad=True)
+    told = []
+    x.register_hook(told.append)
+    x.register_post_accumulate_grad_hook(told.append)
+    node = (x * 2).grad_fn.next_functions[0][0]
+    grad = torch.ones(2)
+    with torch.set_grad_enabled(enabled):
+        assert node(grad) == ()
+        grad.add_(5)
+        node(torch.ones(2))
+    assert x.grad.tolist() == [2.0, 2.0]
+    assert len(told) == 2
+    assert told[0] is x
