@@ -94,7 +94,7 @@ def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_forma
         if ANOMALY.enabled:
             note_operation("to", [input], [result], False)
         return result
-    return to_dtype(input, dtype, memory_format)  # type: ignore[no-any-return]
+    return to_dtype(input, dtype, memory_format)
 
 
 @public(namespace=None, method=True)
