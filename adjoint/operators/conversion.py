@@ -9,10 +9,9 @@ from ..device import channels_last, channels_last_3d, contiguous_format, cpu, de
 from ..kernels import copying
 from ..kernels.meta import Meta, parked, unwritten
 from ..tape.anomaly import note_operation
-from ..tape.edges import edge_of
 from ..tape.modes import ANOMALY, is_recording
 from ..tape.saved import detached
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, can_require_grad, wrap
 from .build import operator, public
 
 _BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
@@ -89,8 +88,9 @@ def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_forma
     ):
         return input
     dtype = input.dtype if dtype is None else dtype
-    if not (dtype.is_floating_point or dtype.is_complex) and edge_of(input) is not None:
-        result: Tensor = to_dtype(detached(input, None), dtype, memory_format)
+    if not (dtype.is_floating_point or dtype.is_complex) and can_require_grad(input._array):
+        cut = detached(input, None) if type(input) is Tensor else input.detach()
+        result: Tensor = to_dtype(cut, dtype, memory_format)
         if ANOMALY.enabled:
             note_operation("to", [input], [result], False)
         return result

@@ -616,8 +616,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, ())
     about_to_change(target)
-    changed = [target] if target._base is None else [target, target._base]
-    given = before_change(tensors, changed, recording) if modes.ANOMALY.enabled else None
+    given = before_change(tensors, target, recording) if modes.ANOMALY.enabled else None
     change()
     bump(target, f"{op.called}_", depth=3)
     if recording:
@@ -634,17 +633,16 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
             # What is saved of the result has the view's history, of which `node` is a part.
             own_hooks(node).of_view = weakref.ref(target._edge[0])
     if given is not None:
-        note_operation(f"{op.called}_", given, changed, recording)
+        note_operation(f"{op.called}_", *given, recording)
 
 
-def before_change(tensors: dict[str, Any], changed: list[Tensor], recording: bool) -> list[Any]:
-    """The operands of an in-place operation, and the base of a view, as they are before it; unrecorded, none is a source."""
-    given = [*tensors.values(), *changed[1:]]
-    for position, value in enumerate(given):
-        if any(value is tensor for tensor in changed):
-            copy = given[position] = detached_copy(value)
-            copy._edge = copy._edge if recording else None
-    return given
+def before_change(tensors: dict[str, Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:
+    """The operands of an in-place operation, and the base of a view, before it; what changes. Unrecorded, that is no source."""
+    changed = [target] if target._base is None else [target, target._base]
+    copies = {id(tensor): detached_copy(tensor) for tensor in changed}
+    for copy in () if recording else copies.values():
+        copy._edge = None
+    return [copies.get(id(value), value) for value in (*tensors.values(), *changed[1:])], changed
 
 
 def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:
