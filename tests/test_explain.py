@@ -194,6 +194,7 @@ def test_more_ways_to_cut_a_path(noted: None) -> None:
     w = torch.ones(2, requires_grad=True)
     w.data  # by its data
     (w * 2).detach_()  # detached in place
+    assert "detach_" not in explain(torch.ones(1).detach_())
     with pytest.warns(UserWarning, match="To copy construct"):
         torch.tensor(w)  # copied
     with pytest.warns(UserWarning, match="To copy construct"):

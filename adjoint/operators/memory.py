@@ -105,7 +105,7 @@ def detach_(input):
             "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
             "as the solution."
         )
-    if modes.ANOMALY.enabled:
+    if modes.ANOMALY.enabled and input.requires_grad:
         note_cut("detach_", BY_DEFINITION, [input], [input])
     detach_in_place(input)
     for level in modes.STATE.levels:
