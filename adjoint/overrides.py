@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any
 
-from . import autograd, linalg, special
+from . import autograd, fft, linalg, special
 from .nn import functional, init
+from .notices import warn
 from .operators import PUBLIC, doors, events, load_all
 from .tape import overrides
 from .tape.modes import STATE
@@ -135,7 +136,8 @@ _members: defaultdict[str, list[Any]] = defaultdict(list)
 
 
 def _remember(namespace: str, name: str, function: Any) -> None:
-    _names.setdefault(function, f"{namespace}.{name}")
+    if namespace == "torch.nn.functional" or function not in _names:
+        _names[function] = f"{namespace}.{name}"
     _members[namespace].append(function)
 
 
@@ -199,6 +201,7 @@ def _open() -> None:
     _put_in_front_of_namespace("torch.nn.functional", functional, in_python)
     _put_in_front_of_namespace("torch.linalg", linalg, PUBLIC["linalg"])
     _put_in_front_of_namespace("torch.special", special, PUBLIC["special"])
+    _put_in_front_of_namespace("torch.fft", fft, PUBLIC["fft"])
     _put_in_front_of_namespace("torch", PACKAGE, PUBLIC["torch"])
     _put_in_front_of_namespace("torch.nn.functional", functional, [name for name in of_layers if name not in in_python])
     _put_in_front_of_namespace("torch.nn.init", init, IN_PYTHON["torch.nn.init"])
@@ -217,9 +220,10 @@ with events.unwatched():
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions that `__torch_function__` can take over, by the module or class they are in."""
     owners = {"torch": PACKAGE, "torch.Tensor": Tensor, "torch.nn.functional": functional, "torch.linalg": linalg}
-    owners["torch.special"] = special
+    owners |= {"torch.special": special, "torch.fft": fft, "torch.nn.init": init}
     ignored = get_ignored_functions()
-    return {owner: [member for member in _members[name] if member not in ignored] for name, owner in owners.items()}
+    found = {owner: [member for member in _members[name] if member not in ignored] for name, owner in owners.items()}
+    return defaultdict(list, found)
 
 
 @functools.cache
@@ -359,7 +363,8 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """A new mode of this class, to be entered."""
+        """A new mode of this class, to be entered; its old name."""
+        warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
 
@@ -375,3 +380,13 @@ class BaseTorchFunctionMode(TorchFunctionMode):
     ) -> Any:
         """Call `func`."""
         return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    """The modes that this thread has entered, the innermost last."""
+    return list(STATE.function_modes)
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    """The innermost of them."""
+    return STATE.function_modes[-1] if STATE.function_modes else None

@@ -501,6 +501,7 @@ class Tensor(TensorMethods):
         result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
         memo[id(self)] = result
         result._edge = LEAF if self.requires_grad else None
+        born(result)
         if self._grad is not None:
             result._grad = copy.deepcopy(self._grad, memo)
         result.__dict__ = copy.deepcopy(self.__dict__, memo)
@@ -516,6 +517,7 @@ def rebuild(cls: type[Tensor], build: Callable[..., Any], parts: Any, requires_g
     """Undo `Tensor.__reduce_ex__`."""
     tensor = make_subclass(cls, build(*parts))
     tensor._edge = LEAF if requires_grad else None
+    born(tensor)
     if state:
         tensor.__dict__.update(state)
     return tensor
@@ -663,8 +665,9 @@ def subclassed(cls: type[Tensor]) -> None:
 
 
 # The rooms of the tape put these here, when they are imported.
-share_inference: Callable[[Tensor, Tensor], Tensor] = lambda alias, tensor: alias
+share_inference: Callable[..., Tensor] = lambda alias, tensor: alias
 in_inference_mode: Callable[[], bool] = bool
+born: Callable[[Tensor], None] = lambda tensor: None
 is_grad_enabled: Callable[[], bool] = bool
 NOWHERE: Any = None
 

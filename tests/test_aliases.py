@@ -1,5 +1,8 @@
 """Tensors on the same memory, and what one of them knows of changes by another: views, aliases, inference tensors."""
 
+import copy
+import pickle
+
 import pytest
 
 import adjoint as torch
@@ -56,6 +59,24 @@ def test_a_parameter_of_an_inference_tensor():
     with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode"):
         torch.nn.Parameter(made)
     assert torch.nn.Parameter(made, requires_grad=False).is_inference()
+
+
+def test_copies_made_in_inference_mode_are_inference_tensors():
+    tensor = torch.ones(2)
+    for copied in (copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
+        assert not copied(tensor).is_inference()
+        with torch.inference_mode():
+            assert copied(tensor).is_inference()
+
+
+def test_views_of_inference_tensors_have_no_history():
+    with torch.inference_mode():
+        tensor = torch.ones(2, requires_grad=True)
+    for view in (tensor.view(2, 1), tensor.unbind()[0], tensor.expand(2, 2), tensor.split(1)[0]):
+        assert (view.is_inference(), view.requires_grad, view.grad_fn) == (True, False, None)
+    with torch.inference_mode():
+        layer = torch.nn.Linear(2, 2)
+    assert not layer.weight.t().requires_grad
 
 
 def test_gradients_found_in_inference_mode_are_inference_tensors():

@@ -540,3 +540,20 @@ def test_a_backward_begins_with_one_element_of_any_shape():
     assert x.grad.tolist() == [15]
     with pytest.raises(RuntimeError, match="Mismatch in shape"):
         (x * 3).backward(torch.tensor([[2.0]]))
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_accumulators_can_be_called(enabled):
+    x = torch.ones(2, requires_grad=True)
+    told = []
+    x.register_hook(told.append)
+    x.register_post_accumulate_grad_hook(told.append)
+    node = (x * 2).grad_fn.next_functions[0][0]
+    grad = torch.ones(2)
+    with torch.set_grad_enabled(enabled):
+        assert node(grad) == ()
+        grad.add_(5)
+        node(torch.ones(2))
+    assert x.grad.tolist() == [2.0, 2.0]
+    assert len(told) == 2
+    assert told[0] is x

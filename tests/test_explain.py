@@ -1,11 +1,13 @@
 """`explain`: the operation that made a nan, the line that cut a path, who changed what was saved."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import adjoint as torch
 from adjoint.autograd import explain
+from adjoint.utils.checkpoint import checkpoint
 
 
 @pytest.fixture
@@ -37,6 +39,55 @@ def test_first_nan_of_a_forward_from_notes(noted: None) -> None:
     assert "1 inf" in found
 
 
+class Quotient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x / x
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> None:
+        return None
+
+
+def test_nan_of_a_custom_function(noted: None) -> None:
+    x = torch.tensor([0.0, 1.0], requires_grad=True)
+    y = Quotient.apply(x * 1)  # called here
+    found = explain((y * 2).sum())
+    assert found.startswith("QuotientBackward made 1 nan of numbers.")
+    assert "# called here" in found.line
+    assert "The nan was made by div" in found
+    assert "return x / x" in found
+
+
+def test_nan_of_a_view_changed_in_place(noted: None) -> None:
+    x = torch.tensor([0.0, 1.0], requires_grad=True)
+    y = x * 1
+    y.view(2, 1)[0].log_().mul_(0)  # the culprit
+    found = explain((y * 2).sum())
+    assert found.startswith("torch::autograd::CopySlices made 1 nan of numbers.")
+    assert "# the culprit" in found.line
+
+
+def test_nan_that_an_operation_was_given() -> None:
+    w = torch.tensor([float("nan"), 1.0], requires_grad=True)
+    found = explain((torch.ones(2) * w * 2).sum())  # given here
+    assert found.startswith("MulBackward0 was given a nan, which no recorded operation made.")
+    assert "# given here" in found.line
+    assert "other: float32[2], 1, 1 nan" in found
+
+
+def test_nan_that_was_computed_unrecorded(noted: None) -> None:
+    w = torch.ones(2, requires_grad=True)
+    data = torch.tensor([0.0, 1.0])
+    data /= data.clone()  # made here
+    for found in (explain((w * data).exp().sum()), explain(data * 2)):
+        assert "made by div_" in found
+        assert "# made here" in found
+    out = torch.empty(2)
+    torch.log(torch.tensor([-1.0, 1.0]), out=out)  # made there
+    assert "# made there" in explain(out)
+
+
 def test_nan_that_was_put_in() -> None:
     assert "the nan was put in" in explain(torch.tensor([1.0, float("nan")]))
     x = torch.tensor([1.0, float("nan")], requires_grad=True)
@@ -63,7 +114,50 @@ def test_first_nan_of_a_backward_by_trying() -> None:
     assert x.grad is None
     loss.backward()  # which still can be
     assert "freed" in explain(loss)
-    assert "its backward makes none" in explain((x * 2).sum())
+    assert "without hooks, makes none" in explain((x * 2).sum())
+
+
+def test_first_nan_of_a_backward_through_functions_of_ones_own() -> None:
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+            assert not torch.is_grad_enabled()
+            return grad * float("nan")
+
+    x = torch.ones(2, requires_grad=True)
+    loss = Bad.apply(x * 2).sum()  # the culprit
+    found = explain(loss)
+    assert found.startswith("The backward of BadBackward made a nan.")
+    assert "# the culprit" in found.line
+    assert torch.is_grad_enabled()
+    assert x.grad is None
+
+
+def test_nan_of_a_backward_within_a_checkpoint() -> None:
+    def region(a: torch.Tensor) -> torch.Tensor:
+        return torch.where(a > 0, a.sqrt(), a)  # the culprit
+
+    x = torch.tensor([0.0, 1.0], requires_grad=True)
+    loss = checkpoint(region, x, use_reentrant=False).sum()
+    assert "# the culprit" in explain(loss).line
+    loss.backward()  # which still can be
+    assert x.grad.isnan().tolist() == [True, False]
+    found = explain(checkpoint(region, x, use_reentrant=True).sum())
+    assert found.startswith("Its backward cannot be tried: RuntimeError: When use_reentrant=True")
+
+
+@pytest.mark.parametrize("through", [False, True])
+def test_nan_of_a_sum_of_gradients(through: bool) -> None:
+    x = torch.tensor([0.0, 1.0], requires_grad=True)
+    y = x * 1 if through else x
+    first = y.sqrt()  # the last to run
+    found = explain((first - (y * 2).sqrt()).sum())
+    assert found.startswith("Gradients that arrive at one place add up to nan")
+    assert "# the last to run" in found.line
 
 
 def test_who_saved_and_who_changed() -> None:
@@ -94,6 +188,72 @@ def test_where_paths_from_a_leaf_were_cut(noted: None) -> None:
     assert "h.detach() * v" in explain(v)
     unused = torch.ones(2, requires_grad=True)
     assert "No use of it has been noted" in explain(unused)
+
+
+def test_more_ways_to_cut_a_path(noted: None) -> None:
+    w = torch.ones(2, requires_grad=True)
+    w.data  # by its data
+    (w * 2).detach_()  # detached in place
+    assert "detach_" not in explain(torch.ones(1).detach_())
+    with pytest.warns(UserWarning, match="To copy construct"):
+        torch.tensor(w)  # copied
+    with pytest.warns(UserWarning, match="To copy construct"):
+        w.new_tensor(w)  # copied again
+    with torch.no_grad():
+        torch.mul(w, 2, out=torch.empty(2))  # into another
+        torch.zeros(2).copy_(w)  # copied in place
+        w.add_(1)  # which cuts nothing
+    w.to(torch.int32)  # in integers
+    found = explain(w)
+    assert "no_grad)" in found
+    assert "torch.int32, which has no gradient" in found
+    for line in (
+        "by its data",
+        "detached in place",
+        "copied",
+        "copied again",
+        "into another",
+        "copied in place",
+        "in integers",
+    ):
+        assert f"# {line}" in found or f"  {line}" in found
+    assert "cuts nothing" not in found
+
+
+def test_cuts_of_custom_functions(noted: None) -> None:
+    x = torch.ones(2, requires_grad=True)
+    w = torch.ones(2, requires_grad=True)
+
+    class Uses(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * w  # not among its inputs
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+            return grad
+
+    Uses.apply(x).sum().backward()
+    assert "mul: gradients were switched off (no_grad)" in explain(w)
+    assert "# not among its inputs" in explain(w)
+    assert explain(x) == "The tensor has a gradient."
+    x.grad = None
+    Quotient.apply(x * 1).sum().backward()  # called here
+    found = explain(x)
+    assert "QuotientBackward: its backward returned None" in found
+    assert "no_grad" not in found
+
+
+def test_gradients_that_are_not_retained() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2  # a result
+    y.sum().backward()
+    found = explain(y)
+    assert "only if retain_grad() is called" in found
+    assert "# a result" in found
+    y = x * 2
+    y.retain_grad()
+    assert "retain_grad" not in explain(y)
 
 
 def test_where_a_loss_lost_its_history(noted: None) -> None:

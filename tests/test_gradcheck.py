@@ -586,3 +586,10 @@ def test_batches_of_tangents():
     function = lambda x, y: (x * y, x.exp())
     assert gradcheck(function, inputs, check_forward_ad=True, check_batched_forward_grad=True)
     assert gradcheck(function, inputs, check_forward_ad=True, check_batched_forward_grad=True, check_backward_ad=False)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_infinite_derivatives_are_compared_without_warnings(fast_mode: bool) -> None:
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(GradcheckError):
+        gradcheck(lambda a: a / 0, x, fast_mode=fast_mode)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ..kernels.floating import quiet, restore
-from ..tape import anomaly
+from ..tape import anomaly, modes
 from ..tape.anomaly import Statistics
 from ..tape.edges import edge_of
 from ..tape.node import Node
@@ -17,7 +17,9 @@ from ..tensor import Tensor, ndarray
 from .anomaly_mode import has_nan, listed
 from .backward import first_grad
 from .engine import deliver, discover
+from .task import Capture, Task
 
+OF_GRADIENT = "If it is a gradient, explain the tensor whose backward it comes from."
 ENABLE = (
     "Run it within torch.autograd.detect_anomaly() to learn more: then every operation's place and values are noted."
 )
@@ -54,7 +56,7 @@ def explain(subject: BaseException | Tensor) -> Explanation:
             - a tensor with nans: the first operation of its history that made one;
             - a tensor whose backward makes nans (as long as the graph has not been freed): the first operation that does;
             - a leaf whose `.grad` is None: where the paths from it were cut (`detach`, `no_grad`, a conversion to integers),
-              or that it was not used;
+              or that it was not used; any other tensor without a `.grad`: that it has to be retained;
             - a tensor that does not require grad: where its history was cut off.
 
     Places of cuts are known for what was computed under `detect_anomaly()`; there, values are noted too.
@@ -107,7 +109,9 @@ def _of_nan_gradient(node: Node, grads: list[Statistics], results: list[Statisti
         lines += [f"  input {index}: {each}" for index, each in enumerate(known)]
     lines += [f"  gradient of input {index}: {each}" for index, each in enumerate(results) if each is not None]
     if not new:
-        lines.append("The nan was in the gradient that it was given: the backward's own root, or a hook, brought it.")
+        lines.append(
+            "The nan was in the gradient that it was given: the backward's own root, a hook, or a sum of infinities brought it."
+        )
     return Explanation("\n".join(lines), node)
 
 
@@ -123,7 +127,10 @@ def _saved_arrays(node: Node) -> Iterator[tuple[str, Any]]:
 
 
 def _unpacked(node: Node, name: str) -> Any:
-    tensor = unpack(node, name)
+    try:
+        tensor = unpack(node, name)
+    except Exception:  # noqa: BLE001  (of the user's hook, or of one that answers but once)
+        return None
     return None if tensor is None else tensor._array
 
 
@@ -134,9 +141,11 @@ def _of_nan(tensor: Tensor) -> Explanation:
     edge = edge_of(tensor)
     count = Statistics.of(tensor._array).nans
     if type(edge) is not tuple:
+        maker = anomaly.NANS.get(tensor)
+        origin = f"it was made by {maker}" if maker else f"the nan was put in, or computed unrecorded.\n{OF_GRADIENT}"
         return Explanation(
-            f"{count} of the {tensor.numel()} elements {'is' if count == 1 else 'are'} nan, and the tensor has no history: the "
-            f"nan was put in, or computed unrecorded.{_cut_before(tensor)}"
+            f"{count} of the {tensor.numel()} elements {'is' if count == 1 else 'are'} nan, and the tensor has no history: "
+            f"{origin}{_cut_before(tensor)}"
         )
     order, _ = discover([edge])
     token = quiet()
@@ -144,22 +153,35 @@ def _of_nan(tensor: Tensor) -> Explanation:
         values = _Values(tensor, order)
     finally:
         restore(token)
+    given: Node | None = None
     for node in reversed(order):  # the first that was recorded first
         outputs = values.outputs(node)
         if not any(each.nans for each in outputs):
             continue
         inputs = values.inputs(node)
-        if inputs and any(each.nans for _, each in inputs):
+        if any(each.nans for _, each in inputs):
+            given = given or node
             continue
         made = sum(each.nans for each in outputs)
-        sure = len(inputs) >= len(node.edges)
+        sure = "inputs_" in node.metadata or len(inputs) >= len(node.edges)
         head = f"{node.name()} made {made} nan{'' if made == 1 else 's'} of numbers."
         if not sure:
             head = f"{node.name()} is the first operation known to have a nan in its result; not all of its inputs are known."
-        lines = [head, f"Recorded at {node.describe_origin()}", *(f"  {name}: {each}" for name, each in inputs)]
-        lines += [f"  result: {each}" for each in outputs]
-        return Explanation("\n".join(lines if sure else [*lines, ENABLE]), node)
+        return _of_operation(node, head, inputs, outputs, "" if sure else ENABLE)
+    if given is not None:
+        head = f"{given.name()} was given a nan, which no recorded operation made."
+        return _of_operation(given, head, values.inputs(given), values.outputs(given), "")
     return Explanation(f"{count} elements are nan.\n{ENABLE}")
+
+
+def _of_operation(
+    node: Node, head: str, inputs: list[tuple[str, Statistics]], outputs: list[Statistics], advice: str
+) -> Explanation:
+    lines = [head, f"Recorded at {node.describe_origin()}", *(f"  {name}: {each}" for name, each in inputs)]
+    lines += [f"  result: {each}" for each in outputs]
+    if made := node.metadata.get("nan_"):
+        lines.append(f"The nan was made by {made}")
+    return Explanation("\n".join([*lines, advice] if advice else lines), node)
 
 
 class _Values:
@@ -238,29 +260,55 @@ def _input_names(node: Node) -> list[str]:
 
 def _of_backward(root: Tensor) -> Explanation:
     """Run a backward of `root` that has no effects, and stop at the first nan."""
-    order, _ = discover([edge_of(root)])
-    buffers: dict[Any, Any] = {}
-    deliver(edge_of(root), first_grad(root, False), buffers)
-    token = quiet()
+    state = modes.STATE
+    task, outer = Task(True, False, Capture(), False), state.task
+    task.order, task.uses = discover([edge_of(root)])
+    token, state.task = quiet(), task
     try:
-        for node in order:
-            grad = buffers.pop(node, None)
-            if grad is None:
-                continue
-            try:
-                results = node.backward(grad, True, node.edges)
-            except RuntimeError as error:
-                return _of_error(error)
-            if any(result is not None and has_nan(result) for result in results):
-                grads = [Statistics.of(numpy.asarray(each)) for each in listed(grad) if each is not None]
-                made = [None if each is None else Statistics.of(numpy.asarray(each)) for each in results]
-                return _of_nan_gradient(node, grads, made)
-            for edge, result in zip(node.edges, results, strict=True):
-                if edge is not None and result is not None:
-                    deliver(edge, result, buffers, node)
+        found = _tried(root, task.order)
     finally:
         restore(token)
-    return Explanation("There is no nan in this tensor, and its backward makes none.")
+        state.task = outer
+        if task.stopped_recording:
+            modes.set_grad(True)
+    if found.node is None and root._grad is None and not root.retains_grad:
+        node = task.order[0]
+        found = Explanation(
+            f"{found}\nIt is no leaf, but a result of {node.name()}: it gets a .grad only if retain_grad() is called on it "
+            f"before backward.\nRecorded at {node.describe_origin()}"
+        )
+    return found
+
+
+def _tried(root: Tensor, order: list[Node]) -> Explanation:
+    """What running the nodes in `order` shows."""
+    buffers: dict[Any, Any] = {}
+    deliver(edge_of(root), first_grad(root, False), buffers)
+    for node in order:
+        grad = buffers.pop(node, None)
+        if grad is None:
+            continue
+        try:
+            results = node.backward(grad, True, node.edges)
+        except Exception as error:  # noqa: BLE001  (the user's, or of a graph that has been freed)
+            return Explanation(f"Its backward cannot be tried: {_of_error(error)}")
+        if any(result is not None and has_nan(result) for result in results):
+            grads = [Statistics.of(numpy.asarray(each)) for each in listed(grad) if each is not None]
+            made = [None if each is None else Statistics.of(numpy.asarray(each)) for each in results]
+            return _of_nan_gradient(node, grads, made)
+        for edge, result in zip(node.edges, results, strict=True):
+            if edge is not None and result is not None:
+                deliver(edge, result, buffers, node)
+                held = buffers.get(edge[0] if type(edge) is tuple else edge)
+                held = held[edge[1]] if isinstance(held, list) else held
+                if held is not None and has_nan(held):
+                    return Explanation(
+                        f"Gradients that arrive at one place add up to nan; the last is from the backward of {node.name()}.\n"
+                        f"Recorded at {node.describe_origin()}\n"
+                        f"  gradient: {Statistics.of(result)}\n  sum: {Statistics.of(held)}",
+                        node,
+                    )
+    return Explanation("There is no nan in this tensor, and its backward, without hooks, makes none.")
 
 
 # --- no gradient ----------------------------------------------------------------------------------------------
@@ -270,8 +318,8 @@ def _of_no_history(tensor: Tensor) -> Explanation:
     cut = _cut_before(tensor)
     if not cut:
         cut = (
-            " It was made from data, or from tensors that do not require grad, or cut off from them unnoticed.\n"
-            + ENABLE
+            " It was made from data, or from tensors that do not require grad, or cut off from them unnoticed. Explain a leaf "
+            f"that it should depend on, to see where paths from that were cut.\n{ENABLE}"
         )
     return Explanation(f"The tensor has no history and does not require grad.{cut}")
 
@@ -291,6 +339,8 @@ def _of_leaf(leaf: Tensor) -> Explanation:
         lines.append("It was used, and recorded, here; no backward has come by, or the root does not depend on it:")
         lines += [f"  {use}" for use in uses]
     elif not cuts:
-        lines.append("No use of it has been noted: it was not used, or not within detect_anomaly().")
+        lines.append(
+            "No use of it has been noted: it was not used, or as mere numbers, or not within detect_anomaly()."
+        )
         lines.append(ENABLE)
     return Explanation("\n".join(lines))

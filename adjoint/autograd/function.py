@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from ..tape import modes, views
+from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
 from ..tape.levels import innermost
 from ..tape.node import Node, start
@@ -147,6 +148,9 @@ class FunctionNode(FunctionCtx, Node):
         checked = self._checked(results if isinstance(results, tuple) else (results,))
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(self, grads, checked)  # here, because the engine does not see the gradients that nobody needs
+            for edge, result in zip(self.edges, checked, strict=True):
+                if edge is not None and result is None:
+                    note_end(self, edge)
         return checked
 
     def _materialized(self, grads: list[Any], first: int) -> list[Any]:
@@ -331,15 +335,17 @@ class Function(metaclass=FunctionMeta):
                 edges.append(edge)
         node.needs_input_grad, node._tensor_inputs = tuple(needs), tuple(tensors)
         was_recording = modes.STATE.grad_enabled
+        watched = modes.GATE.special and modes.ANOMALY.enabled
+        forward = noted_apart(cls.forward, edges) if watched else cls.forward
         modes.set_grad(False)
         try:
             if cls.setup_context is not Function.setup_context:
-                output = computed[0] if computed else cls.forward(*args)
+                output = computed[0] if computed else forward(*args)
                 cls.setup_context(node, args, output)
             else:
                 if modes.STATE.transforms:
                     raise without_setup_context()
-                output = cls.forward(node, *args)
+                output = forward(node, *args)
         finally:
             modes.set_grad(was_recording)
         start(node, tuple(edges), 1)
@@ -360,6 +366,9 @@ class Function(metaclass=FunctionMeta):
             result = tuple(outputs) if several else outputs[0]
         if recording:
             save(node, args, outputs)
+        if watched:
+            made = [each for each in outputs if isinstance(each, Tensor)]
+            note_operation(cls.__name__, args, made, any(type(each._edge) is tuple for each in made))
         node.to_save = None
         node.dirty_tensors = node.non_differentiable = ()
         return node, result

@@ -16,7 +16,7 @@ from .conform import as_taken
 def stop_recording() -> None:
     """Record nothing of what the user's hooks do until the backward ends, unless it records gradients."""
     state = STATE
-    if state.grad_enabled:
+    if state.grad_enabled and state.task is not None:
         state.task.stop_recording()
 
 
@@ -205,3 +205,13 @@ def run_post_accumulate_hooks(leaf: Tensor) -> None:
             if result is not None:
                 check_replacement(value, result, hook)
                 value = result
+
+
+def call_accumulator(node: AccumulateGrad, grad: Any, keep: bool, edges: Any) -> tuple[()]:
+    """Called by hand, as `node(grad)`."""
+    accumulate(node.variable, grad, isinstance(grad, Tensor))
+    run_post_accumulate_hooks(node.variable)
+    return ()
+
+
+AccumulateGrad.backward = AccumulateGrad.backward_recorded = call_accumulator  # type: ignore[assignment]

@@ -111,6 +111,11 @@ def backward_hooks(self: Tensor) -> HookDict | None:
     return None if self._extra is None else self._extra.hooks
 
 
+def post_accumulate_hooks(self: Tensor) -> HookDict | None:
+    """Those that run after accumulation."""
+    return None if self._extra is None else self._extra.post_hooks
+
+
 def grad_dtype(self: Tensor) -> dtype | None:
     """The dtype of the `.grad` of a leaf: its own unless set to another one, or to None, which allows any.
 
@@ -163,6 +168,7 @@ def install() -> None:
         setattr(Tensor, function.__name__, function)
     for name, accessors in (
         ("_backward_hooks", (backward_hooks, set_backward_hooks)),
+        ("_post_accumulate_grad_hooks", (post_accumulate_hooks,)),
         ("grad_dtype", (grad_dtype, set_grad_dtype)),
         ("retains_grad", (retains_grad,)),
         ("volatile", (volatile,)),

@@ -120,9 +120,9 @@ class profile:
 
     @property
     def function_events(self) -> EventList:
-        """All that has run, in the order in which it began."""
+        """All that has run, in the order in which it began; nothing before the profile has ended."""
         if not self.entered or modes.STATE.recorder is self.recorder:
-            raise RuntimeError("Profiler didn't finish running")
+            return EventList()
         if self._events is None:
             self._events = EventList(profile_memory=self.profile_memory, with_stack=self.with_stack)
             by_record: dict[Event, FunctionEvent] = {}
@@ -189,7 +189,7 @@ class profile:
         return self.function_events.self_cpu_time_total
 
     def __str__(self) -> str:
-        return str(self.function_events) if self.entered else "<unfinished profiler_legacy.profile>"
+        return str(self.function_events) if self.entered else "<unfinished torch.autograd.profile>"
 
     __repr__ = __str__
 

@@ -93,6 +93,7 @@ class FunctionEvent(FormattedTimesMixin):
     """
 
     count = 1
+    kernels: tuple[Any, ...] = ()
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.levels import Transform, below, is_recorded
 from ..tape.node import NOWHERE
+from ..tape.saved import detached, shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .backward import grad as gradients
 from .batching import BatchedTensor, BatchLevel, vmap
@@ -106,7 +107,7 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
         if batch is not None:
             copy: Tensor = tensor.without_history()  # type: ignore[attr-defined]
         else:  # a tensor made in inference mode, which this copy is not, could not be saved
-            copy = wrap(tensor._array) if tensor.is_inference() else tensor.detach()
+            copy = wrap(tensor._array) if tensor.is_inference() else detached(tensor, shared_counter(tensor))
     else:
         copy = BatchedTensor(tensor, None, batch)
     copy._edge = LEAF

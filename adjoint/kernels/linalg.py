@@ -142,18 +142,21 @@ def slogdet(self: Array) -> tuple[Array, Array]:
 
 def is_nearly_singular(self: Array) -> bool:
     """Whether any of the matrices is singular but for rounding."""
+    if not numpy.isfinite(self).all():
+        return False
     values = numpy.linalg.svd(self, compute_uv=False)
     return bool((values[..., -1] <= 100 * numpy.finfo(values.dtype).eps * values[..., 0]).any())
 
 
 def cofactors(self: Array) -> Array:
     """The derivative of the determinant with respect to each element, also of singular matrices (by singular values)."""
-    u, s, vh = numpy.linalg.svd(self)
+    finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
+    u, s, vh = numpy.linalg.svd(numpy.where(finite, self, 0))
     others = numpy.ones_like(s)
     for index in range(s.shape[-1]):
         others[..., index] = numpy.prod(numpy.delete(s, index, axis=-1), axis=-1)
     phase = numpy.linalg.det(u) * numpy.linalg.det(vh)
-    return phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj())
+    return numpy.where(finite, phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj()), numpy.nan)
 
 
 def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
@@ -196,10 +199,19 @@ def _indefinite_order(matrix: Array) -> int:
     return 0
 
 
+def singular_values(self: Array, **options: bool) -> Any:
+    """`numpy.linalg.svd`, which for infinities may never end."""
+    if not numpy.isfinite(self).all():
+        raise LinAlgError(
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+    return numpy.linalg.svd(self, **options)  # type: ignore[call-overload]
+
+
 def svd(self: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """U, the singular values and V conjugate-transposed."""
     check_matrix("svd", self)
-    u, s, vh = numpy.linalg.svd(self, full_matrices=full_matrices)
+    u, s, vh = singular_values(self, full_matrices=full_matrices)
     return _column_major(u), s, _column_major(vh)
 
 
@@ -445,7 +457,7 @@ def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = Fals
         kept = sizes > cutoff(sizes.max(-1), self, atol, rtol)[..., None]
         inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
         return numpy.asarray((vectors * inverse[..., None, :]) @ vectors.mT.conj())
-    u, values, vh = numpy.linalg.svd(self, full_matrices=False)
+    u, values, vh = singular_values(self, full_matrices=False)
     kept = values > cutoff(values[..., 0], self, atol, rtol)[..., None]
     inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
     return numpy.asarray((vh.mT.conj() * inverse[..., None, :]) @ u.mT.conj())
@@ -468,7 +480,7 @@ def matrix_rank(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if not self.size:
         return numpy.zeros(self.shape[:-2], numpy.int64)
-    values = numpy.abs(numpy.linalg.eigvalsh(self)) if hermitian else numpy.linalg.svd(self, compute_uv=False)
+    values = numpy.abs(numpy.linalg.eigvalsh(self)) if hermitian else singular_values(self, compute_uv=False)
     return numpy.asarray((values > cutoff(values.max(-1), self, atol, rtol)[..., None]).sum(-1), numpy.int64)
 
 
@@ -483,7 +495,7 @@ def least_squares(
     if driver != "gels":
         rank = matrix_rank(a, None, limit)
     if driver in ("gelsd", "gelss"):
-        values = numpy.linalg.svd(a, compute_uv=False)
+        values = singular_values(a, compute_uv=False)
     if driver in ("gels", "gelsd", "gelss") and a.shape[-2] > a.shape[-1] and (rank == a.shape[-1]).all():
         left_over = numpy.square(numpy.abs(right - a @ solution)).sum(-2)
     columns = numpy.empty((*solution.shape[:-2], solution.shape[-1], max(a.shape[-2:])), solution.dtype)

@@ -8,7 +8,9 @@ from .. import dtypes
 from ..device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
 from ..kernels import copying
 from ..kernels.meta import Meta, parked, unwritten
-from ..tape.modes import is_recording
+from ..tape.anomaly import note_operation
+from ..tape.modes import ANOMALY, is_recording
+from ..tape.saved import detached
 from ..tensor import Tensor, can_require_grad, wrap
 from .build import operator, public
 
@@ -86,8 +88,12 @@ def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_forma
     ):
         return input
     dtype = input.dtype if dtype is None else dtype
-    if not (dtype.is_floating_point or dtype.is_complex):
-        input = input.detach() if can_require_grad(input._array) else input
+    if not (dtype.is_floating_point or dtype.is_complex) and can_require_grad(input._array):
+        cut = detached(input, None) if type(input) is Tensor else input.detach()
+        result: Tensor = to_dtype(cut, dtype, memory_format)
+        if ANOMALY.enabled:
+            note_operation("to", [input], [result], False)
+        return result
     return to_dtype(input, dtype, memory_format)
 
 

@@ -14,6 +14,7 @@ from ..kernels.meta import parked
 from ..kernels.scalar import scalar_array
 from ..notices import warn
 from ..tape import modes
+from ..tape.anomaly import BY_DEFINITION, note_cut
 from ..tape.saved import bump, mark_inference
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from .build import public
@@ -155,7 +156,9 @@ def write_out(function: str, array: Any, out: Tensor) -> None:
 # --- from data ------------------------------------------------------------------------------------------------
 
 
-def _warn_of_copy(name: str) -> None:
+def _warn_of_copy(name: str, data: Tensor) -> None:
+    if modes.ANOMALY.enabled:
+        note_cut(name, BY_DEFINITION, [data], [])
     warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
         f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor)."
@@ -178,7 +181,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             [3., 4.]])
     """
     if isinstance(data, Tensor):
-        _warn_of_copy("torch.tensor")
+        _warn_of_copy("torch.tensor", data)
     dtype = checked_dtype(dtype, "tensor")
     if hasattr(data, "without_history"):  # examples of a batch
         copy = data.without_history(copy=True)
@@ -581,7 +584,7 @@ def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None,
 def new_tensor(input, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor holding a copy of `data`, of this tensor's dtype unless told otherwise."""
     if isinstance(data, Tensor):
-        _warn_of_copy("tensor.new_tensor")
+        _warn_of_copy("tensor.new_tensor", data)
     kind = checked_dtype(dtype, "new_tensor") or input.dtype
     array = kernels.array_from_data(data, kind, tensor_array)
     return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)

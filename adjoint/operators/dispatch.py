@@ -113,6 +113,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     edges = wanted_edges(op, args)
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if op.view:
+        recording = recording and not tensors[op.tensors[0]].is_inference()
         for output in outputs:
             make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
             if modes.STATE.view_replay and not several:
@@ -123,7 +124,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if recording:
         record(op, args, tensors, arrays, edges, outputs, several)
     if modes.ANOMALY.enabled:
-        note_operation(op.called, tensors.values(), outputs)
+        note_operation(op.called, tensors.values(), outputs, recording)
     if not several:
         return outputs[0]
     return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
@@ -615,7 +616,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, ())
     about_to_change(target)
-    given = before_change(tensors, target) if modes.ANOMALY.enabled else None
+    given = before_change(tensors, target, recording) if modes.ANOMALY.enabled else None
     change()
     bump(target, f"{op.called}_", depth=3)
     if recording:
@@ -632,12 +633,16 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
             # What is saved of the result has the view's history, of which `node` is a part.
             own_hooks(node).of_view = weakref.ref(target._edge[0])
     if given is not None:
-        note_operation(f"{op.called}_", given, [target])
+        note_operation(f"{op.called}_", *given, recording)
 
 
-def before_change(tensors: dict[str, Any], target: Tensor) -> list[Any]:
-    """The operands of an in-place operation as they are before it."""
-    return [detached_copy(value) if value is target else value for value in tensors.values()]
+def before_change(tensors: dict[str, Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:
+    """The operands of an in-place operation, and the base of a view, before it; what changes. Unrecorded, that is no source."""
+    changed = [target] if target._base is None else [target, target._base]
+    copies = {id(tensor): detached_copy(tensor) for tensor in changed}
+    for copy in () if recording else copies.values():
+        copy._edge = None
+    return [copies.get(id(value), value) for value in (*tensors.values(), *changed[1:])], changed
 
 
 def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:

@@ -34,7 +34,7 @@ class Door:
     Attributes:
         of_python: PyTorch writes it in Python. Such functions count plain tensors among the types, give what has a default by
             keyword, and say in other words that nobody knows them.
-        of_operator: it belongs to a Python operator, and returns NotImplemented where nobody knows it.
+        of_operator: it belongs to a Python operator, and returns NotImplemented where nobody knows it, or for a TypeError.
         of_method: it is a method; if it takes nothing but the tensor, the type of that counts, too.
         of_attribute: it reads an attribute, or is one of the methods like that: the type of the tensor always counts.
         of_keywords: all arguments are passed on by keyword.
@@ -80,7 +80,12 @@ class Door:
         if self.of_first is not None and found:
             likes, shown = (list(args[:1]), shown) if has_override(args[0]) else (likes, self.of_first)
         given = kwargs if kwargs or self.of_python else None
-        result = ask(shown, likes, args, given, self.of_python)
+        try:
+            result = ask(shown, likes, args, given, self.of_python)
+        except TypeError:
+            if not self.of_operator:
+                raise
+            return NotImplemented
         if result is NotImplemented and not self.of_operator:
             raise nobody(self.name, likes, self.of_python)
         return None if self.of_statement else result

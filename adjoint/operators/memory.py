@@ -8,7 +8,7 @@ import numpy
 
 from ..kernels import view as kernels
 from ..tape import modes, views
-from ..tape.anomaly import note_cut
+from ..tape.anomaly import BY_DEFINITION, note_cut
 from ..tape.levels import check_owned
 from ..tape.node import Node, start
 from ..tape.saved import detach_in_place, detached, share_inference, shared_counter
@@ -91,9 +91,7 @@ def detach(input):
     False
     """
     result = detached(input, None if input.is_inference() else shared_counter(input))
-    if modes.ANOMALY.enabled and input.requires_grad:
-        note_cut("detach", "it has no history by definition", [input], [result])
-    return share_inference(result, input)
+    return share_inference(result, input, "detach")
 
 
 @public(method=True)
@@ -107,6 +105,8 @@ def detach_(input):
             "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
             "as the solution."
         )
+    if modes.ANOMALY.enabled and input.requires_grad:
+        note_cut("detach_", BY_DEFINITION, [input], [input])
     detach_in_place(input)
     for level in modes.STATE.levels:
         level.forget(input)

@@ -11,6 +11,7 @@ from ..kernels import storage
 from ..kernels.scalar import C_NAMES
 from ..notices import warn
 from ..tape import modes, views
+from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.node import Node, start
 from ..tape.saved import about_to_change, bump
@@ -64,6 +65,8 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
         bump(target, op.name, depth=3)
         if underived and modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
             views.rebase_history(target, Underived(op.called, inputs, target), 3)
+    if modes.ANOMALY.enabled:
+        note_operation(op.called, inputs, targets, False)
     if op.many or not several:
         return None if op.many else out  # PyTorch returns nothing where the number of results varies
     return op.returns.out(*targets) if op.outputs and op.returns is not tuple else tuple(targets)

@@ -178,6 +178,12 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or to zeros if `set_to_none` is off."""
+        if torch.autograd._profiler_enabled():
+            with torch.autograd.profiler.record_function(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+                return self._clear(set_to_none)
+        return self._clear(set_to_none)
+
+    def _clear(self, set_to_none: bool) -> None:
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is None:

@@ -6,6 +6,7 @@ Anomaly detection sends all operators through the general path; nothing of this 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +15,6 @@ import numpy
 from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes, origin
 from .edges import edge_of
-from .modes import ANOMALY
 
 T = TypeVar("T")
 
@@ -93,6 +93,10 @@ CUT_BEFORE: Notes[Cut] = Notes()
 USES: Notes[list[str]] = Notes()
 """By leaf: the lines at which operations of it were recorded."""
 
+NANS: Notes[str] = Notes()
+"""By tensor that was computed unrecorded: the operation that made the nan in it, and its line."""
+
+BY_DEFINITION = "it has no history by definition"
 MOST_NOTES = 16
 LARGEST_SEARCH = 100_000
 
@@ -107,20 +111,27 @@ def note_node(node: Any) -> None:
         node.metadata["parent_"] = task.node
 
 
-def note_operation(name: str, values: Any, outputs: list[Tensor]) -> None:
+def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool) -> None:
     """Keep what matters to those who look for nans and lost gradients in an operation on `values`."""
     inputs = [item for value in values for item in (value if isinstance(value, list) else [value])]
     inputs = [item for item in inputs if isinstance(item, Tensor)]
     line = _line()
-    for tensor in inputs:
-        if edge_of(tensor) is tensor:
-            _add(USES, tensor, line)
-    recorded = next((output for output in outputs if type(output._edge) is tuple), None)
-    if recorded is not None:
-        metadata = recorded._edge[0].metadata
-        metadata["inputs_"] = [Statistics.of(elements(tensor)) for tensor in inputs]
-        metadata["outputs_"] = [Statistics.of(elements(output)) for output in outputs]
+    nan = next((note for note in map(NANS.get, (*inputs, *outputs)) if note is not None), None)
+    known = [Statistics.of(elements(tensor)) for tensor in inputs]
+    results = [Statistics.of(elements(output)) for output in outputs]
+    if recorded:
+        for tensor in inputs:
+            if edge_of(tensor) is tensor:
+                _add(USES, tensor, line)
+        for output in outputs:
+            if type(output._edge) is tuple:
+                output._edge[0].metadata.update(inputs_=known, outputs_=results, **({"nan_": nan} if nan else {}))
         return
+    if nan is None and not any(each.nans for each in known):
+        nan = f"{name}\n  {line}"
+    for output, result in zip(outputs, results, strict=True):
+        if nan is not None and result.nans:
+            NANS.put(output, nan)
     sources = [tensor for tensor in inputs if edge_of(tensor) is not None]
     if sources:
         note_cut(name, _reason(outputs), sources, outputs, line)
@@ -129,6 +140,27 @@ def note_operation(name: str, values: Any, outputs: list[Tensor]) -> None:
     if earlier is not None:
         for output in outputs:
             CUT_BEFORE.put(output, earlier)
+
+
+def note_end(node: Any, edge: Any) -> None:
+    """Keep that the backward of `node` gave no gradient to what `edge` leads to."""
+    cut = Cut(node.name(), "its backward returned None for this input", node.describe_origin())
+    for leaf in leaves_of([edge]):
+        _add(CUTS_TO, leaf, cut)
+
+
+def noted_apart(forward: Callable[..., Any], edges: Any) -> Callable[..., Any]:
+    """The `forward` of a custom function of what `edges` lead to: paths from there go around what it computes, uncut."""
+    covered = {id(leaf) for leaf in leaves_of(edges)}
+
+    def run(*args: Any) -> Any:
+        before, modes.STATE.covered = modes.STATE.covered, modes.STATE.covered | covered
+        try:
+            return forward(*args)
+        finally:
+            modes.STATE.covered = before
+
+    return run
 
 
 def elements(value: Any) -> Any:
@@ -144,7 +176,8 @@ def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor
     for output in outputs:
         CUT_BEFORE.put(output, cut)
     for leaf in leaves_of([tensor if tensor._edge is LEAF else tensor._edge for tensor in sources]):
-        _add(CUTS_TO, leaf, cut)
+        if id(leaf) not in modes.STATE.covered:
+            _add(CUTS_TO, leaf, cut)
 
 
 def leaves_of(edges: list[Any]) -> list[Tensor]:
@@ -186,6 +219,3 @@ def _add(notes: Notes[list[Any]], tensor: Tensor, note: Any) -> None:
         notes.put(tensor, held)
     if note not in held and len(held) < MOST_NOTES:
         held.append(note)
-
-
-__all__ = ["ANOMALY", "CUTS_TO", "CUT_BEFORE", "USES", "Cut", "Statistics", "note_cut", "note_node", "note_operation"]

@@ -64,6 +64,8 @@ class _ThreadState(threading.local):
     function_modes: tuple[Any, ...] = ()
     # The transforms of functions (`vmap`, `grad`, ...) whose function is running, innermost last.
     transforms: tuple[Any, ...] = ()
+    # Under anomaly detection, the `id`s of leaves that lead to the custom function whose `forward` is running.
+    covered: frozenset[int] = frozenset()
 
 
 class _Anomaly:

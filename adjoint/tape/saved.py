@@ -17,6 +17,7 @@ import adjoint.tensor as tensor_module
 
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new, wrap
 from . import modes, origin
+from .anomaly import BY_DEFINITION, note_cut
 from .edges import edge_of
 from .modes import STATE
 from .node import FREED_MESSAGE, Node
@@ -257,11 +258,19 @@ def mark_inference(tensor: Tensor) -> None:
     tensor._counter = _NO_VERSIONS
 
 
-def share_inference(alias: Tensor, tensor: Tensor) -> Tensor:
+def born(tensor: Tensor) -> None:
+    """Make `tensor`, which no operator has made, an inference tensor if this thread is in inference mode."""
+    if modes.STATE.inference:
+        mark_inference(tensor)
+
+
+def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor:
     """Make `alias`, no view, which has got the memory of `tensor`, an inference tensor if that is one.
 
-    Outside of inference mode its changes are counted.
+    Outside of inference mode its changes are counted. `name`: what has made the alias, which ends the history.
     """
+    if modes.ANOMALY.enabled and edge_of(tensor) is not None:
+        note_cut(name, BY_DEFINITION, [tensor], [alias])
     if tensor._extra is None or not tensor._extra.inference:  # asked without going through doors
         return alias
     if (alias._extra is None or not alias._extra.inference) and alias._base is None:
@@ -272,7 +281,7 @@ def share_inference(alias: Tensor, tensor: Tensor) -> Tensor:
     return alias
 
 
-tensor_module.share_inference = share_inference
+tensor_module.share_inference, tensor_module.born = share_inference, born
 
 
 def counting(tensor: Tensor) -> list[Any] | None:

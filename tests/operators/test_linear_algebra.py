@@ -224,3 +224,23 @@ def test_products_of_zeros_can_be_differentiated_twice():
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_singular_values_of_what_is_not_finite(value):
+    matrix = torch.ones(3, 3) + torch.eye(3)
+    matrix[0, 0] = value
+    for function in (
+        torch.linalg.svd,
+        torch.linalg.svdvals,
+        torch.linalg.pinv,
+        torch.linalg.matrix_rank,
+        torch.linalg.cond,
+        torch.linalg.det,
+    ):
+        matrix.requires_grad_(function is torch.linalg.det)
+        if matrix.requires_grad:
+            function(matrix).backward()
+            continue
+        with pytest.raises(torch.linalg.LinAlgError, match="input matrix contained non-finite values"):
+            function(matrix)

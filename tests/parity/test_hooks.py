@@ -7,6 +7,14 @@ torch = pytest.importorskip("torch")
 from .programs import program_test
 
 PROGRAMS = {
+    "hooks that are kept": """
+        x = torch.ones(2, requires_grad=True)
+        show(x._post_accumulate_grad_hooks, x._backward_hooks)
+        after, before = x.register_post_accumulate_grad_hook(lambda t: None), x.register_hook(lambda g: None)
+        show(len(x._post_accumulate_grad_hooks), after.id in x._post_accumulate_grad_hooks, len(x._backward_hooks))
+        after.remove()
+        show(len(x._post_accumulate_grad_hooks), (x * 2)._post_accumulate_grad_hooks)
+    """,
     "tensor_hook": """
         x = torch.tensor([1., 2.], requires_grad=True)
         log = []

@@ -746,6 +746,52 @@ warned(lambda: torch.abs(plain))
 warned(lambda: torch.split(plain, 1))
 warned(lambda: torch.nn.functional.gumbel_softmax(plain))
 """,
+    "type errors of operators": LIKE
+    + """
+import operator
+class Cross(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        raise TypeError("cross")
+class Reflected(Shy):
+    def __radd__(self, other):
+        return "radd"
+    def __rfloordiv__(self, other):
+        return "rfloordiv"
+cross, plain = torch.ones(2, 2).as_subclass(Cross), torch.ones(2, 2)
+for name in "add sub mul truediv floordiv mod pow matmul and_ lshift eq ne lt ge iadd itruediv imod ipow ixor".split():
+    for first, second in ((cross, plain), (plain, cross), (cross, cross), (2, cross)):
+        try:
+            show(name, getattr(operator, name)(first, second))
+        except TypeError as error:
+            show(name, error)
+raises(cross.add, 1)
+raises(lambda: -cross)
+show(plain + Reflected(), plain // Reflected())
+raises(lambda: plain * Reflected())
+""",
+    "transforms of the Fourier kind": LIKE
+    + PLAIN
+    + """
+for name in ("fft", "ifft", "rfftn", "hfft2", "fftshift"):
+    show(getattr(torch.fft, name)(Like())[0], torch.overrides.resolve_name(getattr(torch.fft, name)))
+    raises(getattr(torch.fft, name), Shy())
+show(type(torch.fft.fft(torch.ones(2).as_subclass(M))), torch.fft in torch.overrides.get_overridable_functions())
+""",
+    "names of what has two": """
+for function in (torch.conv2d, torch.nn.functional.conv2d, torch.cosine_similarity, torch.bilinear):
+    show(torch.overrides.resolve_name(function))
+show(torch.overrides.get_overridable_functions()["nothing"])
+""",
+    "what transforms of functions give a function": PLAIN
+    + """
+x = torch.ones(2).as_subclass(M)
+seen = []
+def function(t):
+    seen.append(type(t) is torch.Tensor)
+    return (t * t).sum()
+show(torch.func.grad(function)(x), torch.func.vjp(function, x)[1](torch.tensor(1.0))[0], torch.func.jacrev(function)(x), seen)
+""",
     "nobody knows, asked by hand": LIKE
     + """
 show(len(torch.overrides.get_default_nowrap_functions()), torch.Tensor.__torch_function__.__name__)

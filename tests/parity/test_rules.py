@@ -10,6 +10,12 @@ pytest.importorskip("torch")
 from .programs import program_test
 
 PROGRAMS = {
+    "integers_have_no_history": """
+        x = torch.tensor([1.5, 2.5], requires_grad=True)
+        for convert in (lambda a: a.long(), lambda a: a.bool(), lambda a: a.to(torch.int32)):
+            show(convert(x), convert(x[:1]), torch.vmap(convert)(x), torch.vmap(torch.func.grad(lambda a: a * convert(a)))(x))
+            show(torch.func.jvp(lambda a: a * convert(a), (x.detach(),), (torch.ones(2),)))
+    """,
     "leaf_that_is_a_view": """
         whole = torch.zeros(4)
         leaf = whole.view(2, 2).requires_grad_()
