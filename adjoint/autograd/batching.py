@@ -88,6 +88,14 @@ class BatchedTensor(Tensor, plain=False):
             "yet: the examples may go different ways; `where` chooses for each of them."
         )
 
+    def is_conj(self) -> bool:
+        """Whether conjugation of the examples is pending."""
+        return self.value.is_conj()
+
+    def is_neg(self) -> bool:
+        """Whether negation of the examples is pending."""
+        return self.value.is_neg()
+
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 

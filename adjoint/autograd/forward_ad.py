@@ -20,12 +20,13 @@ from numpy import may_share_memory
 
 from .. import printing
 from ..kernels import storage
+from ..kernels.pending import bits_of
 from ..operators import dispatch
 from ..operators.build import tensors as operators
 from ..operators.declaration import ARRAYS, Operator
 from ..operators.dispatch import applied
 from ..operators.tangent import TRANSPOSE, tangents
-from ..tape import modes
+from ..tape import modes, views
 from ..tape.levels import Level, below, checked_change, is_recorded, outside, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad
@@ -431,15 +432,17 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
     """The part of `whole`, laid out like `base`, that `view` is of `base`."""
     scale = 1
+    whole = views.lazily(whole, bits_of(base._array))
     if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
-    return whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
+    part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
+    return views.lazily(part, bits_of(view._array))  # type: ignore[no-any-return]
 
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the strides of `primal`, so that views of one are views of the other."""
-    if tangent.stride() == primal.stride():
+    if tangent.stride() == primal.stride() and bits_of(tangent._array) == bits_of(primal._array):
         return tangent
     return tangent.new_empty_strided(primal.shape, primal.stride()).zero_().copy_(tangent)
 

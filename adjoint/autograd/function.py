@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ..kernels.pending import resolved
 from ..tape import modes, views
 from ..tape.edges import edge_of
 from ..tape.levels import innermost
@@ -114,7 +115,7 @@ class FunctionNode(FunctionCtx, Node):
         """Call the user's `backward` on tensors, nothing recorded."""
         stop_recording()
         results = self._call([None if item is None else wrap(as_array(item)) for item in grad], keep)
-        return tuple([None if result is None else result._array for result in results])
+        return tuple([None if result is None else resolved(result._array) for result in results])
 
     def backward_recorded(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` as an operation among others, recorded where they are."""

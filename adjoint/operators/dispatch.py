@@ -21,6 +21,7 @@ from ..kernels.copying import distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.meta import ALIVE
+from ..kernels.pending import bits_of, resolved, toggled, unmarked
 from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
@@ -41,7 +42,7 @@ from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, curr
 from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .forms import overload
-from .meta import check_change, check_places, computed, has_meta, on_meta, put
+from .meta import check_change, check_places, computed, has_meta, is_marked, on_meta, put
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, type_name
 
@@ -60,7 +61,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             return recorder.operation(op.called, call, args, op, args, out, **names)
         if state.general or out is not None or not modes.GATE.special or modes.ANOMALY.enabled:
             return call_generally(op, args, out, **names)
-        if ALIVE.count and has_meta(args):
+        if ALIVE.count and is_marked(args):
             return call_generally(op, args, out, **names)
         if names and any(value is not MISSING for value in names.values()):
             return call_generally(op, args, out, **names)
@@ -99,6 +100,8 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
         results = compute(op, arrays) if keeper is None else keeper.compute(op, args, lambda: compute(op, arrays))
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
+    if op.view and ALIVE.count and (pending := bits_of(tensors[op.tensors[0]]._array)):
+        results = [toggled(result, pending) for result in results]
     if op.operands and out is None:
         results[0] = laid_out(results[0], [arrays[op.names.index(name)] for name in op.operands])
     if at_meta:
@@ -278,14 +281,15 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
     if op.check is not None:
         op.check(*args)
     target = result_dtype(op, tensors) if op.promote else None
+    read = unmarked if op.view else resolved
     arrays: list[Any] = []
     for name, value in zip(op.names, args, strict=True):
         if op.kinds[name] == VALUE:
             arrays.append(value)
         elif op.kinds[name] == ARRAYS:
-            arrays.append([prepared(item._array, target) for item in tensors[name]])
+            arrays.append([prepared(read(item._array), target) for item in tensors[name]])
         elif isinstance(tensors[name], Tensor):
-            arrays.append(prepared(tensors[name]._array, target))
+            arrays.append(prepared(read(tensors[name]._array), target))
         elif tensors[name] is None:
             arrays.append(None)
         else:
@@ -650,7 +654,7 @@ def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> 
     if result.shape != shape:
         if not op.resizes:
             check_fits(shape, result.shape)
-        target._array = resized(target._array, result.shape)
+        target._array = toggled(resized(target._array, result.shape), bits_of(target._array))
     return result
 
 
@@ -667,7 +671,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     views.check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
-    result = compute(op, arrays)
+    result = toggled(compute(op, arrays), bits_of(target._array))
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if recording:
         node: Any = object.__new__(op.inplace_node_class)

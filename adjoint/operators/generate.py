@@ -611,8 +611,9 @@ def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
         saved,
         f"if {item} is not None:",
         f"    if {changed}:",
-        f"        {item} = unpack(node, '{item}')",
-        f"    {item} = {item}._array",
+        f"        {item} = unpack_array(node, '{item}', {item})",
+        "    else:",
+        f"        {item} = {item}._array",
     ]
 
 

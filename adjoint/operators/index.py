@@ -333,13 +333,14 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": "conjugate logit_backward round_to_decimals round_to_integer sigmoid_backward tanh_backward",
         "special": "exp2 expit expm1 log1p logit round sinc",
         "torch": (
-            "abs abs_ absolute acos acos_ acosh acosh_ angle arccos arccos_ arccosh arccosh_ arcsin arcsin_ "
-            "arcsinh arcsinh_ arctan arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan_ atanh atanh_ "
-            "ceil ceil_ conj conj_physical conj_physical_ cos cos_ cosh cosh_ deg2rad deg2rad_ exp exp2 exp2_ "
-            "exp_ expm1 expm1_ fix fix_ floor floor_ frac frac_ isfinite isinf isnan isneginf isposinf isreal log "
-            "log10 log10_ log1p log1p_ log2 log2_ log_ logit logit_ nan_to_num nan_to_num_ neg neg_ negative "
-            "negative_ positive rad2deg rad2deg_ reciprocal reciprocal_ round round_ rsqrt rsqrt_ sgn sigmoid "
-            "sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_ trunc trunc_ "
+            "_neg_view abs abs_ absolute acos acos_ acosh acosh_ angle arccos arccos_ arccosh arccosh_ arcsin "
+            "arcsin_ arcsinh arcsinh_ arctan arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan_ atanh "
+            "atanh_ ceil ceil_ conj conj_physical conj_physical_ cos cos_ cosh cosh_ deg2rad deg2rad_ exp exp2 "
+            "exp2_ exp_ expm1 expm1_ fix fix_ floor floor_ frac frac_ isfinite isinf isnan isneginf isposinf "
+            "isreal log log10 log10_ log1p log1p_ log2 log2_ log_ logit logit_ nan_to_num nan_to_num_ neg neg_ "
+            "negative negative_ positive rad2deg rad2deg_ reciprocal reciprocal_ round round_ rsqrt rsqrt_ sgn "
+            "sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_ trunc "
+            "trunc_ "
         ),
     },
     "pooling": {

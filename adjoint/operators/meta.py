@@ -14,11 +14,12 @@ from ..device import cpu, meta
 from ..kernels.broadcast import broadcast_shapes
 from ..kernels.errors import LinAlgError
 from ..kernels.meta import Meta, parked, zeros
+from ..kernels.pending import Pending
 from ..tape.levels import tensors_in
 from ..tensor import Tensor
 from .declaration import Operator
 
-__all__ = ["check_change", "check_places", "computed", "has_meta", "on_meta", "place_like", "put"]
+__all__ = ["check_change", "check_places", "computed", "has_meta", "is_marked", "on_meta", "place_like", "put"]
 
 _OF_ELEMENTS = frozenset(
     "argwhere bincount equal masked_select nonzero nonzero_static unique_all unique_dim unique_runs".split()
@@ -29,6 +30,11 @@ _OF_ELEMENTS = frozenset(
 def has_meta(args: Iterable[Any]) -> bool:
     """Whether one of the tensors among arguments is on `meta`."""
     return any(type(tensor._array) is Meta for tensor in tensors_in(args))
+
+
+def is_marked(args: Iterable[Any]) -> bool:
+    """Whether one of them is, or has elements that are yet to be conjugated or negated."""
+    return any(isinstance(tensor._array, (Meta, Pending)) for tensor in tensors_in(args))
 
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:
