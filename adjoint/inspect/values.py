@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..kernels.pending import resolved
 from ..kernels.unread import Unread
 from .model import Statistics
 
@@ -26,7 +27,7 @@ def in_short(array: Any) -> str | None:
     if type(array) is not numpy.ndarray:
         if isinstance(array, Unread) or not isinstance(array, (numpy.ndarray, numpy.generic)):
             return None
-        array = numpy.asarray(array)
+        array = numpy.asarray(resolved(array))
     if array.size == 0:
         return "[]"
     return _nested(array)

@@ -52,6 +52,9 @@ class Pending(numpy.ndarray[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         unmarked(self)[key] = _turned(numpy.asarray(resolved(value), self.dtype), self.bits)
 
+    real = property(lambda self: resolved(self).real)  # type: ignore[assignment]
+    imag = property(lambda self: resolved(self).imag)  # type: ignore[assignment]
+
     def copy(self, order: Any = "K") -> Any:  # type: ignore[override]
         """The elements, in memory of their own."""
         return resolved(self)
@@ -95,14 +98,14 @@ def resolved(array: Any) -> Any:
 
 
 def _turned(array: Any, bits: int) -> Any:
-    if bits & CONJ and array.dtype.kind == "c":
+    if bits & CONJ:
         array = numpy.asarray(numpy.conjugate(array))
     return numpy.asarray(numpy.negative(array)) if bits & NEG else array
 
 
 def conjugate(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     """The conjugates of complex numbers, which whoever reads them computes."""
-    return toggled(self, CONJ)
+    return toggled(self, CONJ) if self.dtype.kind == "c" else self.view()
 
 
 def negative(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:

@@ -334,9 +334,6 @@ class LeftOut(NamedTuple):
 
 
 LEFT_OUT = [
-    LeftOut(
-        "a conjugate is computed at once here", r"\.m?H\b|conj\(\)$|adjoint\(\)", "any(t.is_complex() for t in given)"
-    ),
     LeftOut("memory that others see is resized with it in PyTorch", r"out=|resize_", "any(shared(t) for t in given)"),
     LeftOut(
         "PyTorch crashes when such a tensor is then changed in place",
