@@ -8,6 +8,7 @@ import numpy
 
 from ..kernels import view as kernels
 from ..kernels.pending import CONJ, NEG, bits_of
+from ..kernels.storage import address
 from ..tape import modes, views
 from ..tape.anomaly import note_cut
 from ..tape.levels import check_owned
@@ -184,10 +185,11 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
         if source.dtype.kind == "c" and result.dtype.kind != "c":
             source = kernels.view_as_real(source)
             base_edge = (_node("view_as_real", source, base_edge), 0)
-        if after and views.Geometry(source) == views.Geometry(result):
-            edge = base_edge
-        else:
-            edge = (_as_strided_node(source, result, base_edge), 0)
+        edge = base_edge
+        if after and sorted(source.shape) != sorted(result.shape):  # a part of a conjugate, not the conjugate of a part
+            edge, after = _lazily_edge(source, edge, after), 0
+        if not after or (source.strides, address(source)) != (result.strides, address(result)):
+            edge = (_as_strided_node(source, result, edge), 0)
     return _lazily_edge(result, edge, after)[0]
 
 

@@ -179,15 +179,6 @@ class Geometry:
         self.steps = storage.element_strides(array)
         self.offset = storage.storage_offset(array)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Geometry) and (self.shape, self.steps, self.offset) == (
-            other.shape,
-            other.steps,
-            other.offset,
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 class CopySlices(Node):
     """The history of a base after one of its views was changed in place by the operation of node `function`.

@@ -322,6 +322,11 @@ EXPLAINED = [
         r"cum(sum|prod)_",
         "^raised RuntimeError: result type Long can't be cast to the desired output type Bool, expected nothing",
     ),
+    Explained(
+        "whether what has changed is a view of a conjugate, or the conjugate of a view",
+        r"conj\(|H\b|adjoint|ifft",
+        "grad_fn (Conj|AsStrided)Backward0, expected (Conj|AsStrided)Backward0",
+    ),
 ]
 
 
@@ -731,6 +736,8 @@ QUESTIONS: dict[str, Callable[[dict[str, Any], str], Any]] = {
     "is_leaf": lambda tensors, name: tensors[name].is_leaf,
     "_version": lambda tensors, name: tensors[name]._version,
     "is_inference": lambda tensors, name: tensors[name].is_inference(),
+    "is_conj": lambda tensors, name: tensors[name].is_conj(),
+    "is_neg": lambda tensors, name: tensors[name].is_neg(),
     "is view": lambda tensors, name: tensors[name]._is_view(),
     "base": _base,
     "shares memory with": _sharing,
