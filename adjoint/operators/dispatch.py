@@ -580,7 +580,10 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     if not op.repeats:
         check_overlap(target)
-        check_partial_overlap(target, arrays[1:], op.apart)
+        if op.name == "copy":  # which reads what it writes, pending or not
+            check_partial_overlap(target, [args[1]._array], op.apart)
+        elif not bits_of(array):
+            check_partial_overlap(target, arrays[1:], op.apart)
         if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
             array = arrays[0] = distinct(array)
 
