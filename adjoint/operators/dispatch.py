@@ -35,6 +35,7 @@ from ..tape.saved import (
     mark_inference,
     pack_saved,
     save_input,
+    save_pending,
     save_result,
     shared_counter,
 )
@@ -61,12 +62,15 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             return recorder.operation(op.called, call, args, op, args, out, **names)
         if state.general or out is not None or not modes.GATE.special or modes.ANOMALY.enabled:
             return call_generally(op, args, out, **names)
-        if ALIVE.count and is_marked(args):
+        marked = ALIVE.count and is_marked(args)
+        if marked and ((op.view and op.check) or has_meta(args)):
             return call_generally(op, args, out, **names)
         if names and any(value is not MISSING for value in names.values()):
             return call_generally(op, args, out, **names)
         # The gate is closed for another thread, or for a transform: the short way is good for this call too.
         result = op.behind_the_gate(*args)
+        if marked:
+            save_pending(op, result)
         return note_births(result) if state.transforms else result
     except Exception:
         again = overridden(getframe(1))

@@ -34,7 +34,15 @@ def has_meta(args: Iterable[Any]) -> bool:
 
 def is_marked(args: Iterable[Any]) -> bool:
     """Whether one of them is, or has elements that are yet to be conjugated or negated."""
-    return any(isinstance(tensor._array, (Meta, Pending)) for tensor in tensors_in(args))
+    for value in args:  # as `tensors_in` finds them
+        if isinstance(value, Tensor):
+            if isinstance(value._array, (Meta, Pending)):
+                return True
+        elif isinstance(value, (list, tuple)) and any(
+            isinstance(tensor._array, (Meta, Pending)) for tensor in tensors_in((value,))
+        ):
+            return True
+    return False
 
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:
