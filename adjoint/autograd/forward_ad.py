@@ -438,7 +438,7 @@ def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
     part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
-    return views.lazily(part, _bits(view))  # type: ignore[no-any-return]
+    return views.lazily(part, _bits(view))
 
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
@@ -456,9 +456,9 @@ def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
 
 def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with as much pending as of `primal`."""
-    if not ALIVE.count or tangent is None or (bits := _bits(primal)) == _bits(tangent):
+    if not ALIVE.count or (bits := _bits(primal)) == _bits(tangent):
         return tangent
-    return views.lazily(views.lazily(tangent, bits).clone(), bits)  # type: ignore[attr-defined,no-any-return]
+    return views.lazily(views.lazily(tangent, bits).clone(), bits)
 
 
 def _bits(tensor: Tensor) -> int:

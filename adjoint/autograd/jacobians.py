@@ -227,7 +227,9 @@ def forward_along(mapping: Mapping, number: int, direction: Array) -> list[Array
     """The derivatives of all outputs by one input along a direction, flat."""
     products = forward_product(mapping, tangents_at(mapping, number, direction))
     return [
-        numpy.zeros(output._array.size, output._array.dtype) if product is None else resolved(product._array).reshape(-1)
+        numpy.zeros(output._array.size, output._array.dtype)
+        if product is None
+        else resolved(product._array).reshape(-1)
         for product, output in zip(products, mapping.outputs, strict=True)
     ]
 

@@ -46,7 +46,7 @@ class Pending(numpy.ndarray[Any, Any]):
         if function is numpy.copyto and isinstance(args[0], Pending):
             args[0][...] = numpy.asarray(resolved(args[1])).astype(args[0].dtype)
             return None
-        read = unmarked if function in _RAW else resolved
+        read = unmarked if function in _RAW else _resolved_each
         return function(*map(read, args), **{name: read(value) for name, value in keywords.items()})
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -95,6 +95,10 @@ def unmarked(array: Any) -> Any:
 def resolved(array: Any) -> Any:
     """A plain array of the elements of one of which something is pending; anything else as it is."""
     return _turned(array.view(numpy.ndarray), array.bits) if isinstance(array, Pending) else array
+
+
+def _resolved_each(value: Any) -> Any:
+    return [*map(_resolved_each, value)] if isinstance(value, (list, tuple)) else resolved(value)
 
 
 def _turned(array: Any, bits: int) -> Any:

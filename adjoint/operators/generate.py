@@ -106,7 +106,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if op.sequence is not None:
         lines.append(f"        {op.sequence}_array, edges = plain_sequence({op.sequence})")
         if variant == "behind":
-            lines += [f"        if {op.sequence}_array:", f"            {op.sequence}_array = [*map(resolved, {op.sequence}_array)]"]
+            lines.append(f"        {op.sequence}_array = {op.sequence}_array and [*map(resolved, {op.sequence}_array)]")
     indent = "        "
     if guard:
         lines.append(f"        if {guard}:")

@@ -107,4 +107,4 @@ def view_array(
     root: Array, dtype: "numpy.dtype[Any]", offset: int, size: Sequence[int], stride: Sequence[int], bits: int = 0
 ) -> Array:
     """Undo `reduce_array`: a view of the memory of `root`, of which `bits` are pending."""
-    return toggled(view_bytes(storage_bytes(root), dtype, offset, size, stride), bits)  # type: ignore[no-any-return]
+    return toggled(view_bytes(storage_bytes(root), dtype, offset, size, stride), bits)

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy
-
 from .. import dtypes
 from ..device import layout, strided
 from ..dtypes import dtype

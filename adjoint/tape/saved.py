@@ -185,7 +185,7 @@ def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
 def save_pending(operator: Any, results: Any) -> None:
     """Save again those of the inputs of an operation, which has `results`, that are to be resolved when they are read."""
     for result in results if isinstance(results, tuple) else (results,):
-        node = result._edge[0] if type(result._edge) is tuple else None
+        node: Any = result._edge[0] if type(result._edge) is tuple else None
         if getattr(node, "operator", None) is operator:
             for slot in node.input_slots:
                 saved = getattr(node, slot)

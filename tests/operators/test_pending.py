@@ -14,9 +14,7 @@ load_all()
 
 OPERATOR_CALLS = test_matrix.CALLS
 CALLS = [(name, function, call) for name, call in (case.values for case in OPERATOR_CALLS) for function in (name,)]
-CALLS += [
-    (name, test_public.function(name), call) for name, call in (case.values for case in test_public.CALLS)
-]
+CALLS += [(name, test_public.function(name), call) for name, call in (case.values for case in test_public.CALLS)]
 IDS = [f"{name}-{number}" for number, (name, *_) in enumerate(CALLS)]
 
 # They ask for memory as it lies, or are about what is pending.
@@ -84,9 +82,7 @@ def test_gradients(name, function, call):
         results = [result for result in results if isinstance(result, torch.Tensor) and result.requires_grad]
         if not results or name in test_matrix.NOT_IMPLEMENTED:
             return
-        weights = [
-            torch.linspace(1, 2, result.numel(), dtype=result.dtype).reshape(result.shape) for result in results
-        ]
+        weights = [torch.linspace(1, 2, result.numel(), dtype=result.dtype).reshape(result.shape) for result in results]
         weights = [make(weight * (1 + 1j) if weight.is_complex() else weight) for weight in weights]
         gradients.append(torch.autograd.grad(results, tensors, weights, allow_unused=True))
     for one, other in zip(*gradients, strict=True):
@@ -96,7 +92,8 @@ def test_gradients(name, function, call):
 
 
 @pytest.mark.parametrize(
-    ("name", "call"), [case for case in OPERATOR_CALLS if OPERATORS[case.values[0]].inplace or case.values[0] in IN_PLACE_ONLY]
+    ("name", "call"),
+    [case for case in OPERATOR_CALLS if OPERATORS[case.values[0]].inplace or case.values[0] in IN_PLACE_ONLY],
 )
 def test_changes_in_place(name, call):
     for complex_numbers in {bool(call.complex_numbers), call.complex_numbers == "only"}:
