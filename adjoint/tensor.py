@@ -558,6 +558,11 @@ def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     return value if type(value) is ndarray or isinstance(value, (Meta, Pending)) else numpy.asarray(value)
 
 
+def pending(tensor: Tensor) -> int:
+    """The bits that say what is pending of `tensor`, or of the examples it stands for."""
+    return CONJ * tensor.is_conj() + NEG * tensor.is_neg()
+
+
 def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
     """Whether the dtype is differentiable: floating point or complex."""
     kind = dtypes.from_numpy(array.dtype)

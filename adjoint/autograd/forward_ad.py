@@ -21,7 +21,6 @@ from numpy import may_share_memory
 from .. import printing
 from ..kernels import storage
 from ..kernels.meta import ALIVE
-from ..kernels.pending import CONJ, NEG
 from ..operators import dispatch
 from ..operators.build import tensors as operators
 from ..operators.declaration import ARRAYS, Operator
@@ -30,7 +29,7 @@ from ..operators.tangent import TRANSPOSE, tangents
 from ..tape import modes, views
 from ..tape.levels import Level, below, checked_change, is_recorded, outside, tensors_in
 from ..tape.node import own_hooks
-from ..tensor import Tensor, can_require_grad
+from ..tensor import Tensor, can_require_grad, pending
 from .function import share_tangents
 from .grad_mode import _Mode, enable_grad
 
@@ -433,12 +432,12 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
     """The part of `whole`, laid out like `base`, that `view` is of `base`."""
     scale = 1
-    whole = views.lazily(whole, _bits(base))
+    whole = views.lazily(whole, pending(base))
     if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
     part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
-    return views.lazily(part, _bits(view))
+    return views.lazily(part, pending(view))
 
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
@@ -451,18 +450,14 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
     """Memory for a tangent of `primal` laid out as that is, and with as much pending, to have the same views."""
     made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
-    return views.lazily(made, _bits(primal)) if ALIVE.count else made
+    return views.lazily(made, pending(primal)) if ALIVE.count else made
 
 
 def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with as much pending as of `primal`."""
-    if not ALIVE.count or (bits := _bits(primal)) == _bits(tangent):
+    if not ALIVE.count or (bits := pending(primal)) == pending(tangent):
         return tangent
     return views.lazily(views.lazily(tangent, bits).clone(), bits)
-
-
-def _bits(tensor: Tensor) -> int:
-    return CONJ * tensor.is_conj() + NEG * tensor.is_neg()
 
 
 # --- the public functions ---------------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..kernels import storage
-from ..kernels.pending import bits_of
 from ..tape import modes
-from ..tensor import Tensor
+from ..tensor import Tensor, pending
 
 
 class _Handle:
@@ -37,7 +36,7 @@ class _AllowMutationOnSavedContext:
     def pack(self, tensor: Tensor) -> _Handle:
         """The handle of `tensor`, one for each window on memory and version of it."""
         array = tensor._array
-        identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version, bits_of(array))
+        identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version, pending(tensor))
         handle = self.tid_to_weakhandle.get(identity)
         if handle is None or handle not in self.original:
             handle = _Handle()

@@ -7,14 +7,14 @@ from typing import Any
 import numpy
 
 from ..kernels import view as kernels
-from ..kernels.pending import CONJ, NEG, bits_of
+from ..kernels.pending import CONJ, NEG
 from ..kernels.storage import address
 from ..tape import modes, views
 from ..tape.anomaly import note_cut
 from ..tape.levels import check_owned
 from ..tape.node import Node, start
 from ..tape.saved import detach_in_place, detached, share_inference, shared_counter
-from ..tensor import Tensor
+from ..tensor import Tensor, pending
 from .build import named, operator, public, tensors
 from .declaration import OPERATORS
 from .dispatch import call
@@ -174,7 +174,7 @@ class as_strided_gather:
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
     """The node that makes `view` out of its base's present value."""
     source, result = base._array, view._array
-    before, after = bits_of(source), bits_of(result)
+    before, after = pending(base), pending(view)
     if source.dtype.kind == result.dtype.kind:
         before, after = 0, before ^ after
     base_edge = _lazily_edge(source, base_edge, before)

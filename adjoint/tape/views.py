@@ -15,8 +15,8 @@ import numpy
 import adjoint.tensor as tensor_module
 
 from ..kernels import storage
-from ..kernels.pending import bits_of, resolved, toggled
-from ..tensor import LEAF, Tensor, current_edge, is_recorded
+from ..kernels.pending import resolved, toggled
+from ..tensor import LEAF, Tensor, current_edge, is_recorded, pending
 from . import modes
 from .edges import edge_of
 from .node import FREED_MESSAGE, NOWHERE, Node, own_hooks, start
@@ -198,7 +198,7 @@ class CopySlices(Node):
         self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
-        self.bits = bits_of(base._array), bits_of(view._array)
+        self.bits = pending(base), pending(view)
         self.function = function
         self.released = False
         self.shape = base._array.shape

@@ -322,6 +322,8 @@ EXPLAINED = [
         r"cum(sum|prod)_",
         "^raised RuntimeError: result type Long can't be cast to the desired output type Bool, expected nothing",
     ),
+    Explained("PyTorch conjugates the product of two conjugated vectors lazily", "@|dot", "is_conj False, expected True"),
+    Explained("PyTorch's library refuses to transform nothing", "fft", "expected RuntimeError: MKL FFT error"),
     Explained(
         "whether what has changed is a view of a conjugate, or the conjugate of a view",
         r"conj\(|H\b|adjoint|ifft",
