@@ -13,8 +13,8 @@ from typing import Any
 import numpy
 
 from ..kernels import finite_differences
+from ..kernels.floating import is_inexact
 from ..kernels.pending import resolved
-from ..kernels.precision import is_inexact
 from ..tensor import Tensor, wrap
 from .backward import grad
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
+from ..kernels.meta import Unread
 from ..kernels.pending import resolved
-from ..kernels.unread import Unread
 from .model import Statistics
 
 SAMPLE = 4096

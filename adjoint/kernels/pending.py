@@ -12,8 +12,6 @@ import numpy
 
 from .meta import ALIVE
 
-__all__ = ["CONJ", "NEG", "Pending", "bits_of", "resolved", "toggled", "unmarked"]
-
 CONJ, NEG = 1, 2
 """The bits that say what is pending."""
 

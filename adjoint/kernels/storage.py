@@ -14,9 +14,8 @@ import numpy
 
 from ..device import channels_last, channels_last_3d
 from ..dtypes import from_numpy
-from .meta import Meta
+from .meta import Meta, Released
 from .pending import Pending
-from .unread import Released
 
 Array = numpy.ndarray[Any, Any]
 
@@ -272,7 +271,7 @@ class UntypedStorage:
 
     def tolist(self) -> list[int]:
         """The bytes as Python numbers."""
-        return self.bytes().tolist()  # type: ignore[no-any-return]
+        return self.bytes().tolist()
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
@@ -324,7 +323,7 @@ class TypedStorage(UntypedStorage):
 
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
-        return to_python(self._elements())  # type: ignore[no-any-return]
+        return to_python(self._elements())
 
     def __repr__(self) -> str:
         kind = from_numpy(self._kind)
