@@ -313,7 +313,7 @@ class BatchLevel(Level, Transform):
         if operator.view:
             viewed = args[operator.names.index(operator.tensors[0])]
             for output in outputs:
-                dispatch.make_view(output, viewed, recording, dispatch.MULTI_OUTPUT_VIEW if several else None)
+                dispatch.make_view(output, viewed, recording, views.MULTI_OUTPUT if several else None)
         if recording:
             named, arrays = dispatch.operands(operator, args)
             dispatch.record(operator, args, named, arrays, edges, outputs, several)

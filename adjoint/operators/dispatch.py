@@ -121,7 +121,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if op.view:
         for output in outputs:
-            make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
+            make_view(output, tensors[op.tensors[0]], recording, views.MULTI_OUTPUT if several else None)
             if modes.STATE.view_replay and not several:
                 note_making(output, tensors[op.tensors[0]], (op, args[1:]))
     elif modes.STATE.inference:
@@ -134,9 +134,6 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if not several:
         return outputs[0]
     return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
-
-
-MULTI_OUTPUT_VIEW = views.MULTI_OUTPUT
 
 
 def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
@@ -351,9 +348,7 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
 
 def prepared(array: Any, target: Any) -> Any:
     """`array` with elements of `target`, if one is asked for."""
-    if target is None or array.dtype == target.numpy:
-        return array
-    return array.astype(target.numpy)
+    return array if target is None or array.dtype == target.numpy else array.astype(target.numpy)
 
 
 def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
@@ -496,7 +491,8 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
 
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history and its tangents."""
-    copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(clone(tensor._array))
+    of_batch = getattr(tensor, "without_history", None)
+    copy: Any = wrap(clone(resolved(tensor._array))) if of_batch is None else of_batch(copy=True)
     copy._edge = tensor._edge
     if tensor._extra is not None and tensor._extra.tangents is not None:
         for level, tangent in tensor._extra.tangents.items():
@@ -594,10 +590,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     if not op.repeats:
         check_overlap(target)
-        if op.name == "copy":  # which reads what it writes, pending or not
-            check_partial_overlap(target, [args[1]._array], op.apart)
-        elif not bits_of(array):
-            check_partial_overlap(target, arrays[1:], op.apart)
+        if op.name == "copy" or not bits_of(array):  # nothing resolves what is copied before it is written
+            check_partial_overlap(target, [args[1]._array] if op.name == "copy" else arrays[1:], op.apart)
         if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
             array = arrays[0] = distinct(array)
 
