@@ -13,6 +13,7 @@ import numpy
 
 from adjoint import dtypes
 from adjoint.kernels.meta import Meta
+from adjoint.kernels.pending import resolved
 
 __all__ = ["format_tensor", "format_with", "get_printoptions", "printoptions", "set_printoptions"]
 
@@ -115,7 +116,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
     if contents is None and (wrapped := within_transforms(tensor)) is not None:
         return wrapped
     options = _options
-    array = tensor._array
+    array = resolved(tensor._array)
     indent = len(name) + 1
     if contents is None:
         if type(array) is Meta:
@@ -140,7 +141,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
 
 def _attributes(tensor: Printable, options: _Options) -> list[str]:
     """What follows the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, where they are not evident."""
-    array, dtype = tensor._array, tensor.dtype
+    array, dtype = resolved(tensor._array), tensor.dtype
     parts = []
     if type(array) is Meta:
         parts.append("device='meta'")
@@ -185,7 +186,7 @@ def format_with(tensor: Printable, specification: str) -> str:
         TypeError: for a specification that is not empty and a tensor with dimensions.
     """
     if tensor._array.ndim == 0:
-        return format(_python_values(tensor._array, tensor.dtype)[0], specification)
+        return format(_python_values(resolved(tensor._array), tensor.dtype)[0], specification)
     return object.__format__(tensor, specification)
 
 

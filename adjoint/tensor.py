@@ -22,6 +22,7 @@ from .extra import BIRTHS, OWN, Extra
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
 from .kernels.meta import Meta, Unread, check_copy, check_item, check_numpy
+from .kernels.pending import CONJ, NEG, Pending, bits_of, resolved
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install
@@ -240,20 +241,20 @@ class Tensor(TensorMethods):
         return self.dtype.is_signed
 
     def is_conj(self) -> bool:
-        """Always False: conjugation is done at once, not lazily."""
-        return False
+        """Whether conjugation is pending: this is a conjugate, on the memory of the other."""
+        return bool(bits_of(self._array) & CONJ)
 
     def is_neg(self) -> bool:
-        """Always False: negation is done at once, not lazily."""
-        return False
+        """Whether negation is pending, as for the imaginary part of a conjugate."""
+        return bool(bits_of(self._array) & NEG)
 
     def resolve_conj(self) -> Tensor:
-        """The tensor itself: conjugation is never pending."""
-        return self
+        """The tensor itself, or a copy if conjugation is pending."""
+        return self.clone() if self.is_conj() else self
 
     def resolve_neg(self) -> Tensor:
-        """The tensor itself: negation is never pending."""
-        return self
+        """The tensor itself, or a copy if negation is pending."""
+        return self.clone() if self.is_neg() else self
 
     def is_shared(self) -> bool:
         """Whether the memory is shared between processes; never."""
@@ -299,8 +300,14 @@ class Tensor(TensorMethods):
         """The array itself, sharing memory. Of a tensor that requires grad only with `force` or under `no_grad`."""
         if self.requires_grad and not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        check_numpy(self._array)
-        return self._array
+        array = self._array
+        check_numpy(array)
+        if isinstance(array, Pending) and not force:
+            what, name = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
+            raise RuntimeError(
+                f"Can't call numpy() on Tensor that has {what} bit set. Use tensor.resolve_{name}().numpy() instead."
+            )
+        return resolved(array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
         array = self.numpy()
@@ -316,7 +323,9 @@ class Tensor(TensorMethods):
     def __dlpack__(self, **keywords: Any) -> Any:
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        return self._array.__dlpack__(**keywords)
+        if self.is_conj():
+            raise BufferError("Can't export tensors with the conjugate bit set")
+        return resolved(self._array).__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[enum.IntEnum, int]:
         kind, number = self._array.__dlpack_device__()
@@ -547,7 +556,12 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
 
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     """`value` as an array: NumPy's scalars, which reductions of arrays give, become zero-dimensional arrays."""
-    return value if type(value) is ndarray or type(value) is Meta else numpy.asarray(value)
+    return value if type(value) is ndarray or isinstance(value, (Meta, Pending)) else numpy.asarray(value)
+
+
+def pending(tensor: Tensor) -> int:
+    """The bits that say what is pending of `tensor`, or of the examples it stands for."""
+    return CONJ * tensor.is_conj() + NEG * tensor.is_neg()
 
 
 def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
@@ -647,7 +661,7 @@ def tensor_array(value: Any) -> Any:
     """The array of a tensor, anything else as it is."""
     if not isinstance(value, Tensor):
         return value
-    return value.numpy() if type(value._array) is Unread else value._array
+    return value.numpy() if type(value._array) is Unread else resolved(value._array)
 
 
 def current_edge(view: Tensor) -> Any:

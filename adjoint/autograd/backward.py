@@ -13,6 +13,7 @@ from ..device import Size
 from ..dtypes import from_numpy
 from ..kernels.floating import quiet, restore
 from ..kernels.meta import ALIVE, Meta
+from ..kernels.pending import resolved
 from ..operators.beginning import begun
 from ..operators.meta import has_meta
 from ..settings import is_warn_always_enabled
@@ -408,7 +409,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
         if not isinstance(value, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
         check_grad(shape, dtype, value, index)
-        results.append(value if as_tensors else value._array)
+        results.append(value if as_tensors else resolved(value._array))
     return results
 
 

@@ -88,6 +88,14 @@ class BatchedTensor(Tensor, plain=False):
             "yet: the examples may go different ways; `where` chooses for each of them."
         )
 
+    def is_conj(self) -> bool:
+        """Whether conjugation of the examples is pending."""
+        return self.value.is_conj()
+
+    def is_neg(self) -> bool:
+        """Whether negation of the examples is pending."""
+        return self.value.is_neg()
+
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
@@ -305,7 +313,7 @@ class BatchLevel(Level, Transform):
         if operator.view:
             viewed = args[operator.names.index(operator.tensors[0])]
             for output in outputs:
-                dispatch.make_view(output, viewed, recording, dispatch.MULTI_OUTPUT_VIEW if several else None)
+                dispatch.make_view(output, viewed, recording, views.MULTI_OUTPUT if several else None)
         if recording:
             named, arrays = dispatch.operands(operator, args)
             dispatch.record(operator, args, named, arrays, edges, outputs, several)

@@ -20,15 +20,16 @@ from numpy import may_share_memory
 
 from .. import printing
 from ..kernels import storage
+from ..kernels.meta import ALIVE
 from ..operators import dispatch
 from ..operators.build import tensors as operators
 from ..operators.declaration import ARRAYS, Operator
 from ..operators.dispatch import applied
 from ..operators.tangent import TRANSPOSE, tangents
-from ..tape import modes
+from ..tape import modes, views
 from ..tape.levels import Level, below, checked_change, is_recorded, outside, tensors_in
 from ..tape.node import own_hooks
-from ..tensor import Tensor, can_require_grad
+from ..tensor import Tensor, can_require_grad, pending
 from .function import share_tangents
 from .grad_mode import _Mode, enable_grad
 
@@ -100,11 +101,11 @@ class DualLevel(Level):
             if base is None:
                 self.attach(tensor, _laid_out_like(tangent, tensor))
                 return
-            whole = tangent.new_empty_strided(base.shape, base.stride(), dtype=base.dtype).zero_()
+            whole = _empty_like(base, tangent, base.dtype).zero_()
             present = self._renewed(tensor, whole)
         elif tangent is not None and not _has_room(present, tangent):
             base = tensor if tensor._base is None else tensor._base
-            whole = tangent.new_empty_strided(base.shape, base.stride(), dtype=base.dtype)
+            whole = _empty_like(base, tangent, base.dtype)
             before = self.tangent_of(base)
             present = self._renewed(tensor, whole.zero_() if before is None else whole.copy_(before))
         if tangent is None:
@@ -176,7 +177,7 @@ class DualLevel(Level):
             carried = self.carried(operator, args, given, outputs)
         for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):
             if tangent is not None:
-                self.attach(output, tangent)
+                self.attach(output, _pending_like(tangent, output))
                 self.remember(operator, output, number)
         return results
 
@@ -310,7 +311,7 @@ class DualLevel(Level):
                 with checked_change():
                     self.overwrite(output, tangent)
             else:
-                self.attach(output, tangent)
+                self.attach(output, _pending_like(tangent, output))
             share_tangents(output)
         return results
 
@@ -442,17 +443,32 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
     """The part of `whole`, laid out like `base`, that `view` is of `base`."""
     scale = 1
+    whole = views.lazily(whole, pending(base))
     if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
-    return whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
+    part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
+    return views.lazily(part, pending(view))
 
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the strides of `primal`, so that views of one are views of the other."""
     if tangent.stride() == primal.stride():
+        return _pending_like(tangent, primal)
+    return _empty_like(primal, tangent).zero_().copy_(tangent)
+
+
+def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
+    """Memory for a tangent of `primal` laid out as that is, and with as much pending, to have the same views."""
+    made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
+    return views.lazily(made, pending(primal)) if ALIVE.count else made
+
+
+def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
+    """`tangent` with as much pending as of `primal`."""
+    if not ALIVE.count or (bits := pending(primal)) == pending(tangent):
         return tangent
-    return tangent.new_empty_strided(primal.shape, primal.stride()).zero_().copy_(tangent)
+    return views.lazily(views.lazily(tangent, bits).clone(), bits)
 
 
 # --- the public functions ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ..kernels.pending import resolved
 from ..tape import modes, views
 from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
@@ -117,7 +118,7 @@ class FunctionNode(FunctionCtx, Node):
         results = self._call([to_tensor(item) for item in grad], keep)
         if edges is not self.edges:
             self._check_unwanted(results, edges)
-        return tuple([None if result is None else result._array for result in results])
+        return tuple([None if result is None else resolved(result._array) for result in results])
 
     def backward_recorded(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` as an operation among others, recorded where they are."""

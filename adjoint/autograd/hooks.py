@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..kernels.pending import resolved
 from ..tape import modes
 from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
@@ -52,7 +53,7 @@ def to_tensor(grad: Any) -> Any:
 
 def from_tensor(grad: Any, create_graph: bool) -> Any:
     """A gradient as the engine carries it."""
-    return grad if create_graph or grad is None else grad._array
+    return grad if create_graph or grad is None else resolved(grad._array)
 
 
 def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> None:

@@ -14,6 +14,7 @@ import numpy
 
 from ..kernels import finite_differences
 from ..kernels.floating import is_inexact
+from ..kernels.pending import resolved
 from ..tensor import Tensor, wrap
 from .backward import grad
 
@@ -75,7 +76,7 @@ class Mapping:
                         f"but got: {what}s {expected} and {actual}."
                     )
         self.watch()
-        return [result._array for result in results]
+        return [resolved(result._array) for result in results]
 
     def part_of_outputs(self, part: str) -> Mapping:
         """The same function with the real or the imaginary part in place of complex outputs."""
@@ -226,7 +227,9 @@ def forward_along(mapping: Mapping, number: int, direction: Array) -> list[Array
     """The derivatives of all outputs by one input along a direction, flat."""
     products = forward_product(mapping, tangents_at(mapping, number, direction))
     return [
-        numpy.zeros(output._array.size, output._array.dtype) if product is None else product._array.reshape(-1)
+        numpy.zeros(output._array.size, output._array.dtype)
+        if product is None
+        else resolved(product._array).reshape(-1)
         for product, output in zip(products, mapping.outputs, strict=True)
     ]
 

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..kernels import storage
 from ..tape import modes
-from ..tensor import Tensor
+from ..tensor import Tensor, pending
 
 
 class _Handle:
@@ -36,7 +36,7 @@ class _AllowMutationOnSavedContext:
     def pack(self, tensor: Tensor) -> _Handle:
         """The handle of `tensor`, one for each window on memory and version of it."""
         array = tensor._array
-        identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version)
+        identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version, pending(tensor))
         handle = self.tid_to_weakhandle.get(identity)
         if handle is None or handle not in self.original:
             handle = _Handle()

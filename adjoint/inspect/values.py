@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ..kernels.meta import Unread
+from ..kernels.pending import resolved
 from .model import Statistics
 
 SAMPLE = 4096
@@ -26,7 +27,7 @@ def in_short(array: Any) -> str | None:
     if type(array) is not numpy.ndarray:
         if isinstance(array, Unread) or not isinstance(array, (numpy.ndarray, numpy.generic)):
             return None
-        array = numpy.asarray(array)
+        array = numpy.asarray(resolved(array))
     if array.size == 0:
         return "[]"
     return _nested(array)

@@ -6,6 +6,7 @@ with which the shapes of results are found.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -71,17 +72,20 @@ class Meta(Unread):
 
 
 class _Alive:
-    """How many such memories there are, and what to call when their number has become one more or less."""
+    """How many such memories there are, and what to call with 1 when there is one, with -1 when there is none any more."""
 
-    __slots__ = ("changed", "count")
+    __slots__ = ("changed", "count", "lock")
 
     def __init__(self) -> None:
         self.count = 0
         self.changed: Callable[[int], None] = lambda change: None
+        self.lock = threading.RLock()  # collecting garbage within may count again
 
     def note(self, change: int) -> None:
-        self.count += change
-        self.changed(change)
+        with self.lock:
+            self.count += change
+            if self.count == (change > 0):
+                self.changed(change)
 
 
 ALIVE = _Alive()

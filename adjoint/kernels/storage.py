@@ -15,6 +15,7 @@ import numpy
 from ..device import channels_last, channels_last_3d
 from ..dtypes import from_numpy
 from .meta import Meta, Released
+from .pending import Pending
 
 Array = numpy.ndarray[Any, Any]
 
@@ -179,7 +180,7 @@ def storage_elements(root: Array, dtype: Any) -> Array:
 
 def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
     """A copy of `array` with its strides, in a copied storage that arrays of one deepcopy share."""
-    if isinstance(array, Meta):
+    if isinstance(array, (Meta, Pending)):
         return array.copy()
     root = owner(array)
     key = id(root)

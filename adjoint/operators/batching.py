@@ -120,7 +120,7 @@ def _stacked(results: list[Tensor], size: int) -> Tensor:
 
 _ELEMENTWISE = frozenset(
     "select_where zero_where masked_fill_number masked_fill_tensor clamp_to_tensors clamp_min_to_tensor clamp_max_to_tensor "
-    "clone copy to_dtype conjugate conj_physical fill fill_tensor zero full_of_number full_of_tensor heaviside "
+    "clone copy to_dtype conjugate _neg_view conj_physical fill fill_tensor zero full_of_number full_of_tensor heaviside "
     "round_to_integer round_to_decimals complex polar isnan isinf isfinite isposinf isneginf isreal signbit logical_not "
     "bitwise_not prelu_kernel logsigmoid nan_to_num".split()
 )

@@ -16,6 +16,7 @@ import numpy
 
 from ..kernels import floating, storage
 from ..kernels.layout import laid_out
+from ..kernels.pending import bits_of, resolved, toggled, unmarked
 from ..tape import modes, origin
 from ..tape.node import NOWHERE, Node, next_sequence
 from ..tape.saved import RELEASED, Packed, alias, pack_saved, shared_counter, unpack, unpack_array, unpack_list
@@ -68,6 +69,10 @@ _BASE: dict[str, Any] = {
     "plain_sequence": dispatch.plain_sequence,
     "getframe": sys._getframe,
     "laid_out": laid_out,
+    "bits_of": bits_of,
+    "resolved": resolved,
+    "toggled": toggled,
+    "unmarked": unmarked,
     "quiet": floating.quiet,
     "restore": floating.restore,
     "next_sequence": next_sequence,

@@ -6,6 +6,7 @@ import numpy
 
 from ..device import contiguous_format, preserve_format
 from ..kernels import copying, shapes, storage
+from ..kernels.pending import bits_of, toggled, unmarked
 from ..tape import modes, views
 from ..tape.levels import check_owned, innermost
 from ..tape.saved import about_to_change, bump
@@ -286,7 +287,7 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
     recording = modes.is_recording() and any(tensor.requires_grad for tensor in inputs)
     if recording and input._base is not None:
         views.check_view_creation(input, True)
-    input._array = array
+    input._array = toggled(unmarked(array), bits_of(input._array))
     bump(input, "set_")
     if recording:
         views.rebase_history(input, Underived("set_", inputs, input), 1)
@@ -314,7 +315,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     if any(length < 0 for length in shape):
         raise RuntimeError("numel: integer multiplication overflow")
     if shape != input._array.shape:
-        input._array = storage.resized(input._array, shape)
+        input._array = toggled(storage.resized(input._array, shape), bits_of(input._array))
         bump(input, "resize_")
     return input
 

@@ -341,6 +341,8 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         )
     if isinstance(ext_tensor, Tensor) and ext_tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if isinstance(ext_tensor, Tensor) and ext_tensor.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set")
     array = tensor_array(ext_tensor) if isinstance(ext_tensor, Tensor) else numpy.from_dlpack(ext_tensor)
     return leaf(array.copy() if copy else storage.adopt(array), False, device)
 

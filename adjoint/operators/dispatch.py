@@ -20,6 +20,7 @@ from ..kernels.copying import clone, distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.meta import ALIVE
+from ..kernels.pending import bits_of, resolved, toggled, unmarked
 from ..kernels.shapes import broadcast_shapes
 from ..kernels.storage import resized
 from ..tape import modes, views
@@ -34,13 +35,14 @@ from ..tape.saved import (
     mark_inference,
     pack_saved,
     save_input,
+    save_pending,
     save_result,
     shared_counter,
 )
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
 from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .meta import check_change, check_places, computed, has_meta, on_meta, put
+from .meta import check_change, check_places, computed, has_meta, is_marked, on_meta, put
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, overload, type_name
 
@@ -59,13 +61,17 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             return recorder.operation(op.called, call, args, op, args, out, **names)
         if state.general or out is not None or not modes.GATE.special or modes.ANOMALY.enabled:
             return call_generally(op, args, out, **names)
-        if ALIVE.count and has_meta(args):
+        marked = ALIVE.count and is_marked(args)
+        if marked and ((op.view and op.check) or has_meta(args)):
             return call_generally(op, args, out, **names)
         for value in names.values():
             if value is not MISSING:
                 return call_generally(op, args, out, **names)
         # The gate is closed for another thread, or for a transform: the short way is good for this call too.
-        return note_births(op.behind_the_gate(*args))
+        result = op.behind_the_gate(*args)
+        if marked:
+            save_pending(op, result)
+        return note_births(result)
     except Exception:
         again = overridden(getframe(1))
         if again is None:
@@ -98,6 +104,8 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
         results = compute(op, arrays) if keeper is None else keeper.compute(op, args, lambda: compute(op, arrays))
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
+    if op.view and ALIVE.count and (pending := bits_of(tensors[op.tensors[0]]._array)):
+        results = [toggled(result, pending) for result in results]
     if op.operands and out is None:
         given = [tensors[name] for name in op.operands]
         results[0] = laid_out(results[0], [None if item is None else item._array for item in given])
@@ -115,7 +123,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if op.view:
         recording = recording and not tensors[op.tensors[0]].is_inference()
         for output in outputs:
-            make_view(output, tensors[op.tensors[0]], recording, MULTI_OUTPUT_VIEW if several else None)
+            make_view(output, tensors[op.tensors[0]], recording, views.MULTI_OUTPUT if several else None)
             if modes.STATE.view_replay and not several:
                 note_making(output, tensors[op.tensors[0]], (op, args[1:]))
     elif modes.STATE.inference:
@@ -128,9 +136,6 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if not several:
         return outputs[0]
     return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
-
-
-MULTI_OUTPUT_VIEW = views.MULTI_OUTPUT
 
 
 def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
@@ -281,14 +286,15 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
     for name, function in op.constants.items():
         check_constant(function, name, tensors[name])
     target = result_dtype(op, tensors) if op.promote else None
+    read = unmarked if op.view else resolved
     arrays: list[Any] = []
     for name, value in zip(op.names, args, strict=True):
         if op.kinds[name] == VALUE:
             arrays.append(value)
         elif op.kinds[name] == ARRAYS:
-            arrays.append([prepared(item._array, target) for item in tensors[name]])
+            arrays.append([prepared(read(item._array), target) for item in tensors[name]])
         elif isinstance(tensors[name], Tensor):
-            arrays.append(prepared(tensors[name]._array, target))
+            arrays.append(prepared(read(tensors[name]._array), target))
         elif tensors[name] is None:
             arrays.append(None)
         else:
@@ -344,9 +350,7 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
 
 def prepared(array: Any, target: Any) -> Any:
     """`array` with elements of `target`, if one is asked for."""
-    if target is None or array.dtype == target.numpy:
-        return array
-    return array.astype(target.numpy)
+    return array if target is None or array.dtype == target.numpy else array.astype(target.numpy)
 
 
 def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
@@ -489,7 +493,8 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
 
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history and its tangents."""
-    copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(clone(tensor._array))
+    of_batch = getattr(tensor, "without_history", None)
+    copy: Any = wrap(clone(resolved(tensor._array))) if of_batch is None else of_batch(copy=True)
     copy._edge = tensor._edge
     if tensor._extra is not None and tensor._extra.tangents is not None:
         for level, tangent in tensor._extra.tangents.items():
@@ -587,7 +592,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     if not op.repeats:
         check_overlap(target)
-        check_partial_overlap(target, arrays[1:], op.apart)
+        if op.name == "copy" or not bits_of(array):  # nothing resolves what is copied before it is written
+            check_partial_overlap(target, [args[1]._array] if op.name == "copy" else arrays[1:], op.apart)
         if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
             array = arrays[0] = distinct(array)
 
@@ -665,7 +671,7 @@ def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> 
     if result.shape != shape:
         if not op.resizes:
             check_fits(shape, result.shape)
-        target._array = resized(target._array, result.shape)
+        target._array = toggled(resized(target._array, result.shape), bits_of(target._array))
     return result
 
 
@@ -682,7 +688,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     views.check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
-    result = compute(op, arrays)
+    result = toggled(compute(op, arrays), bits_of(target._array))
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if recording:
         node: Any = object.__new__(op.inplace_node_class)

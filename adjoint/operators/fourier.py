@@ -8,7 +8,7 @@ from ..kernels.shapes import normalize_dim
 from ..tensor import Tensor
 from .build import operator, public, tensors
 from .creation import finished, result_dtype
-from .out import stored
+from .out import FOUND, stored
 
 # --- the operators ----------------------------------------------------------------------------------------------
 
@@ -114,7 +114,8 @@ def _stored(name, result, out):
         if not right:
             kind = "complex" if result.dtype.is_complex else "floating point"
             raise RuntimeError(f"{name} expects a {kind} output tensor, but got {out.dtype.scalar_type}")
-    return stored(f"fft_{name}", result, out)
+    is_conjugate = result.is_conj()  # which PyTorch computes right into `out`
+    return stored(f"fft_{name}", result, out, FOUND if is_conjugate else None, underived=is_conjugate)
 
 
 def _one(input, dim, n):

@@ -101,10 +101,15 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     lines.append(f"    if {' and '.join(conditions) or True}:")
     for name in op.tensors:
         none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
-        lines.append(f"        {name}_array = {none}{public_name(name)}._array")
+        read = f"{public_name(name)}._array"
+        if variant == "behind":
+            read = f"{'unmarked' if op.view else 'resolved'}({read})"
+        lines.append(f"        {name}_array = {none}{read}")
     guard = dtype_guard(op)
     if op.sequence is not None:
         lines.append(f"        {op.sequence}_array, edges = plain_sequence({op.sequence})")
+        if variant == "behind":
+            lines.append(f"        {op.sequence}_array = {op.sequence}_array and [*map(resolved, {op.sequence}_array)]")
     indent = "        "
     if guard:
         lines.append(f"        if {guard}:")
@@ -112,7 +117,8 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if variant == "inplace":
         inner = inplace_body(op)
     else:
-        inner = body(op, door(op, variant), op.caller + 2 * (variant == "behind"))
+        behind = variant == "behind"
+        inner = body(op, door(op, variant), op.caller + 2 * behind, behind)
     lines += [indent + line for line in inner]
     lines.append(f"    return {door(op, variant)}")
     return "\n".join(lines) + "\n", defaults
@@ -344,9 +350,12 @@ def dtype_guard(op: Operator) -> str:
     return " and ".join(guards)
 
 
-def body(op: Operator, way_out: str, caller: int) -> list[str]:
+def body(op: Operator, way_out: str, caller: int, behind: bool = False) -> list[str]:
     """Compute, wrap, record; the user's frame is most often `caller` frames above."""
     lines = ["try:", *("    " + line for line in kernel_lines(op)), "except Exception:", f"    return {way_out}"]
+    if op.view and behind:
+        view = "[toggled(item, bits) for item in array]" if op.many else "toggled(array, bits)"
+        lines += ["bits = bits_of(input._array)", "if bits:", f"    array = {view}"]
     if op.view:
         lines += [
             "base = input._base",
@@ -620,8 +629,9 @@ def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
         saved,
         f"if {item} is not None:",
         f"    if {changed}:",
-        f"        {item} = unpack(node, '{item}')",
-        f"    {item} = {item}._array",
+        f"        {item} = unpack_array(node, '{item}', {item})",
+        "    else:",
+        f"        {item} = {item}._array",
     ]
 
 

@@ -275,6 +275,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
         "operators": "conjugate logit_backward round_to_decimals round_to_integer sigmoid_backward tanh_backward",
         "special": "expit",
+        "torch": "_neg_view",
     },
     "pooling": {
         "functional operators": (

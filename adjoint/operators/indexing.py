@@ -15,6 +15,8 @@ import numpy
 from ..kernels import indexing as kernels
 from ..kernels import view as view_kernels
 from ..kernels.creation import array_from_data
+from ..kernels.meta import ALIVE
+from ..kernels.pending import resolved
 from ..notices import warn
 from ..tape import modes
 from ..tape.node import Node, next_sequence
@@ -51,13 +53,15 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
     def of(cls, parts: Any) -> Indices:
         """The arrays of tensors; None stays None."""
         self = cls([None if part is None else part._array for part in parts])
+        if ALIVE.count:
+            self = cls(map(resolved, self))
         self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
         return self
 
     @classmethod
     def of_one(cls, tensor: Tensor) -> Indices:
         """The array of the one tensor that is all of a key."""
-        self = cls((tensor._array,))
+        self = cls((resolved(tensor._array) if ALIVE.count else tensor._array,))
         self.tensors = ((tensor, version_of(tensor)),)
         return self
 

@@ -124,7 +124,12 @@ def is_same_size(input, other):
 def is_set_to(input, tensor):
     """Whether both tensors are the same window on the same memory."""
     first, second = input._array, tensor._array
-    return (first.shape, first.strides, input.data_ptr()) == (second.shape, second.strides, tensor.data_ptr())
+    return (first.shape, first.strides, type(first), input.data_ptr()) == (
+        second.shape,
+        second.strides,
+        type(second),
+        tensor.data_ptr(),
+    )
 
 
 @public(method=True)

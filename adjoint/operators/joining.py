@@ -6,6 +6,7 @@ import numpy
 
 from ..device import contiguous_format
 from ..kernels import joining as kernels
+from ..kernels.pending import resolved
 from ..tensor import Tensor, wrap_dim
 from .apart import one_by_one
 from .build import operator, public, tensors
@@ -237,7 +238,7 @@ def _repeated(input, repeats, dim):
 @one_by_one
 def _repeated_positions(repeats, size):
     """The numbers below `size`, each as often as `repeats` says."""
-    counts = repeats._array
+    counts = resolved(repeats._array)
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
     return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts.reshape(-1)))

@@ -7,13 +7,15 @@ from typing import Any
 import numpy
 
 from ..kernels import view as kernels
+from ..kernels.pending import CONJ, NEG
+from ..kernels.storage import address
 from ..tape import modes, views
 from ..tape.anomaly import BY_DEFINITION, note_cut
 from ..tape.levels import check_owned
 from ..tape.node import Node, start
 from ..tape.saved import detach_in_place, detached, share_inference, shared_counter
-from ..tensor import Tensor
-from .build import named, operator, public
+from ..tensor import Tensor, pending
+from .build import named, operator, public, tensors
 from .declaration import OPERATORS
 from .dispatch import call
 from .parts import select
@@ -33,7 +35,15 @@ class forward_primal:
 # --- complex numbers ------------------------------------------------------------------------------------------
 
 
-@operator(view=True, method=False, kernel=kernels.view_as_real)
+def _check_resolved(input):
+    if input.is_conj():
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as "
+            "real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
+        )
+
+
+@operator(view=True, method=False, kernel=kernels.view_as_real, check=_check_resolved)
 class view_as_real:
     """A complex tensor as a real one, with a last dimension of real and imaginary part."""
 
@@ -56,7 +66,9 @@ class view_as_complex:
 @public(on_arrays=numpy.real, numpy_names=True)
 def real(input):
     """The real part, a view; a real tensor itself."""
-    return select(view_as_real(input), input._array.ndim, 0) if input._array.dtype.kind == "c" else input
+    if input._array.dtype.kind != "c":
+        return input
+    return select(view_as_real(input.conj() if input.is_conj() else input), input._array.ndim, 0)
 
 
 @public(numpy_names=True)
@@ -64,7 +76,8 @@ def imag(input):
     """The imaginary part, a view."""
     if input._array.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return select(view_as_real(input), input._array.ndim, 1)
+    pairs = tensors._neg_view(view_as_real(input.conj())) if input.is_conj() else view_as_real(input)
+    return select(pairs, input._array.ndim, 1)
 
 
 def _assign_part(part):
@@ -160,14 +173,37 @@ class as_strided_gather:
 
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
     """The node that makes `view` out of its base's present value."""
-    source = base._array
-    if source.dtype.kind != "c" and view._array.dtype.kind == "c":
-        pairs = kernels.view_as_real(view._array)
-        return _node("view_as_complex", view._array, (_as_strided_node(source, pairs, base_edge), 0))
-    if source.dtype.kind == "c" and view._array.dtype.kind != "c":
-        source = kernels.view_as_real(source)
-        base_edge = (_node("view_as_real", source, base_edge), 0)
-    return _as_strided_node(source, view._array, base_edge)
+    source, result = base._array, view._array
+    before, after = pending(base), pending(view)
+    if source.dtype.kind == result.dtype.kind:
+        before, after = 0, before ^ after
+    base_edge = _lazily_edge(source, base_edge, before)
+    if source.dtype.kind != "c" and result.dtype.kind == "c":
+        pairs = kernels.view_as_real(result)
+        edge = (_node("view_as_complex", result, (_as_strided_node(source, pairs, base_edge), 0)), 0)
+    else:
+        if source.dtype.kind == "c" and result.dtype.kind != "c":
+            source = kernels.view_as_real(source)
+            base_edge = (_node("view_as_real", source, base_edge), 0)
+        edge = base_edge
+        if after and sorted(source.shape) != sorted(result.shape):  # a part of a conjugate, not the conjugate of a part
+            edge, after = _lazily_edge(source, edge, after), 0
+        if not after or (source.strides, address(source)) != (result.strides, address(result)):
+            edge = (_as_strided_node(source, result, edge), 0)
+    return _lazily_edge(result, edge, after)[0]
+
+
+def _lazily_edge(array: Any, edge: Any, bits: int) -> Any:
+    """The edge of what is like `array` where `bits` of what `edge` leads to are made pending."""
+    for bit, name in ((CONJ, "conjugate"), (NEG, "_neg_view")):
+        edge = (_node(name, array, edge), 0) if bits & bit else edge
+    return edge
+
+
+def lazily(tensor: Tensor, bits: int) -> Tensor:
+    """A view of `tensor` of which `bits` more are pending."""
+    tensor = tensors.conjugate(tensor) if bits & CONJ else tensor
+    return tensors._neg_view(tensor) if bits & NEG else tensor
 
 
 def _as_strided_node(source: Any, result: Any, edge: Any) -> Any:
@@ -204,3 +240,4 @@ views.make_as_strided_node = make_as_strided_node
 views.replay = replay
 views.real_view = view_as_real
 views.complex_view = view_as_complex
+views.lazily = lazily

@@ -13,6 +13,7 @@ import numpy
 from ..device import cpu, meta
 from ..kernels.errors import LinAlgError
 from ..kernels.meta import Meta, parked, zeros
+from ..kernels.pending import Pending
 from ..kernels.shapes import broadcast_shapes
 from ..tape.levels import tensors_in
 from ..tensor import Tensor
@@ -27,6 +28,19 @@ _OF_ELEMENTS = frozenset(
 def has_meta(args: Iterable[Any]) -> bool:
     """Whether one of the tensors among arguments is on `meta`."""
     return any(type(tensor._array) is Meta for tensor in tensors_in(args))
+
+
+def is_marked(args: Iterable[Any]) -> bool:
+    """Whether one of them is, or has elements that are yet to be conjugated or negated."""
+    for value in args:  # as `tensors_in` finds them
+        if isinstance(value, Tensor):
+            if isinstance(value._array, (Meta, Pending)):
+                return True
+        elif isinstance(value, (list, tuple)) and any(
+            isinstance(tensor._array, (Meta, Pending)) for tensor in tensors_in((value,))
+        ):
+            return True
+    return False
 
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:

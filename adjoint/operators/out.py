@@ -8,6 +8,7 @@ import numpy
 
 from .. import dtypes
 from ..kernels import storage
+from ..kernels.pending import bits_of, toggled
 from ..kernels.scalar import C_NAMES
 from ..notices import warn
 from ..tape import modes, views
@@ -233,7 +234,7 @@ def resize(target: Tensor, shape: tuple[int, ...]) -> None:
                 "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor "
                 "t by resizing it, inplace, to zero elements with t.resize_(0)."
             )
-        target._array = storage.resized(array, shape)
+        target._array = toggled(storage.resized(array, shape), bits_of(array))
 
 
 def check_partial_overlap(target: Tensor, others: list[Any], apart: bool = False) -> None:

@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ..kernels import pending
 from ..kernels import pointwise as kernels
 from .build import operator, public, publish, unary
 
@@ -315,14 +316,24 @@ def conj(input):
     return conjugate(input) if input._array.dtype.kind == "c" else input
 
 
-@operator(kernel=numpy.conjugate, namespace=None, method=(), node="ConjBackward0", out=False, tangent="linear")
+@operator(view=True, kernel=pending.conjugate, namespace=None, method=False, node="ConjBackward0")
 class conjugate:
-    """The complex conjugate, elementwise."""
+    """The complex conjugate, elementwise, a view."""
 
     def forward(self: Array): ...
 
     def grad_self(grad):
         return grad.conj()
+
+
+@operator(view=True, kernel=pending.negative, method=False)
+class _neg_view:
+    """`-input`, a view."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad):
+        return -grad
 
 
 @operator(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from ..kernels.meta import Meta
+from ..kernels.pending import bits_of, toggled
 from ..kernels.storage import address, element_strides, owner
 
 __all__ = ["reduce_array", "split_array", "storage_bytes", "view_array", "view_bytes"]
@@ -99,11 +100,11 @@ def reduce_array(array: Array) -> tuple[Callable[..., Array], tuple[Any, ...]]:
     root, offset, size, stride = split_array(array)
     if not root.flags.forc:
         root = storage_bytes(root)  # ndarray's own pickle keeps no other memory order than C and Fortran
-    return view_array, (root, array.dtype, offset, size, stride)
+    return view_array, (root, array.dtype, offset, size, stride, bits_of(array))
 
 
 def view_array(
-    root: Array, dtype: "numpy.dtype[Any]", offset: int, size: Sequence[int], stride: Sequence[int]
+    root: Array, dtype: "numpy.dtype[Any]", offset: int, size: Sequence[int], stride: Sequence[int], bits: int = 0
 ) -> Array:
-    """Undo `reduce_array`: a view of the memory of `root`."""
-    return view_bytes(storage_bytes(root), dtype, offset, size, stride)
+    """Undo `reduce_array`: a view of the memory of `root`, of which `bits` are pending."""
+    return toggled(view_bytes(storage_bytes(root), dtype, offset, size, stride), bits)

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy
-
 from .. import dtypes
 from ..device import layout, strided
 from ..dtypes import dtype
 from ..kernels.meta import Meta, remade
+from ..kernels.pending import CONJ, NEG, bits_of, toggled
 from ..kernels.storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, make_subclass, wrap
 from .rebuild import split_array, storage_bytes, view_bytes
@@ -79,9 +78,9 @@ def _view(storage: UntypedStorage, kind: dtype, offset: int, size: Any, stride: 
 def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
     if isinstance(metadata, dict):
         if metadata.get("conj"):
-            tensor = wrap(numpy.conjugate(tensor._array))
+            tensor = wrap(toggled(tensor._array, CONJ))
         if metadata.get("neg"):
-            tensor = wrap(numpy.negative(tensor._array))
+            tensor = wrap(toggled(tensor._array, NEG))
     if requires_grad is True:
         tensor.requires_grad = True
     return tensor
@@ -164,7 +163,9 @@ def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     rest: tuple[Any, ...] = (offset, tuple(size), stride, tensor.requires_grad, OrderedDict())
     if storage_type(kind) is UNTYPED:
         return rebuild_tensor_v3, (UntypedStorage(root), *rest, kind)
-    return rebuild_tensor_v2, (TypedStorage(root, kind.numpy), *rest)
+    bits = bits_of(tensor._array)
+    pending = {name: True for bit, name in ((CONJ, "conj"), (NEG, "neg")) if bits & bit}
+    return rebuild_tensor_v2, (TypedStorage(root, kind.numpy), *rest, *([pending] if pending else []))
 
 
 def _warn_about_hooks(tensor: Tensor) -> None:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import adjoint.tensor as tensor_module
 
+from ..kernels.pending import Pending, resolved
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new, wrap
 from . import modes, origin
 from .anomaly import BY_DEFINITION, note_cut
@@ -67,6 +68,15 @@ class DetachedVersion(int):
     __hash__ = int.__hash__
 
 
+class PendingVersion(int):
+    """The version of a tensor whose array is to be resolved when it is read; it differs from all others for who asks that."""
+
+    def __ne__(self, other: object) -> bool:
+        return True
+
+    __hash__ = int.__hash__
+
+
 def detach_in_place(tensor: Tensor) -> None:
     """Cut `tensor` from its history; those who have saved it find out by its version."""
     if is_recorded(tensor._edge):
@@ -103,10 +113,14 @@ class Packed:
 
     @property
     def _array(self) -> Any:
+        array = self._unpacked()._array
+        return array if type(array) is ndarray else resolved(array)
+
+    def _unpacked(self) -> Tensor:
         if STATE.grad_enabled:
             _stop_recording()
         tensor = self.unpack_hook(self.packed)
-        return tensor._array if type(tensor) is Tensor else _checked(tensor)._array
+        return tensor if type(tensor) is Tensor else _checked(tensor)
 
 
 def _stop_recording() -> None:
@@ -176,7 +190,22 @@ class modes_without_hooks:
 def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
     """Save an input of the operation on the general path."""
     setattr(node, f"saved_{item}", tensor)
-    setattr(node, f"version_{item}", 0 if tensor is None or tensor._counter is None else tensor._counter[0])
+    version = 0 if tensor is None or tensor._counter is None else tensor._counter[0]
+    if tensor is not None and isinstance(tensor._array, Pending):
+        version = PendingVersion(shared_counter(tensor)[0])
+    setattr(node, f"version_{item}", version)
+
+
+def save_pending(operator: Any, results: Any) -> None:
+    """Save again those of the inputs of an operation, which has `results`, that are to be resolved when they are read."""
+    for result in results if isinstance(results, tuple) else (results,):
+        node: Any = result._edge[0] if type(result._edge) is tuple else None
+        if getattr(node, "operator", None) is operator:
+            for slot in node.input_slots:
+                saved = getattr(node, slot)
+                if isinstance(saved, Tensor) and isinstance(saved._array, Pending):
+                    save_input(node, slot[6:], saved)
+            return
 
 
 def save_result(node: Node, item: str, result: Tensor) -> None:
@@ -382,7 +411,7 @@ def unpack_array(node: Node, item: str, saved: Any) -> Any:
     if type(saved) is Packed:
         return saved._array
     tensor = unpack(node, item)
-    return None if tensor is None else tensor._array
+    return None if tensor is None else resolved(tensor._array)
 
 
 def _as_output(node: Node, item: str, result: Tensor) -> Tensor:

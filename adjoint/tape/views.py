@@ -15,7 +15,8 @@ import numpy
 import adjoint.tensor as tensor_module
 
 from ..kernels import storage
-from ..tensor import LEAF, Tensor, current_edge, is_recorded
+from ..kernels.pending import resolved, toggled
+from ..tensor import LEAF, Tensor, current_edge, is_recorded, pending
 from . import modes
 from .edges import edge_of
 from .node import FREED_MESSAGE, NOWHERE, Node, own_hooks, start
@@ -34,6 +35,9 @@ replay: Any = None
 real_view: Any = None
 complex_view: Any = None
 """Set by `adjoint.operators.memory`: `view_as_real` and `view_as_complex`."""
+
+lazily: Any = None
+"""Set by `adjoint.operators.memory`: a view of which something is yet to be conjugated or negated."""
 
 
 def regenerate(view: Tensor, *, told: bool = False) -> None:
@@ -185,7 +189,7 @@ class CopySlices(Node):
     `released`: a backward has been through here and has kept nothing.
     """
 
-    __slots__ = ("base", "function", "other_kind", "released", "view")
+    __slots__ = ("base", "bits", "function", "other_kind", "released", "view")
 
     def name(self) -> str:
         """PyTorch's full name."""
@@ -197,6 +201,7 @@ class CopySlices(Node):
         self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
+        self.bits = pending(base), pending(view)
         self.function = function
         self.released = False
         self.shape = base._array.shape
@@ -210,7 +215,7 @@ class CopySlices(Node):
         if inner[0] is None and function.runs_undefined:  # a custom function that gives no gradient
             return (None, *inner[1:])
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
-        return (whole, *inner[1:])
+        return (resolved(whole), *inner[1:])
 
     def _split(self, grad: Any) -> tuple[Any, Any]:
         """A copy of `grad` laid out like the base, and the part of it under the view."""
@@ -219,12 +224,12 @@ class CopySlices(Node):
         needed = 2 * end if self.other_kind == "c" else end if self.other_kind is None else -(-end // 2)
         length = max(_span(self.base), needed)
         flat = numpy.zeros(length + length % 2, numpy.asarray(grad).dtype)
-        whole = storage.strided(flat, self.base.shape, self.base.steps, 0)
+        whole = toggled(storage.strided(flat, self.base.shape, self.base.steps, 0), self.bits[0])
         whole[...] = grad
         elements = flat
         if self.other_kind is not None:
             elements = flat.view(numpy.result_type(flat.dtype, 1j) if self.other_kind == "c" else flat.real.dtype)
-        return whole, storage.strided(elements, self.view.shape, self.view.steps, offset)
+        return whole, toggled(storage.strided(elements, self.view.shape, self.view.steps, offset), self.bits[1])
 
     def _offset(self) -> int:
         """Where the view begins within the base, in its own elements."""
@@ -242,7 +247,7 @@ class CopySlices(Node):
     def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same with tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
-        whole.copy_(grad)
+        whole.copy_(lazily(grad, self.bits[0]))
         offset = self._offset()
         if self.other_kind == "c":
             shape, steps = (*self.view.shape, 2), (*(2 * step for step in self.view.steps), 1)
@@ -250,6 +255,7 @@ class CopySlices(Node):
         else:
             elements = whole if self.other_kind is None else real_view(whole)
             part = elements.as_strided(self.view.shape, self.view.steps, offset)
+        part, whole = lazily(part, self.bits[1]), lazily(whole, self.bits[0])
         function = self._function(keep)
         inner = function.backward_recorded(_for_function(function, part.clone()), keep, _inner(function, edges))
         if inner[0] is None and function.runs_undefined:

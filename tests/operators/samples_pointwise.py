@@ -3,7 +3,9 @@
 from .sampling import both, constant, fraction, positive, real, sample, unit
 
 _EVERYWHERE = "exp exp2 expm1 sigmoid sin cos sinh cosh tanh asinh sinc deg2rad rad2deg neg"
-_COMPLEX_EVERYWHERE = "exp expm1 sigmoid sin cos tan sinh cosh tanh reciprocal conjugate conj_physical abs neg angle"
+_COMPLEX_EVERYWHERE = (
+    "exp expm1 sigmoid sin cos tan sinh cosh tanh reciprocal conjugate _neg_view conj_physical abs neg angle"
+)
 _REAL_ONLY = """
     exp2 sinc deg2rad rad2deg atan asinh sign floor ceil trunc frac round_to_integer relu hardsigmoid hardswish hardtanh
     hardshrink softshrink elu leaky_relu elu_in_place leaky_relu_in_place silu mish softplus logsigmoid gelu erf erfc erfcx ndtr

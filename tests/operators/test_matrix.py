@@ -113,7 +113,7 @@ def same(actual, expected):
     for one, other in zip(as_list(actual), as_list(expected), strict=True):
         assert one.dtype == other.dtype
         assert one.shape == other.shape
-        numpy.testing.assert_array_equal(one.detach().numpy(), other.detach().numpy())
+        numpy.testing.assert_array_equal(one.numpy(force=True), other.numpy(force=True))
 
 
 def plain(call):
@@ -214,7 +214,7 @@ def test_gradients_in_place(name, call):
     for one, other in zip(*gradients, strict=True):
         assert (one is None) == (other is None)
         if one is not None:
-            numpy.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12)
+            numpy.testing.assert_allclose(one.numpy(force=True), other.numpy(force=True), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_layouts(name, call):
             assert one.shape == other.shape
             assert one.dtype == other.dtype
             if not call.seeded:  # numbers are drawn in the order of memory
-                numpy.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
+                numpy.testing.assert_allclose(one.numpy(force=True), other.numpy(force=True), rtol=1e-12, atol=1e-14)
 
 
 def every_other(value):

@@ -47,9 +47,8 @@ def from_array(module: Any, array: numpy.ndarray) -> Any:
 
 def to_array(tensor: Any) -> numpy.ndarray:
     """The tensor's values as an array, on the same memory where the library can."""
-    tensor = tensor.detach()
+    tensor = tensor.detach().resolve_conj().resolve_neg()
     if isinstance(tensor, torch.Tensor):
-        tensor = tensor.resolve_conj().resolve_neg()
         if tensor._is_zerotensor():
             tensor = tensor.clone()
         if tensor.dtype == torch.bfloat16:

@@ -19,8 +19,6 @@ class Difference(NamedTuple):
     only: str = ""
 
 
-_CONJUGATE_IS_A_COPY = "a conjugate is computed at once: no bit of the tensor says that it is still to be taken"
-
 _ALPHA = "PyTorch multiplies by alpha = 1 + 0j, which makes NaNs of infinities"
 
 _ONE_FUNCTION = "a method and its function are one object: what was given includes the tensor"
@@ -53,8 +51,6 @@ KNOWN: dict[str, Difference] = {
     "logcumsumexp gradgrad[float64]": Difference(
         "PyTorch makes nan of a gradient that is exactly 0", "np.float64(0.0), expected np.float64(nan)"
     ),
-    "graph of c.conj()": Difference(_CONJUGATE_IS_A_COPY, "line 16"),
-    "graph of c.mH": Difference(_CONJUGATE_IS_A_COPY, "line 16"),
 }
 
 

@@ -88,7 +88,8 @@ EXPLAINED = [
         r"\.data = |squeeze_|resize_|\bt_|transpose_|swapaxes_|inference_mode.*out=",
         "invalid gradient at index|"
         "nothing, expected RuntimeError: (output with shape .* doesn't match the broadcast shape|The size of tensor a)|"
-        r"\.grad \(\w+\): (dtype|shape)|expected RuntimeError$|^seen \[\], expected|^raised ValueError: operands could not be broadcast",
+        r"\.grad \(\w+\): (dtype|shape)|expected RuntimeError$|"
+        r"^seen \[\], expected|^raised ValueError: operands could not be broadcast",
     ),
     Explained(
         "`data` of an inference tensor set to one that is none, whose changes nobody counts then, or that of a view set to one",
@@ -348,6 +349,15 @@ EXPLAINED = [
         r"cum(sum|prod)_",
         "^raised RuntimeError: result type Long can't be cast to the desired output type Bool, expected nothing",
     ),
+    Explained(
+        "PyTorch conjugates the product of two conjugated vectors lazily", "@|dot", "is_conj False, expected True"
+    ),
+    Explained("PyTorch's library refuses to transform nothing", "fft", "expected RuntimeError: MKL FFT error"),
+    Explained(
+        "whether what has changed is a view of a conjugate, or the conjugate of a view",
+        r"conj\(|H\b|adjoint|ifft",
+        "grad_fn (Conj|AsStrided)Backward0, expected (Conj|AsStrided)Backward0",
+    ),
 ]
 
 
@@ -360,9 +370,6 @@ class LeftOut(NamedTuple):
 
 
 LEFT_OUT = [
-    LeftOut(
-        "a conjugate is computed at once here", r"\.m?H\b|conj\(\)$|adjoint\(\)", "any(t.is_complex() for t in given)"
-    ),
     LeftOut("memory that others see is resized with it in PyTorch", r"out=|resize_", "any(shared(t) for t in given)"),
     LeftOut(
         "PyTorch crashes when such a tensor is then changed in place",
@@ -765,6 +772,8 @@ QUESTIONS: dict[str, Callable[[dict[str, Any], str], Any]] = {
     "is_leaf": lambda tensors, name: tensors[name].is_leaf,
     "_version": lambda tensors, name: tensors[name]._version,
     "is_inference": lambda tensors, name: tensors[name].is_inference(),
+    "is_conj": lambda tensors, name: tensors[name].is_conj(),
+    "is_neg": lambda tensors, name: tensors[name].is_neg(),
     "is view": lambda tensors, name: tensors[name]._is_view(),
     "base": _base,
     "shares memory with": _sharing,

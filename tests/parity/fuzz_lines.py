@@ -558,6 +558,18 @@ VIEWS = """
 {r} = {x}.real
 {r} = {x}.imag
 {r} = {x}.H
+{r} = {x}.conj()
+{r} = {x}.conj()
+{r} = {x}.mH
+{r} = {x}.adjoint()
+{r} = {x}.conj().imag
+{r} = {x}.conj().real
+{r} = torch._neg_view({x})
+{r} = {x}.resolve_conj()
+{r} = {x}.resolve_neg()
+{r} = {x}.conj_physical()
+{r} = {x}.conj_physical_()
+{r} = torch.fft.ifft({x}.real)
 ## x.shape and x.shape[-1] == 2
 {r} = torch.view_as_complex({x})
 ## x.numel() == 6

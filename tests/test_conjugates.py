@@ -1,0 +1,146 @@
+"""Conjugates and negatives are views whose elements whoever reads them computes."""
+
+import copy
+import gc
+import io
+import pickle
+import threading
+
+import numpy
+import pytest
+
+import adjoint as torch
+from adjoint.kernels.meta import ALIVE
+from adjoint.kernels.pending import Pending
+from adjoint.tape import modes
+
+
+def new():
+    return torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 2]], dtype=torch.complex128)
+
+
+def test_a_conjugate_is_a_view():
+    x = new()
+    c = x.conj()
+    assert c.is_conj() and not c.is_neg() and c._base is x and c.data_ptr() == x.data_ptr()
+    assert c.tolist() == [[1 - 2j, 3 + 1j], [-0.5j, 2]]
+    assert not c.conj().is_conj() and c.conj().data_ptr() == x.data_ptr()
+    assert x.mH.is_conj() and x.H.is_conj() and x.adjoint().is_conj() and not c.mH.is_conj()
+    assert c.imag.is_neg() and not c.real.is_neg() and c.imag.tolist() == [[-2, 1], [-0.5, 0]]
+    assert c[0].is_conj() and c.t().is_conj() and not (c * 1).is_conj() and not c.clone().is_conj()
+    assert not c.resolve_conj().is_conj() and x.resolve_conj() is x
+    assert torch.ones(2).conj().is_conj() is False
+
+
+def test_changes_are_seen_by_both():
+    x = new()
+    c = x.conj()
+    c.mul_(1j)
+    assert x.tolist() == [[2 - 1j, -1 - 3j], [0.5, -2j]] and c._version == x._version == 1
+    x[0] = 1j
+    assert c[0].tolist() == [-1j, -1j]
+    c.imag.fill_(3)
+    assert (x.imag == -3).all()
+    torch.add(torch.zeros(2, 2), 2j, out=c)
+    assert x.tolist() == [[-2j, -2j], [-2j, -2j]]
+
+
+def test_gradients_of_changes_pass_through_conjugates():
+    w = new().requires_grad_()
+    y = w * 1
+    y.conj().imag.mul_(2)
+    z = w * 1
+    (y - torch.complex(z.real, 2 * z.imag)).abs().pow(2).sum().backward()
+    assert w.grad.abs().max() == 0
+    y = w * 1
+    c = y.conj()
+    c.mul_(2j)
+    assert (y.grad_fn.name(), c.grad_fn.name()) == ("torch::autograd::CopySlices", "ConjBackward0")
+    gradient = torch.autograd.grad(y.abs().pow(2).sum(), w)[0]
+    assert torch.allclose(gradient, 8 * w.detach())
+
+
+def test_what_reads_memory_refuses_or_resolves():
+    x = new()
+    c = x.conj()
+    with pytest.raises(RuntimeError, match=r"Use tensor.resolve_conj\(\).numpy\(\) instead"):
+        c.numpy()
+    with pytest.raises(RuntimeError, match=r"Use tensor.resolve_neg\(\).numpy\(\) instead"):
+        numpy.asarray(c.imag)
+    numpy.testing.assert_array_equal(c.numpy(force=True), x.numpy().conj())
+    with pytest.raises(RuntimeError, match="view_as_real doesn't work on unresolved conjugated tensors"):
+        torch.view_as_real(c)
+    with pytest.raises(RuntimeError, match="not supported for conjugate view tensors"):
+        c.view(torch.float64)
+    with pytest.raises(BufferError, match="conjugate bit"):
+        torch.from_dlpack(c)
+    assert repr(c[0, 0]) == "tensor(1.-2.j, dtype=torch.complex128)"
+
+
+def test_copies():
+    x = new()
+    assert not copy.deepcopy(x.conj()).is_conj() and copy.deepcopy(x.conj()).equal(x.conj())
+    for made in (copy.copy, lambda tensor: pickle.loads(pickle.dumps(tensor)), saved):
+        for tensor in (x.conj(), x.conj().imag, x.mH):
+            again = made(tensor)
+            assert (again.is_conj(), again.is_neg()) == (tensor.is_conj(), tensor.is_neg())
+            assert again.equal(tensor)
+
+
+def saved(tensor):
+    file = io.BytesIO()
+    torch.save(tensor, file)
+    file.seek(0)
+    return torch.load(file)
+
+
+def test_nothing_is_slower_once_none_is_alive():
+    gc.collect()
+    before = ALIVE.count
+    assert not modes.GATE.special
+    c = new().conj()
+    part = c[0].imag
+    assert modes.GATE.special and ALIVE.count == before + 2
+    del c, part
+    assert not modes.GATE.special and ALIVE.count == before
+
+
+def test_many_threads():
+    gc.collect()
+    errors = []
+
+    def work():
+        x = new().requires_grad_()
+        for _ in range(200):
+            gradient = torch.autograd.grad((x.conj() * x).real.sum(), x)[0]
+            if not torch.equal(gradient, 2 * x):
+                errors.append(gradient)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == [] and ALIVE.count == 0 and not modes.GATE.special
+
+
+def test_arrays_resolve_themselves():
+    array = numpy.array([1 + 2j, 3 - 1j])
+    for pending in (torch.from_numpy(array).conj()._array, torch._neg_view(torch.from_numpy(array))._array):
+        expected = -array if pending.bits == 2 else array.conj()
+        assert isinstance(pending, Pending)
+        numpy.testing.assert_array_equal(pending + 0, expected)
+        numpy.testing.assert_array_equal(numpy.add(0, pending, out=numpy.zeros(2, complex)), expected)
+        numpy.testing.assert_array_equal(
+            numpy.concatenate([pending.real, pending.imag]), [*expected.real, *expected.imag]
+        )
+        numpy.testing.assert_array_equal(numpy.stack([pending, array]), [expected, array])
+        numpy.testing.assert_array_equal(pending.sum(), expected.sum())
+        numpy.testing.assert_array_equal(pending.cumsum(), expected.cumsum())
+        assert pending.tolist() == expected.tolist() and type(pending.copy()) is numpy.ndarray
+        assert numpy.may_share_memory(pending, array)
+        numpy.multiply(pending, 2, out=pending)
+        numpy.testing.assert_array_equal(pending * 1, 2 * expected)
+        numpy.copyto(pending, expected)
+        pending[0] = expected[0]
+        numpy.testing.assert_array_equal(pending * 1, expected)
