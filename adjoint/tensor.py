@@ -63,6 +63,7 @@ class Tensor(TensorMethods):
     be changed in place; `_view_version`, the version at which a view's `_edge` was made; `_extra`.
     """
 
+    __module__ = "adjoint"
     __slots__ = (
         "__dict__",
         "__weakref__",
@@ -126,6 +127,10 @@ class Tensor(TensorMethods):
             self._own_extra().former = (own.shape, own.dtype)
         self._array = array
         share_inference(self, value)
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -414,6 +419,10 @@ class Tensor(TensorMethods):
         if value and self._extra is not None and self._extra.inference and not in_inference_mode():
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._edge = LEAF if value else None
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
 
     @property
     def name(self) -> None:

@@ -46,6 +46,8 @@ def leaf(
         raise RuntimeError(f"unsupported layout {layout}: tensors are strided")
     tensor = wrap(array)
     if requires_grad:
+        if requires_grad is not True:
+            raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
         if not can_require_grad(array):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         tensor._edge = LEAF

@@ -78,7 +78,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     """Apply `op` in any mode, to anything."""
     args = bind(op, args, names)
     if modes.STATE.levels:
-        level = innermost(args)
+        level = innermost(args if out is None else (*args, out))
         if level is not None:
             return note_births(level.call(op, args, out))
         if out is None and not op.draws:

@@ -82,7 +82,10 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "copying": {
-        "Tensor": "apply_ clone contiguous copy_ fill_ fill_diagonal_ map_ resize_ resize_as_ set_ sum_to_size zero_",
+        "Tensor": (
+            "apply_ clone contiguous copy_ fill_ fill_diagonal_ map_ resize resize_ resize_as resize_as_ set_ "
+            "sum_to_size zero_ "
+        ),
         "operators": "copy fill_diagonal fill_tensor full_of_number full_of_tensor zero",
         "torch": "clone fill fill_ resize_as_ zero_",
     },

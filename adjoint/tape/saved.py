@@ -93,7 +93,8 @@ class Packed:
 
     def tensor(self) -> Tensor:
         """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
-        result: Tensor = bare(self._unpacked())
+        tensor = self._unpacked()
+        result = detached(tensor, shared_counter(tensor))
         result._edge = self.edge
         return result
 
@@ -464,6 +465,8 @@ def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
 class SavedTensor:
     """A saved tensor as `node._raw_saved_<name>` shows it: not unpacked, open to hooks."""
 
+    __slots__ = ("_item", "_node")
+
     def __init__(self, node: Node, item: str) -> None:
         self._node = node
         self._item = item
@@ -501,6 +504,8 @@ class SavedTensor:
 class SavedElement(SavedTensor):
     """One tensor of a saved list, as `node._raw_saved_<name>[position]` shows it."""
 
+    __slots__ = ("_position",)
+
     def __init__(self, node: Node, item: str, position: int) -> None:
         super().__init__(node, item)
         self._position = position
@@ -517,10 +522,10 @@ class SavedElement(SavedTensor):
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Replace the tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
         saved = getattr(self._node, f"saved_{self._item}")
-        if saved is not RELEASED and saved.packed is not None and self._position in saved.packed:
-            raise RuntimeError(HOOKS_ARE_SET)
         if saved is RELEASED:
             raise RuntimeError(FREED_BEFORE_HOOKS)
+        if saved.packed is not None and self._position in saved.packed:
+            raise RuntimeError(HOOKS_ARE_SET)
         if saved.element(self._position) is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         check_callable(pack_hook, unpack_hook)
