@@ -592,7 +592,9 @@ def _run(
         level.end()
     outputs, shape = tree_flatten(result)
     places = _out_places(func, out_dims, outputs, shape)
-    return tree_unflatten([_output(level, output, dim, func) for output, dim in zip(outputs, places, strict=True)], shape)
+    return tree_unflatten(
+        [_output(level, output, dim, func) for output, dim in zip(outputs, places, strict=True)], shape
+    )
 
 
 def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: TreeSpec) -> list[Any]:

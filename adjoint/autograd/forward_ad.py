@@ -433,7 +433,9 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         )
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
     return tuple(
-        operators.zeros_like(output.detach()) if output.requires_grad and id(output) not in found else found.get(id(output))
+        operators.zeros_like(output.detach())
+        if output.requires_grad and id(output) not in found
+        else found.get(id(output))
         for output in outputs
     )
 

@@ -59,7 +59,9 @@ class Reverse(Transform):
                 replaced = list(args)
                 for place, copy in zip(places, copies, strict=True):
                     replaced[place] = copy
-                self.arguments = [leaf for leaf in tree_flatten((replaced, dict(keywords)))[0] if isinstance(leaf, Tensor)]
+                self.arguments = [
+                    leaf for leaf in tree_flatten((replaced, dict(keywords)))[0] if isinstance(leaf, Tensor)
+                ]
                 return copies, func(*replaced, **keywords)
         finally:
             self.end()
@@ -263,7 +265,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             if not isinstance(vector, Tensor) and vector is not None:
                 raise TypeError(f"gradients can be either Tensors or None, but got {type(vector).__name__}")
         used = [(out, vector) for out, vector in zip(outputs, given, strict=True) if out.requires_grad]
-        record = modes.is_grad_enabled() and (outside or any(is_recorded(vector) for vector in given if vector is not None))
+        record = modes.is_grad_enabled() and (
+            outside or any(is_recorded(vector) for vector in given if vector is not None)
+        )
         if create_graph is not None:
             record = create_graph
         if used:
@@ -405,7 +409,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                 allow_unused=True,
             )
             found = {id(root): value for root, value in zip(roots, derivatives, strict=True) if value is not None}
-        return tree_unflatten([found[id(leaf)] if id(leaf) in found else _nothing_like(leaf) for leaf in outputs], shape)
+        return tree_unflatten(
+            [found[id(leaf)] if id(leaf) in found else _nothing_like(leaf) for leaf in outputs], shape
+        )
 
     return released(output, outside), push
 

@@ -7,7 +7,10 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from ..device import Size
+
 PyTree = Any
+IsLeaf = Callable[[Any], bool] | None
 
 
 class NodeDef(NamedTuple):
@@ -16,114 +19,51 @@ class NodeDef(NamedTuple):
     type: Any
     flatten_fn: Callable[[Any], tuple[Any, Any]]
     unflatten_fn: Callable[[Any, Any], Any]
-    flatten_with_keys_fn: Callable[[Any], tuple[Any, Any]] | None
-
-
-class MappingKey(NamedTuple):
-    """The way to an item of a dict."""
-
-    key: Any
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-    def get(self, mapping: Any) -> Any:
-        """The item."""
-        return mapping[self.key]
-
-
-class SequenceKey(NamedTuple):
-    """The way to an item of a list or tuple."""
-
-    idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-    def get(self, sequence: Any) -> Any:
-        """The item."""
-        return sequence[self.idx]
-
-
-class GetAttrKey(NamedTuple):
-    """The way to an attribute."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-    def get(self, value: Any) -> Any:
-        """The attribute."""
-        return getattr(value, self.name)
-
-
-def _numbered(items: Any) -> list[Any]:
-    return [(SequenceKey(number), item) for number, item in enumerate(items)]
-
-
-def _named(mapping: Any) -> list[Any]:
-    return [(MappingKey(key), item) for key, item in mapping.items()]
 
 
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
-def _support(kind: Any, context: Callable[[Any], Any], together: Callable[[Any, Any], Any]) -> None:
-    if kind in _MAPPINGS:
-        keyed: Any = _named
-        items: Any = lambda value: list(value.values())  # noqa: E731
-    else:
-        keyed, items = _numbered, list
-    SUPPORTED_NODES[kind] = NodeDef(
-        kind, lambda value: (items(value), context(value)), together, lambda value: (keyed(value), context(value))
-    )
+def _support(
+    kind: Any, together: Callable[[Any, Any], Any], context: Callable[[Any], Any] = lambda value: None
+) -> None:
+    def apart(value: Any) -> Any:
+        return list(value.values() if kind in _MAPPINGS else value), context(value)
+
+    SUPPORTED_NODES[kind] = NodeDef(kind, apart, together)
 
 
-def _nothing(value: Any) -> None:
-    return None
-
-
-_support(tuple, _nothing, lambda items, _: tuple(items))
-_support(list, _nothing, lambda items, _: list(items))
-_support(dict, list, lambda items, keys: dict(zip(keys, items, strict=True)))
-_support(OrderedDict, list, lambda items, keys: OrderedDict(zip(keys, items, strict=True)))
+_support(tuple, lambda items, _: tuple(items))
+_support(Size, lambda items, _: tuple(items))
+_support(list, lambda items, _: items)
+_support(dict, lambda items, keys: dict(zip(keys, items, strict=True)), list)
+_support(OrderedDict, lambda items, keys: OrderedDict(zip(keys, items, strict=True)), list)
 _support(
     defaultdict,
-    lambda value: [value.default_factory, list(value)],
     lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)),
+    lambda value: [value.default_factory, list(value)],
 )
-_support(deque, lambda value: value.maxlen, deque)
-SUPPORTED_NODES[namedtuple] = NodeDef(
-    namedtuple,
-    lambda value: (list(value), type(value)),
-    lambda items, kind: kind(*items),
-    lambda value: (
-        [(GetAttrKey(name), item) for name, item in zip(value._fields, value, strict=True)],
-        type(value),
-    ),
-)
+_support(deque, deque, lambda value: value.maxlen)
+_support(namedtuple, lambda items, kind: kind(*items), type)
 
 
 def register_pytree_node(
     cls: type,
     flatten_fn: Callable[[Any], tuple[Any, Any]],
     unflatten_fn: Callable[[Any, Any], Any],
-    *,
-    flatten_with_keys_fn: Callable[[Any], tuple[Any, Any]] | None = None,
-    **serialization: Any,
+    **others: Any,
 ) -> None:
     """Let instances of exactly `cls` be containers: `unflatten_fn(*flatten_fn(value))` is a value like the given one.
 
-    `flatten_fn` returns the items and a context; `flatten_with_keys_fn` pairs of a key and an item instead of items.
+    `flatten_fn` returns the items and a context. `others`, which concern paths and files, are accepted.
 
     Raises:
         ValueError: if `cls` is already registered.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls!r} is already registered as pytree node.")
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
 
 
 _deregister_pytree_node = SUPPORTED_NODES.pop
@@ -139,27 +79,7 @@ def _register_pytree_node(cls: type, *functions: Any, **options: Any) -> None:
     register_pytree_node(cls, *functions, **options)
 
 
-def register_dataclass(cls: type, **serialization: Any) -> None:
-    """Let instances of the dataclass `cls` be containers of their fields."""
-
-    def names(value: Any) -> list[list[str]]:
-        found: list[list[str]] = [[], []]
-        for name in cls.__dataclass_fields__:  # type: ignore[attr-defined]
-            found[getattr(value, name) is None].append(name)
-        return found
-
-    register_pytree_node(
-        cls,
-        lambda value: ([getattr(value, name) for name in names(value)[0]], names(value)),
-        lambda items, context: cls(**dict(zip(context[0], items, strict=True)), **dict.fromkeys(context[1])),
-        flatten_with_keys_fn=lambda value: (
-            [(GetAttrKey(name), getattr(value, name)) for name in names(value)[0]],
-            names(value),
-        ),
-    )
-
-
-def _node_of(value: Any, is_leaf: Callable[[Any], bool] | None = None) -> NodeDef | None:
+def _node_of(value: Any, is_leaf: IsLeaf = None) -> NodeDef | None:
     """How `value` is taken apart; None for a leaf."""
     if is_leaf is not None and is_leaf(value):
         return None
@@ -169,10 +89,8 @@ def _node_of(value: Any, is_leaf: Callable[[Any], bool] | None = None) -> NodeDe
         if hasattr(kind, "_fields"):
             return SUPPORTED_NODES[namedtuple]
         if hasattr(kind, "n_fields"):
-            _support(kind, _nothing, lambda items, _: kind(items))  # type: ignore[call-overload]
-        elif kind.__name__ == "Size":
-            _support(kind, _nothing, lambda items, _: tuple(items))
-        return SUPPORTED_NODES.get(kind)
+            _support(kind, lambda items, _: kind(items))  # type: ignore[call-overload]
+            return SUPPORTED_NODES[kind]
     return node
 
 
@@ -256,8 +174,7 @@ class TreeSpec:
         kind = type(tree) if node is None else node.type
         mappings = kind in _MAPPINGS and self.type in _MAPPINGS
         if node is None or not (kind is self.type or mappings):
-            what = "Node type" if self.type in _BUILT_IN else "Type"
-            raise ValueError(f"{what} mismatch; expected {self.type!r}, but got {kind!r}.")
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {kind!r}.")
         items, context = node.flatten_fn(tree)
         if len(items) != len(self._children):
             raise ValueError(f"Node arity mismatch; expected {len(self._children)}, but got {len(items)}.")
@@ -269,11 +186,9 @@ class TreeSpec:
                 )
             items = [tree[key] for key in keys]
         elif kind is not deque and context != self.context:
-            if kind in _BUILT_IN:
-                got = f"node type {kind!r}; expected {self.context!r}, but got {context!r}"
-            else:
-                got = f"custom node type {kind!r}"
-            raise ValueError(f"Node context mismatch for {got}.")
+            raise ValueError(
+                f"Node context mismatch for node type {kind!r}; expected {self.context!r}, but got {context!r}."
+            )
         return [leaf for item, child in zip(items, self._children, strict=True) for leaf in child.flatten_up_to(item)]
 
     def _keys(self) -> Any:
@@ -291,15 +206,14 @@ class LeafSpec(TreeSpec):
 
 _LEAF = LeafSpec()
 _STAR: Any = type("Star", (), {"__repr__": lambda self: "*"})()
-_BUILT_IN = tuple(SUPPORTED_NODES)
 
 
-def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Whether `tree` is no container."""
     return _node_of(tree, is_leaf) is None
 
 
-def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeSpec]:
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """The leaves of a nested value, in order, and its structure; what `is_leaf` says so of is not taken apart.
 
     >>> tree_flatten({"a": 1, "b": (2, 3)})[0]
@@ -328,27 +242,17 @@ def treespec_pprint(treespec: TreeSpec) -> str:
     return repr(treespec.unflatten([_STAR] * treespec.num_leaves))
 
 
-def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Any]:
-    """The leaves, one after another."""
-    yield from tree_flatten(tree, is_leaf)[0]
-
-
-def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves."""
     return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
+def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
     """The structure."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
-    """The leaves of the arguments of a call."""
-    return tree_leaves(args) + tree_leaves(kwargs)
-
-
-def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
     """`tree` with `func` applied to each leaf, and to what stands in its place in each of `rests`.
 
     >>> tree_map(lambda x: x * 2, {"a": [1], "b": 2})
@@ -358,7 +262,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable
     return spec._of(map(func, leaves, *[spec.flatten_up_to(rest) for rest in rests]))
 
 
-def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
     """Call `func` for each leaf, and return `tree` itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
@@ -367,7 +271,7 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callabl
 def map_only(kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
     """A decorator: the function is applied to what is of a type, of one of a tuple of types, or fulfils a condition."""
     if isinstance(kinds, (type, tuple)):
-        chosen: Callable[[Any], bool] = lambda value: isinstance(value, kinds)  # noqa: E731
+        chosen: Callable[[Any], bool] = lambda value: isinstance(value, kinds)
     elif callable(kinds):
         chosen = kinds
     else:
@@ -375,92 +279,22 @@ def map_only(kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any
     return lambda func: lambda value: func(value) if chosen(value) else value
 
 
-def tree_map_only(
-    kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
+def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
     """`tree` with `func` applied to the leaves that `map_only(kinds)` chooses."""
     return tree_map(map_only(kinds)(func), tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(
-    kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
-    """Call `func` for these leaves, and return `tree` itself."""
-    return tree_map_(map_only(kinds)(func), tree, is_leaf=is_leaf)
-
-
-def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Whether `pred` is true of all leaves."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Whether `pred` is true of a leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_all_only(
-    kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> bool:
-    """Whether `pred` is true of all leaves of the type `kinds`."""
-    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kinds))
-
-
-def tree_any_only(
-    kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> bool:
-    """Whether `pred` is true of a leaf of the type `kinds`."""
-    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kinds))
-
-
-def tree_leaves_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[Any, Any]]:
-    """The leaves, each with the keys that lead to it."""
-    node = _node_of(tree, is_leaf)
-    if node is None:
-        return [((), tree)]
-    if node.flatten_with_keys_fn is None:
-        raise ValueError(
-            f"Did not find a flatten_with_keys_fn for type: {node.type}. Please pass a flatten_with_keys_fn argument to "
-            "register_pytree_node."
-        )
-    return [
-        ((key, *path), leaf)
-        for key, item in node.flatten_with_keys_fn(tree)[0]
-        for path, leaf in tree_leaves_with_path(item, is_leaf)
-    ]
-
-
-def tree_flatten_with_path(
-    tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> tuple[list[tuple[Any, Any]], TreeSpec]:
-    """The leaves, each with the keys that lead to it, and the structure."""
-    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
-
-
-def tree_map_with_path(
-    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
-    """`tree_map` with a function that is also given the keys that lead to the leaf."""
-    found, spec = tree_flatten_with_path(tree, is_leaf)
-    others = [spec.flatten_up_to(rest) for rest in rests]
-    return spec.unflatten(func(*both, *rest) for both, *rest in zip(found, *others, strict=True))
-
-
-def keystr(path: Iterable[Any]) -> str:
-    """The keys as one would write them in Python."""
-    return "".join(map(str, path))
-
-
-def key_get(obj: Any, path: Iterable[Any]) -> Any:
-    """What the keys lead to."""
-    for key in path:
-        obj = key.get(obj)
-    return obj
-
-
-def _broadcast_to_and_flatten(
-    tree: Any, treespec: TreeSpec, is_leaf: Callable[[Any], bool] | None = None
-) -> list[Any] | None:
+def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
     """One leaf for each of `treespec`, from a nested value that may stop earlier; None if the two do not fit."""
     node = _node_of(tree, is_leaf)
     if node is None:

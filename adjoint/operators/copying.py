@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy
 
 from ..device import contiguous_format, preserve_format
@@ -325,25 +323,15 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
 @public(namespace=None, method=True)
 def resize(input, *sizes):
     """`reshape`, with the sizes one by one. Deprecated."""
-    return _reshaped(input, sizes, "resize")
+    warn("non-inplace resize is deprecated")
+    return input.reshape(sizes)
 
 
 @public(namespace=None, method=True)
 def resize_as(input, tensor):
     """`reshape` to the size of another. Deprecated."""
-    return _reshaped(input, tensor.shape, "resize_as")
-
-
-def _reshaped(input, sizes, name):
-    warn(f"non-inplace {name} is deprecated")
-    count, elements = math.prod(sizes), input._array.size
-    if count != elements:
-        wanted, given = ("x".join(map(str, each)) for each in (sizes, input.shape))
-        raise RuntimeError(
-            f"requested resize to {wanted} ({count} elements in total), but the given tensor has a size of {given} ({elements} "
-            "elements). autograd's resize can only change the shape of a given tensor, while preserving the number of elements."
-        )
-    return input.reshape(sizes)
+    warn("non-inplace resize_as is deprecated")
+    return input.reshape(tensor.shape)
 
 
 @public(method=True)
