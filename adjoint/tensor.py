@@ -583,6 +583,11 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
             f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of size "
             f"'{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
         )
+    if grad.device != tensor.device:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{grad.device}' to a tensor with device type '{tensor.device}'. "
+            "Please ensure that the gradient and the tensor are on the same device"
+        )
     wanted = tensor.dtype if tensor._extra is None or tensor._extra.grad_dtype is OWN else tensor._extra.grad_dtype
     if wanted is not None and grad.dtype is not wanted:
         raise RuntimeError(

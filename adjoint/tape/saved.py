@@ -229,9 +229,11 @@ class InferenceVersions:
         return self.counter
 
     def __getitem__(self, index: Any) -> Any:
-        # A transform that was called in inference mode may save one: its graph is used, if at all, within it.
+        # A transform in reverse, or one that was called in inference mode, may save one: its graph is used within it.
         state = modes.STATE
-        if state.task is not None or any(transform.begun_in_inference for transform in state.transforms):
+        if state.task is not None or any(
+            transform.begun_in_inference or not hasattr(transform, "concerns") for transform in state.transforms
+        ):
             return 0 if self.counter is None else self.counter[index]
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
