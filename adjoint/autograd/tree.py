@@ -34,9 +34,9 @@ def _support(
     SUPPORTED_NODES[kind] = NodeDef(kind, apart, together)
 
 
-_support(tuple, lambda items, _: tuple(items))
+for _kind in (tuple, list):
+    SUPPORTED_NODES[_kind] = NodeDef(_kind, lambda value: (value, None), lambda items, _, kind=_kind: kind(items))
 _support(Size, lambda items, _: tuple(items))
-_support(list, lambda items, _: items)
 _support(dict, lambda items, keys: dict(zip(keys, items, strict=True)), list)
 _support(OrderedDict, lambda items, keys: OrderedDict(zip(keys, items, strict=True)), list)
 _support(
@@ -56,10 +56,7 @@ def register_pytree_node(
 ) -> None:
     """Let instances of exactly `cls` be containers: `unflatten_fn(*flatten_fn(value))` is a value like the given one.
 
-    `flatten_fn` returns the items and a context. `others`, which concern paths and files, are accepted.
-
-    Raises:
-        ValueError: if `cls` is already registered.
+    `flatten_fn` returns the items and a context; `others` concern paths and files.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls!r} is already registered as pytree node.")
@@ -99,11 +96,11 @@ class TreeSpec:
 
     __slots__ = ("_children", "context", "num_leaves", "type")
 
-    def __init__(self, type: Any, context: Any, children: Iterable[TreeSpec]) -> None:
+    def __init__(self, type: Any, context: Any, children: list[TreeSpec]) -> None:
         self.type = type
         self.context = context
-        self._children = list(children)
-        self.num_leaves: int = sum([child.num_leaves for child in self._children]) if type is not None else 1
+        self._children = children
+        self.num_leaves: int = sum([child.num_leaves for child in children]) if type is not None else 1
 
     @property
     def num_nodes(self) -> int:
@@ -160,14 +157,11 @@ class TreeSpec:
     def _of(self, leaves: Iterator[Any]) -> Any:
         if self.type is None:
             return next(leaves)
-        return SUPPORTED_NODES[self.type].unflatten_fn([child._of(leaves) for child in self._children], self.context)
+        items = [next(leaves) if child.type is None else child._of(leaves) for child in self._children]
+        return SUPPORTED_NODES[self.type].unflatten_fn(items, self.context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """What stands in `tree`, which may go deeper, where this structure has its leaves.
-
-        Raises:
-            ValueError: if `tree` has another structure.
-        """
+        """What stands in `tree`, which may go deeper, where this structure has its leaves; ValueError for another one."""
         if self.type is None:
             return [tree]
         node = _node_of(tree)
@@ -201,7 +195,7 @@ class LeafSpec(TreeSpec):
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__(None, None, ())
+        super().__init__(None, None, [])
 
 
 _LEAF = LeafSpec()
@@ -220,16 +214,17 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec
     [1, 2, 3]
     """
     leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves, is_leaf)
 
-    def spec(value: Any) -> TreeSpec:
-        node = _node_of(value, is_leaf)
-        if node is None:
-            leaves.append(value)
-            return _LEAF
-        items, context = node.flatten_fn(value)
-        return TreeSpec(node.type, context, [spec(item) for item in items])
 
-    return leaves, spec(tree)
+def _flatten(value: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeSpec:
+    node = SUPPORTED_NODES.get(type(value)) if is_leaf is None else _node_of(value, is_leaf)
+    if node is None and (is_leaf or not isinstance(value, tuple) or (node := _node_of(value)) is None):
+        leaves.append(value)
+        return _LEAF
+    kind, apart, _ = node
+    items, context = apart(value)
+    return TreeSpec(kind, context, [_flatten(item, leaves, is_leaf) for item in items])
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
@@ -260,12 +255,6 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf =
     """
     leaves, spec = tree_flatten(tree, is_leaf)
     return spec._of(map(func, leaves, *[spec.flatten_up_to(rest) for rest in rests]))
-
-
-def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """Call `func` for each leaf, and return `tree` itself."""
-    tree_map(func, tree, *rests, is_leaf=is_leaf)
-    return tree
 
 
 def map_only(kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
