@@ -199,7 +199,7 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
     return ()
 
 
-AccumulateGrad.__call__ = run_alone  # type: ignore[method-assign]
+AccumulateGrad.__call__ = run_alone  # type: ignore[method-assign,assignment]
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:

@@ -35,7 +35,7 @@ def _support(
 
 
 for _kind in (tuple, list):
-    SUPPORTED_NODES[_kind] = NodeDef(_kind, lambda value: (value, None), lambda items, _, kind=_kind: kind(items))
+    SUPPORTED_NODES[_kind] = NodeDef(_kind, lambda value: (value, None), lambda items, _, kind=_kind: kind(items))  # type: ignore[misc]
 _support(Size, lambda items, _: tuple(items))
 _support(dict, lambda items, keys: dict(zip(keys, items, strict=True)), list)
 _support(OrderedDict, lambda items, keys: OrderedDict(zip(keys, items, strict=True)), list)
@@ -86,7 +86,7 @@ def _node_of(value: Any, is_leaf: IsLeaf = None) -> NodeDef | None:
         if hasattr(kind, "_fields"):
             return SUPPORTED_NODES[namedtuple]
         if hasattr(kind, "n_fields"):
-            _support(kind, lambda items, _: kind(items))  # type: ignore[call-overload]
+            _support(kind, lambda items, _: kind(items))
             return SUPPORTED_NODES[kind]
     return node
 
