@@ -1,34 +1,25 @@
-"""Types of the operators. Written by scripts/write_type_stubs.py; do not edit."""
+"""Types of functions of tensors. Written by scripts/write_type_stubs.py; do not edit."""
 
 from builtins import bool as _bool
 from builtins import complex as _complex
 from builtins import float as _float
 from builtins import int as _int
-from builtins import slice as _slice
-from builtins import type as _type
 from collections.abc import Sequence
-from types import EllipsisType
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias
 
 import numpy
 
-from adjoint.device import Size
 from adjoint.device import device as _device
 from adjoint.device import layout as _layout
 from adjoint.device import memory_format as _memory_format
 from adjoint.dtypes import dtype as _dtype
-from adjoint.tape.hooks import RemovableHandle as _RemovableHandle
-from adjoint.tensor import Tensor
 
-_T = TypeVar("_T", bound=Tensor)
 _Number: TypeAlias = _bool | _int | _float | _complex
 _Dims: TypeAlias = _int | Sequence[_int]
-_Sizes: TypeAlias = _int | Sequence[_int]
-_Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
+
+from adjoint.tensor import Tensor
 
 from adjoint.kernels.errors import LinAlgError as LinAlgError
-
-__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm"]
 
 def cholesky(input: Tensor, *, upper: _bool = False, out: Tensor | None = None) -> Tensor: ...
 def cholesky_ex(input: Tensor, *, upper: _bool = False, check_errors: Any = False, out: Tensor | None = None) -> Tensor: ...

@@ -21,8 +21,7 @@ from .dtypes import C_NAMES, dtype
 from .extra import BIRTHS, OWN, Extra
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
-from .kernels.meta import Meta, check_copy, check_item, check_numpy
-from .kernels.unread import Unread
+from .kernels.meta import Meta, Unread, check_copy, check_item, check_numpy
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install
@@ -667,7 +666,10 @@ def current_edge(view: Tensor) -> Any:
     """The edge of a view, which in-place operations on its base or its siblings may have made stale."""
     if view._view_version != (0 if view._counter is None else view._counter[0]):
         regenerate(view)
-    return NOWHERE if view._edge is None and view._base._edge is not None else view._edge  # type: ignore[union-attr]
+    edge = view._edge
+    if view._base._edge is None:  # type: ignore[union-attr]
+        return None if edge is NOWHERE else edge  # the base may have been told to require no grad since
+    return NOWHERE if edge is None else edge
 
 
 def subclassed(cls: type[Tensor]) -> None:

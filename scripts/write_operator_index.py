@@ -70,7 +70,7 @@ class Watch:
 
 
 def index() -> dict[str, dict[str, set[str]]]:
-    """By family and part of the index, the names; those of operators where no other part has them."""
+    """By family and name, the parts of the index; that of operators where no other part has the name."""
     sys.modules[f"{PACKAGE}.index"] = nothing = ModuleType(
         "index"
     )  # so that nothing depends on what was written before
@@ -84,26 +84,28 @@ def index() -> dict[str, dict[str, set[str]]]:
     for family, found in sorted(watch.found.items()):
         for part, name in sorted(found):
             if family != "build":
-                families.setdefault(family, {}).setdefault(part, set()).add(name)
-    for parts in families.values():
-        for part in {"torch", "Tensor"} & set(parts):
-            parts["operators"] = parts.get("operators", set()) - parts[part]
+                families.setdefault(family, {}).setdefault(name, set()).add(part)
+    for names in families.values():
+        for parts in names.values():
+            if parts & {"torch", "Tensor"}:
+                parts.discard("operators")
     return families
 
 
 def text() -> str:
-    """The whole text of the file."""
+    """The whole text of the file, in which names stand together that are in the same parts."""
     lines = [HEAD.rstrip("\n")]
-    for family, parts in index().items():
+    for family, names in index().items():
+        together: dict[str, list[str]] = {}
+        for name, parts in sorted(names.items()):
+            together.setdefault(" ".join(sorted(parts)), []).append(name)
         lines.append(f'    "{family}": {{')
-        for part, names in sorted(parts.items()):
-            if not names:
-                continue
-            rows = textwrap.wrap(" ".join(sorted(names)), 100)
+        for parts_of_all, group in sorted(together.items()):
+            rows = textwrap.wrap(" ".join(group), 100)
             if len(rows) == 1:
-                lines.append(f'        "{part}": "{rows[0]}",')
+                lines.append(f'        "{parts_of_all}": "{rows[0]}",')
             else:
-                lines += [f'        "{part}": (', *(f'            "{row} "' for row in rows), "        ),"]
+                lines += [f'        "{parts_of_all}": (', *(f'            "{row} "' for row in rows), "        ),"]
         lines.append("    },")
     return "\n".join([*lines, "}", ""])
 

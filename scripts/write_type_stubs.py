@@ -1,10 +1,10 @@
 """Write the types of the operators for type checkers and editors: `python scripts/write_type_stubs.py`.
 
 Operators are made from declarations when the package is imported, which a type checker does not do. This writes what it
-needs to know: into `adjoint/operators/__init__.pyi` the functions of `adjoint` and of layers, and `TensorMethods`, the
-methods that operators install on `Tensor`; into `linalg.pyi`, `special.pyi` and `fft.pyi` the functions of these
-namespaces; into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional` what these export. Types go by the names of
-parameters, which mean the same everywhere.
+needs to know: into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional`, and into `linalg.pyi`, `special.pyi` and
+`fft.pyi`, the functions of these namespaces and what else they export; into `adjoint/operators/__init__.pyi`
+`TensorMethods`, the methods that operators install on `Tensor`. Types go by the names of parameters, which mean the same
+everywhere.
 """
 
 import ast
@@ -20,44 +20,44 @@ from adjoint.operators.declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operato
 
 PACKAGE = Path(adjoint.__file__).parent
 
-HEAD = '''"""Types of the operators. Written by scripts/write_type_stubs.py; do not edit."""
+HEAD = '''"""Types of functions of tensors. Written by scripts/write_type_stubs.py; do not edit."""
 
 from builtins import bool as _bool
 from builtins import complex as _complex
 from builtins import float as _float
 from builtins import int as _int
-from builtins import slice as _slice
-from builtins import type as _type
 from collections.abc import Sequence
-from types import EllipsisType
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias
 
 import numpy
 
-from adjoint.device import Size
 from adjoint.device import device as _device
 from adjoint.device import layout as _layout
 from adjoint.device import memory_format as _memory_format
 from adjoint.dtypes import dtype as _dtype
-from adjoint.tape.hooks import RemovableHandle as _RemovableHandle
-from adjoint.tensor import Tensor
 
-_T = TypeVar("_T", bound=Tensor)
 _Number: TypeAlias = _bool | _int | _float | _complex
 _Dims: TypeAlias = _int | Sequence[_int]
-_Sizes: TypeAlias = _int | Sequence[_int]
-_Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
 '''
 
-OF_OPERATORS = """
-from adjoint.operators.declaration import OPERATORS as OPERATORS
+OF_OPERATORS = """from builtins import slice as _slice
+from builtins import type as _type
+from types import EllipsisType
+from typing import TypeVar, overload
+
+from adjoint import *
 from adjoint.operators.build import PUBLIC as PUBLIC
-from adjoint.operators.generate import SOURCES as SOURCES
+from adjoint.operators.declaration import OPERATORS as OPERATORS
 from adjoint.operators.families import load_all as load_all
-"""
-OF_LINALG = """
-from adjoint.kernels.errors import LinAlgError as LinAlgError
-"""
+from adjoint.operators.generate import SOURCES as SOURCES
+from adjoint.tape.hooks import RemovableHandle as _RemovableHandle
+
+_T = TypeVar("_T", bound=Tensor)
+_Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
+
+class TensorMethods:"""
+OF_NAMESPACES = "from adjoint.tensor import Tensor\n"
+OF_LINALG = "from adjoint.kernels.errors import LinAlgError as LinAlgError\n"
 
 TENSORS = """
     self input mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor weight index mask target
@@ -105,7 +105,7 @@ TYPES = {
     "step": "_int",
 }
 
-OF_FUNCTIONS = {("where", "input"): "Tensor | _Number | None", ("select", "index"): "_int"}
+IN_FUNCTIONS = {("where", "input"): "Tensor | _Number | None", ("select", "index"): "_int"}
 """Parameters that mean something else in one function."""
 
 BOOL = """
@@ -164,7 +164,7 @@ def parameters_of(function: Any) -> list[inspect.Parameter]:
     found = _declared(operator) if operator is not None else _written(function)
     return [
         parameter.replace(
-            annotation=OF_FUNCTIONS.get((function.__name__, parameter.name)) or _annotation(parameter, operator)
+            annotation=IN_FUNCTIONS.get((function.__name__, parameter.name)) or _annotation(parameter, operator)
         )
         for parameter in found
     ]
@@ -234,15 +234,16 @@ def _default(value: Any) -> str:
     return repr(value) if value is None or isinstance(value, bool | int | float | str) else "..."
 
 
-def functions(*namespaces: str) -> Iterator[str]:
-    """One line for each public function of these namespaces; the first goes before the others."""
-    found = {name: function for space in reversed(namespaces) for name, function in PUBLIC[space].items()}
-    for name, function in sorted(found.items()):
-        if inspect.isclass(function):
-            yield f"class {name}(Tensor): ..."
-        else:
-            parameters = signature(function, "input", with_out=not name.endswith("_"))
-            yield f"def {name}({parameters}) -> {RETURNS.get(name.rstrip('_'), 'Tensor')}: ..."
+def functions(namespace: str) -> Iterator[str]:
+    """One line for each public function of this namespace."""
+    for name, function in sorted(PUBLIC[namespace].items()):
+        yield f"class {name}(Tensor): ..." if inspect.isclass(function) else line_of(name, function)
+
+
+def line_of(name: str, function: Any) -> str:
+    """The types of a function of tensors."""
+    parameters = signature(function, "input", with_out=not name.endswith("_"))
+    return f"def {name}({parameters}) -> {RETURNS.get(name.rstrip('_'), 'Tensor')}: ..."
 
 
 def methods() -> Iterator[str]:
@@ -264,14 +265,8 @@ def methods() -> Iterator[str]:
             yield f"    def {name}({parameters}) -> {RETURNS.get(name.rstrip('_'), 'Tensor')}: ..."
 
 
-def exported(namespace: str, *more: str) -> str:
-    """What `import *` gives."""
-    return "__all__ = [" + ", ".join(f'"{name}"' for name in sorted([*PUBLIC[namespace], *more])) + "]\n"
-
-
 def exports(package: ModuleType) -> Iterator[str]:
     """What a package exports: the names it imports, and what it defines, most of it operators."""
-    yield f'"""What `{package.__name__}` exports. Written by scripts/write_type_stubs.py; do not edit."""\n'
     for statement in ast.parse(inspect.getsource(package)).body:
         if isinstance(statement, ast.ImportFrom):
             source = package.__name__ if statement.level else ""
@@ -282,32 +277,32 @@ def exports(package: ModuleType) -> Iterator[str]:
             name, value = ast.unparse(statement.targets[0]).lstrip("("), ast.unparse(statement.value)
             if name.startswith("_"):
                 continue
-            if value.startswith("operators."):
-                yield f"from adjoint.{value.replace('.', ' import ')} as {name}"
-            else:
+            if not value.startswith("operators."):
                 yield f"{name}: {'None' if value == 'None' else type(getattr(package, name)).__name__}"
+            elif name in PUBLIC["torch"]:
+                yield f"from adjoint import {name} as {name}"
+            else:
+                yield line_of(name, getattr(package, name))
 
 
 def late_exports() -> Iterator[str]:
-    """What `adjoint` exports beyond: the names it imports when first asked for, and the operators."""
+    """What `adjoint` exports beyond: the names it imports when first asked for."""
     yield from (f"from adjoint import {name} as {name}" for name in adjoint._LATER)
     yield from (f"from adjoint.{module} import {name} as {name}" for name, module in adjoint._LATER_NAMES.items())
-    yield "from adjoint.operators import *"
 
 
 def stubs() -> dict[Path, str]:
     """The whole text of each file."""
     load_all()
-    of_operators = [*functions("torch", "functional"), "", "class TensorMethods:", *methods()]
     files = {
-        "__init__.pyi": [*exports(adjoint), *late_exports()],
-        "nn/functional/__init__.pyi": [*exports(adjoint.nn.functional)],
-        "operators/__init__.pyi": [HEAD + OF_OPERATORS, exported("torch"), *of_operators],
-        "linalg.pyi": [HEAD + OF_LINALG, exported("linalg", "LinAlgError"), *functions("linalg")],
-        "fft.pyi": [HEAD, exported("fft"), *functions("fft")],
-        "special.pyi": [HEAD, exported("special"), *functions("special")],
+        "__init__.pyi": [*exports(adjoint), *late_exports(), *functions("torch")],
+        "nn/functional/__init__.pyi": [OF_NAMESPACES, *exports(adjoint.nn.functional)],
+        "operators/__init__.pyi": [OF_OPERATORS, *methods()],
+        "linalg.pyi": [OF_NAMESPACES, OF_LINALG, *functions("linalg")],
+        "fft.pyi": [OF_NAMESPACES, *functions("fft")],
+        "special.pyi": [OF_NAMESPACES, *functions("special")],
     }
-    return {PACKAGE / name: "\n".join([*lines, ""]) for name, lines in files.items()}
+    return {PACKAGE / name: "\n".join([HEAD, *lines, ""]) for name, lines in files.items()}
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels import embedding, indexing, scatter
+from adjoint.kernels import indexing, scatter
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 
@@ -136,8 +136,8 @@ def test_flat_positions():
         (lambda x: indexing.index_put_(x, (numpy.array([0, 2]),), x), IndexError, "index 2 is out of bounds"),
         (lambda x: indexing.index_put_(x, (numpy.array([0, 1]),), x[:, :2]), RuntimeError, "shape mismatch: value"),
         (lambda x: indexing.masked_scatter_(x, x > -9, x[0]), RuntimeError, "source < number of ones in mask"),
-        (lambda x: embedding.embedding(x, numpy.array([2])), IndexError, "index out of range in self"),
-        (lambda x: embedding.embedding(x, numpy.array([0.5])), RuntimeError, "Long, Int; but got torch.Double"),
+        (lambda x: indexing.embedding(x, numpy.array([2])), IndexError, "index out of range in self"),
+        (lambda x: indexing.embedding(x, numpy.array([0.5])), RuntimeError, "Long, Int; but got torch.Double"),
     ],
 )  # fmt: skip
 def test_bad_input_changes_nothing(call, kind, words):
@@ -187,23 +187,15 @@ def test_masks():
 @pytest.mark.parametrize(("rows", "width", "shape"), [(5, 4, (3, 7)), (40, 32, (900,)), (3, 2, ())])
 def test_embedding(rows, width, shape, dtype):
     weight, index = sample((rows, width), dtype), indices(rows, shape)
-    numpy.testing.assert_array_equal(embedding.embedding(weight, index), weight[index])
+    numpy.testing.assert_array_equal(indexing.embedding(weight, index), weight[index])
     grad = sample((*shape, width), dtype, 3)
     flat = grad.reshape(-1, width).astype("f8")
     counts = numpy.bincount(index.reshape(-1), minlength=rows)
     expected = numpy.stack([flat[index.reshape(-1) == row].sum(0) for row in range(rows)])
-    numpy.testing.assert_array_equal(embedding.embedding_dense_backward(grad, index, rows), expected)
+    numpy.testing.assert_array_equal(indexing.embedding_dense_backward(grad, index, rows), expected)
     expected[1] = 0
     scaled = expected / numpy.maximum(counts, 1)[:, None]
-    result = embedding.embedding_dense_backward(grad, index, rows, 1, True)
+    result = indexing.embedding_dense_backward(grad, index, rows, 1, True)
     numpy.testing.assert_allclose(
         result, scaled, rtol=2e-3 if dtype == "f2" else 1e-5, atol=1e-2 if dtype == "f2" else 1e-5
     )
-
-
-def test_embedding_renorm():
-    weight = sample((6, 3))
-    before = weight.copy()
-    embedding.embedding_renorm_(weight, numpy.array([1, 4, 4]), 2.0)
-    assert (numpy.linalg.norm(weight[[1, 4]], axis=1) <= 2).all()
-    numpy.testing.assert_array_equal(weight[[0, 2, 3, 5]], before[[0, 2, 3, 5]])

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels.nll_loss import nll_loss_backward, nll_loss_forward
+from adjoint.kernels.loss import nll_loss_backward, nll_loss_forward
 from adjoint.kernels.softmax import log_softmax, log_softmax_backward, logsumexp, softmax, softmax_backward
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 from ..kernels.meta import Meta
-from ..tape import modes
-from ..tape.saved import counting, mark_inference
+from ..kernels.storage import owner
+from ..tape.modes import GATE, STATE
+from ..tape.saved import counting, mark_inference, shared_counter
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new, wrap
 
@@ -43,14 +46,14 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                 grad = as_array(grad)
             if (
                 sys.getrefcount(grad) > _UNSHARED
-                or (grad.strides != leaf._array.strides and modes.STATE.grad_layout and grad.shape == leaf._array.shape)
+                or (grad.strides != leaf._array.strides and STATE.grad_layout and grad.shape == leaf._array.shape)
                 or not owns_memory(grad)
             ):
                 grad = laid_out_like(grad, leaf._array)
             result: Tensor = new(Tensor)
             result._array = grad
             result._edge = result._grad = result._base = result._counter = result._extra = None
-            if modes.GATE.special and modes.STATE.inference:
+            if GATE.special and STATE.inference:
                 mark_inference(result)
             leaf._grad = result
         else:  # in place, also where `held` has a history: the engine is not recording
@@ -72,9 +75,40 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
 def made(array: Any) -> Tensor:
     """A gradient that the engine has computed, as a tensor of whoever asks for it."""
     tensor = wrap(array)
-    if modes.GATE.special and modes.STATE.inference:
+    if GATE.special and STATE.inference:
         mark_inference(tensor)
     return tensor
+
+
+class Shown(dict[int, Any]):
+    """The tensors as which gradients of one backward are known outside: one for each array, by its id.
+
+    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
+    """
+
+    given: Sequence[Tensor] = ()
+
+    def give(self, tensors: Sequence[Tensor | None]) -> Shown:
+        """Take what the caller has given; return this."""
+        self.given = [tensor for tensor in tensors if tensor is not None]
+        for tensor in self.given:
+            self[id(tensor._array)] = weakref.ref(tensor)
+        return self
+
+    def tensor(self, array: Any) -> Tensor:
+        """The tensor of `array`, which shares the version of what was given if it is the same memory."""
+        key = id(array)
+        if key in self:
+            known: Tensor | None = self[key]()
+            if known is not None and known._array is array:
+                return known
+        tensor = made(array)
+        self[key] = weakref.ref(tensor)
+        if self.given:
+            for given in self.given:
+                if owner(given._array) is owner(array):
+                    tensor._counter = shared_counter(given)
+        return tensor
 
 
 def owns_memory(array: Any) -> bool:
@@ -98,9 +132,9 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
     """`grad` as a tensor of its own, laid out like `leaf`, still connected to its history."""
-    if type(grad) is not Tensor or type(leaf._array) is Meta or modes.STATE.levels:
+    if type(grad) is not Tensor or type(leaf._array) is Meta or STATE.levels:
         return grad.clone()
-    array = leaf._array if modes.STATE.grad_layout else grad._array
+    array = leaf._array if STATE.grad_layout else grad._array
     return made(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)
 
 

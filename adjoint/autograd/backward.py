@@ -19,8 +19,8 @@ from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.node import NOWHERE
-from ..tensor import Tensor, history, wrap
-from .accumulate import made
+from ..tensor import Tensor, as_array, history, wrap
+from .accumulate import Shown, made
 from .edge import GradientEdge, recorded_edge
 from .engine import run
 from .task import Capture
@@ -101,8 +101,15 @@ def backward(
             if type(edge) is tuple and isinstance(item, Tensor):
                 item.retain_grad()
             capture.add(edge)
+    edges, keep = [root_edge(root) for root in roots], keep_graph(retain_graph, create_graph)
     start(
-        [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, True
+        edges,
+        grads,
+        keep,
+        create_graph,
+        capture,
+        True,
+        None if grad_tensors is None else Shown().give(as_tuple(grad_tensors)),
     )
     if create_graph:
         warn_of_cycle()
@@ -168,10 +175,16 @@ def grad(
     edges = [edge_of_input(item) for item in targets]
     for edge in edges:
         capture.add(edge)
-    start(
-        [root_edge(root) for root in roots], grads, keep_graph(retain_graph, create_graph), create_graph, capture, False
-    )
+    shown = Shown()
+    if grad_outputs is not None:
+        shown.give(as_tuple(grad_outputs))
+    keep = keep_graph(retain_graph, create_graph)
+    start([root_edge(root) for root in roots], grads, keep, create_graph, capture, False, shown)
     values = [capture.value(edge) for edge in edges]
+    if not create_graph:
+        values = [
+            value if value is None or isinstance(value, Tensor) else shown.tensor(as_array(value)) for value in values
+        ]
     return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
 
 
@@ -181,14 +194,12 @@ def checked_results(
     """The gradients found for `targets` as tensors; what becomes of those that are None is up to the caller of `grad`."""
     results: list[Any] = []
     for item, value in zip(targets, values, strict=True):
-        if value is not None:
-            value = value if isinstance(value, Tensor) else made(numpy.asarray(value))
-        elif zeros:
+        if value is None and zeros:
             if isinstance(item, GradientEdge):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
             value = made(numpy.zeros_like(item._array))
             value.requires_grad = create_graph
-        elif not allow_unused:
+        elif value is None and not allow_unused:
             raise about(
                 item,
                 f"The differentiated Tensor at index {len(results)} appears to not have been used in the graph. Set "
@@ -258,7 +269,9 @@ def batched_grad(roots: Any, targets: Any, grads: list[Tensor], keep: bool, crea
     return [None if nothing else next(found) for nothing in unused]
 
 
-def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, accumulating: bool) -> None:
+def start(
+    edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, accumulating: bool, shown: Shown | None = None
+) -> None:
     """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
     token = quiet()
     try:
@@ -266,11 +279,11 @@ def start(edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, 
             was_recording = modes.STATE.grad_enabled
             modes.set_grad(create_graph)
             try:
-                run(edges, grads, keep, True, capture, accumulating)
+                run(edges, grads, keep, True, capture, accumulating, shown)
             finally:
                 modes.set_grad(was_recording)
         else:
-            run(edges, grads, keep, False, capture, accumulating)
+            run(edges, grads, keep, False, capture, accumulating, shown)
     finally:
         restore(token)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..extra import BIRTHS
-from ..kernels.unread import Unread
+from ..kernels.meta import Unread
 from ..operators import batching, batching_rules, dispatch  # noqa: F401  (the second adds rules to the first)
 from ..operators.build import tensors as operators
 from ..operators.declaration import Operator
@@ -317,7 +317,7 @@ class BatchLevel(Level, Transform):
         lost = not self.concerns(target) and any(self.concerns(v) and is_recorded(v) for v in tensors_in(args[1:]))
         if (not self.has(target) and other is not None) or lost:
             raise self._no_room(operator)
-        views.check_inplace(target, f"{operator.called}_")
+        views.check_inplace(target)
         named, _ = dispatch.operands(operator, args)
 
         def change() -> None:
@@ -353,8 +353,8 @@ class BatchLevel(Level, Transform):
     def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same where the tensor becomes another view."""
         target: Any = args[0]
-        views.check_inplace(target, f"{operator.called}_")
-        views.check_inplace(target.value, f"{operator.called}_")
+        views.check_inplace(target)
+        views.check_inplace(target.value)
         (viewed,), bdim, _ = self.applied(operator, args)
         edges = dispatch.wanted_edges(operator, args)
         fresh = BatchedTensor(viewed, bdim, self)
@@ -579,6 +579,12 @@ def _run(
     keywords: dict[str, Any],
 ) -> Any:
     """Call `func` once for all examples."""
+    for dim in tree_flatten(out_dims)[0]:
+        if not isinstance(dim, int) and dim is not None:
+            raise ValueError(
+                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+                "representing where in the outputs the vmapped dimension should appear."
+            )
     level = BatchLevel(size, randomness)
     level.begin()
     level.enter()
@@ -598,12 +604,6 @@ def _run(
 
 
 def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: TreeSpec) -> list[Any]:
-    for dim in tree_flatten(out_dims)[0]:
-        if not isinstance(dim, int) and dim is not None:
-            raise ValueError(
-                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
-                "representing where in the outputs the vmapped dimension should appear."
-            )
     single = shape.is_leaf() and isinstance(out_dims, tuple) and len(out_dims) == 1
     dims = _broadcast_to_and_flatten(out_dims[0] if single else out_dims, shape)
     if dims is None:

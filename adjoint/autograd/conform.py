@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ..dtypes import from_numpy
-from ..kernels.broadcast import can_expand, sum_to_shape
+from ..kernels.shapes import can_expand, sum_to_shape
 from ..operators.build import tensors as tensor_operators
 from ..tape.node import Node
 from ..tensor import OWN, Tensor, as_array

@@ -22,7 +22,7 @@ from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.overrides import DOORS, recorded
 from ..tensor import OWN, Tensor
-from .accumulate import accumulate
+from .accumulate import Shown, accumulate
 from .anomaly_mode import check_nan, report
 from .conform import conform
 from .hooks import (
@@ -46,19 +46,25 @@ their own."""
 
 
 def run(
-    roots: list[Any], grads: list[Any], keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool
+    roots: list[Any],
+    grads: list[Any],
+    keep: bool,
+    create_graph: bool,
+    capture: Capture | None,
+    accumulating: bool,
+    shown: Shown | None = None,
 ) -> None:
     """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`.
 
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are
-    only stored in `capture`.
+    only stored in `capture`. `shown`: the tensors whose arrays `grads` are.
     """
-    task = Task(keep, create_graph, capture, accumulating)
+    task = Task(keep, create_graph, capture, accumulating, shown)
     outer = STATE.task
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth > DEEPEST:
-            in_another_thread(run, roots, grads, keep, create_graph, capture, accumulating)
+            in_another_thread(run, roots, grads, keep, create_graph, capture, accumulating, shown)
             return
     STATE.task = task
     try:

@@ -18,10 +18,10 @@ from ..tape.levels import innermost
 from ..tape.node import Node, start
 from ..tape.overrides import has_override
 from ..tape.saved import bump, detached, mark_inference, released, shared_counter
-from ..tensor import Tensor, as_array, can_require_grad, is_recorded, make_subclass, wrap
+from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass, wrap
 from .anomaly_mode import check_nan
 from .conform import as_taken
-from .hooks import recording_mode, stop_recording
+from .hooks import recording_mode, stop_recording, to_tensor
 from .once_differentiable import once_differentiable as once_differentiable
 from .saved_variable import SavedNone, SavedVariable
 
@@ -113,12 +113,23 @@ class FunctionNode(FunctionCtx, Node):
     def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` on tensors, nothing recorded."""
         stop_recording()
-        results = self._call([None if item is None else wrap(as_array(item)) for item in grad], keep)
+        results = self._call([to_tensor(item) for item in grad], keep)
+        if edges is not self.edges:
+            self._check_unwanted(results, edges)
         return tuple([None if result is None else result._array for result in results])
 
     def backward_recorded(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` as an operation among others, recorded where they are."""
-        return self._call(grad, keep)
+        results = self._call(grad, keep)
+        if edges is not self.edges:
+            self._check_unwanted(results, edges)
+        return results
+
+    def _check_unwanted(self, results: tuple[Any, ...], edges: Any) -> None:
+        """Raise, as the engine does for those it takes, if a gradient that nobody needs this time does not fit its input."""
+        for result, edge, wanted in zip(results, self.edges, edges, strict=True):
+            if result is not None and edge is not None and wanted is None:
+                as_taken(result, edge, self)
 
     def _call(self, grads: list[Any], keep: bool) -> tuple[Any, ...]:
         if self.materialize_grads:
@@ -458,7 +469,8 @@ def tie_outputs(cls: Any, node: Any, args: tuple[Any, ...], outputs: list[Any], 
         returned_as, is_dirty, is_constant = id(output), id(output) in dirty, id(output) in constant
         if is_dirty:
             bump(output, node.name(), 2)
-            check_dirty(output)
+            if recording:
+                check_dirty(output)
         given = id(output) in inputs
         if (recording and given and is_constant and not is_dirty) or (
             not recording and (given or is_dirty) and output.requires_grad
@@ -506,7 +518,7 @@ DIRTY_VIEW = (
 def check_dirty(tensor: Tensor) -> None:
     """Raise if autograd does not allow `tensor` to have been changed in place."""
     try:
-        views.check_inplace(tensor, "Function")
+        views.check_history(tensor)
     except RuntimeError as error:
         message = str(error)
         if message.startswith("a leaf"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..kernels.closeness import isclose
+from ..kernels.comparison import isclose
 from ..tape.edges import edge_of
 from ..tensor import wrap
 from .jacobians import Mapping

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ..tape import modes
+from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tape.overrides import recorded
-from ..tensor import Tensor, as_array
-from .accumulate import accumulate, made
+from ..tensor import Tensor, as_array, ndarray
+from .accumulate import Shown, accumulate, made
 from .conform import as_taken
 
 
 def stop_recording() -> None:
     """Record nothing of what the user's hooks do until the backward ends, unless it records gradients."""
-    state = modes.STATE
+    state = STATE
     if state.grad_enabled:
         state.task.stop_recording()
 
@@ -28,7 +29,7 @@ class recording_mode:
         self.enabled = enabled
 
     def __enter__(self) -> None:
-        self.previous = modes.STATE.grad_enabled
+        self.previous = STATE.grad_enabled
         modes.set_grad(self.enabled)
 
     def __exit__(self, *exception: object) -> None:
@@ -37,10 +38,16 @@ class recording_mode:
 
 def to_tensor(grad: Any) -> Any:
     """A gradient as hooks see it, who may change it, unless elements share memory."""
-    if grad is None or isinstance(grad, Tensor):
-        return grad
-    array = as_array(grad)
-    return made(array if array.flags.writeable or array.size != 1 else array.copy())
+    if type(grad) is not ndarray:
+        if grad is None or isinstance(grad, Tensor):
+            return grad
+        grad = as_array(grad)
+    task = STATE.task
+    if task is None or (grad.size < 2 and not grad.flags.writeable):
+        return made(grad.copy())
+    if task.shown is None:
+        task.shown = Shown()
+    return task.shown.tensor(grad)
 
 
 def from_tensor(grad: Any, create_graph: bool) -> Any:

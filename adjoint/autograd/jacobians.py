@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from ..kernels import finite_differences
-from ..kernels.precision import is_inexact
+from ..kernels.floating import is_inexact
 from ..tensor import Tensor, wrap
 from .backward import grad
 

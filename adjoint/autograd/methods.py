@@ -69,7 +69,7 @@ def retain_grad(self: Tensor) -> None:
     if modes.STATE.transforms:
         raise _left_to_transforms("retain_grad()")
     if is_recorded(self._edge):
-        edge = edge_of(self)
+        edge = self._edge if self._base is None else history(self)
         own_hooks(edge[0]).retained[edge[1]] = weakref.ref(self)
 
 

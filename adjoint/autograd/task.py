@@ -10,6 +10,7 @@ from typing import Any
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node, accumulator_of
 from ..tensor import Tensor
+from .accumulate import Shown
 
 _next_id = count().__next__
 
@@ -46,7 +47,8 @@ class Task:
     for, None for all leaves; `accumulating`: leaves accumulate into `.grad`; `order`, `uses`, `needed`: what discovery
     found; `depth`: how many runs of this thread it is inside of; `node`: what it is at, where somebody may ask (a leaf
     stands for its `AccumulateGrad`); `frame`: the user's, from which it was started, if somebody has looked for that; `root`:
-    where it begins, if that is one place: the hooks of a tensor there run whatever is asked for, as they do in PyTorch.
+    where it begins, if that is one place: the hooks of a tensor there run whatever is asked for, as they do in PyTorch;
+    `shown`: the tensors as which gradients that are arrays are known outside, if any are.
     """
 
     order: list[Node]
@@ -60,11 +62,14 @@ class Task:
     frame: FrameType | None = None
     root: Node | Tensor | None = None
 
-    def __init__(self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool) -> None:
+    def __init__(
+        self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool, shown: Shown | None = None
+    ) -> None:
         self.keep = keep
         self.create_graph = create_graph
         self.capture = capture
         self.accumulating = accumulating
+        self.shown = shown
 
     def stop_recording(self) -> None:
         """Record nothing in this thread until the run ends, unless it records gradients; for the user's code that it calls."""

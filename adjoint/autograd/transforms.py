@@ -464,7 +464,7 @@ def _check_real(leaves: list[Tensor], what: str, name: str) -> None:
     for index, leaf in enumerate(leaves):
         if leaf.is_complex():
             raise RuntimeError(
-                f"{name}: Expected all {what} to be real but received complex tensor at flattened {what[:-1]} idx: {index}"
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {index}"
             )
 
 
@@ -499,10 +499,10 @@ def jacrev(
             return func(*replaced, **keywords)
 
         chosen = [args[place] for place in places]
+        _check_real([leaf for leaf in tree_flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
         result = vjp(partial, *chosen, has_aux=has_aux)
         output, pull = result[:2]
         outputs, shape = tree_flatten(output)
-        _check_real([leaf for leaf in tree_flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
         _check_real(outputs, "outputs", "jacrev")
         basis = tree_unflatten(_basis(outputs), shape)
         rows = vmap(pull, chunk_size=chunk_size)(basis)

@@ -24,28 +24,7 @@ from .kl import kl_divergence, register_kl
 from .matrices import LKJCholesky, Wishart
 from .relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
 from .tails import Cauchy, GeneralizedPareto, HalfCauchy, Laplace, Pareto
-from .transforms import (
-    AbsTransform,
-    AffineTransform,
-    CatTransform,
-    ComposeTransform,
-    CorrCholeskyTransform,
-    CumulativeDistributionTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    PowerTransform,
-    ReshapeTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StackTransform,
-    StickBreakingTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
-)
+from .transforms import *
 
 __all__ = [
     "AbsTransform",

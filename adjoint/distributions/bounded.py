@@ -13,9 +13,8 @@ from . import constraints
 from .composed import TransformedDistribution
 from .distribution import Distribution, expand_by_parameters
 from .exp_family import ExponentialFamily
-from .parametrization import ProbsOrLogits
 from .transforms import AffineTransform, PowerTransform
-from .utils import EULER, broadcast_all, clamp_probs, lazy_property
+from .utils import EULER, ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, same_as
 
 __all__ = ["ContinuousBernoulli", "Kumaraswamy", "Uniform", "VonMises"]
 
@@ -65,14 +64,12 @@ class Uniform(Distribution):
         return self.low + torch.rand(shape, dtype=self.low.dtype, device=self.low.device) * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         inside = self.low.le(value).type_as(self.low) * self.high.gt(value).type_as(self.low)
         return torch.log(inside) - torch.log(self.high - self.low)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -198,14 +195,12 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return self.icdf(torch.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none") + self._log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         p = self._regular_probs()
         regular = (p**value * (1.0 - p) ** (1.0 - value) + p - 1.0) / (2.0 * p - 1.0)
         inside = torch.where(self._regular(), regular, value)
@@ -251,8 +246,7 @@ class VonMises(Distribution):
     expand = expand_by_parameters
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         # log I0(κ) = κ + log(I0(κ) exp(-κ)): κ (cos - 1) loses nothing where κ is large
         distance = -2 * torch.sin((value - self.loc) / 2) ** 2
         scaled = torch.special.i0e(self.concentration)
@@ -284,14 +278,8 @@ class VonMises(Distribution):
                 done = done | accepted
             return ((angle + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
-    @property
-    def mean(self) -> Tensor:
-        """The circular mean."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = same_as("loc", "The circular mean.")
+    mode = same_as("loc")
 
     @lazy_property
     def variance(self) -> Tensor:

@@ -10,10 +10,16 @@ from adjoint import Size, Tensor
 from . import constraints
 from .counts import Binomial
 from .distribution import Distribution, expand_by_parameters
-from .parametrization import ProbsOrLogits
-from .utils import broadcast_all
+from .utils import ProbsOrLogits, broadcast_all, same_as
 
-__all__ = ["Categorical", "MixtureSameFamily", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
+__all__ = [
+    "Categorical",
+    "MixtureSameFamily",
+    "Multinomial",
+    "OfCategories",
+    "OneHotCategorical",
+    "OneHotCategoricalStraightThrough",
+]
 
 
 class Categorical(ProbsOrLogits, Distribution):
@@ -64,8 +70,7 @@ class Categorical(ProbsOrLogits, Distribution):
         return drawn.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         value, logits = torch.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return logits.gather(-1, value[..., :1]).squeeze(-1)
 
@@ -79,45 +84,40 @@ class Categorical(ProbsOrLogits, Distribution):
         return values.expand(-1, *self._batch_shape) if expand else values
 
 
-class OneHotCategorical(Distribution):
-    """Vectors of zeros with 1 at one place, of the probabilities `probs` (or logarithms `logits`)."""
+class OfCategories(Distribution):
+    """A law of vectors that have a component for each category of a categorical law, its first part."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.one_hot
-    has_enumerate_support = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
-
-    expand = expand_by_parameters
+    def __init__(self, categorical: Categorical, validate_args: bool | None) -> None:
+        self._categorical = categorical
+        super().__init__(categorical.batch_shape, categorical.param_shape[-1:], validate_args=validate_args)
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._categorical._new(*args, **kwargs)
 
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities, normalized."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities, normalized."""
-        return self._categorical.logits
+    logits = same_as("_categorical.logits", "The logarithms of the probabilities, normalized.")
+    probs = same_as("_categorical.probs", "The probabilities, normalized.")
 
     @property
     def param_shape(self) -> Size:
         """The shape of the parameter that was given."""
         return self._categorical.param_shape
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+
+class OneHotCategorical(OfCategories):
+    """Vectors of zeros with 1 at one place, of the probabilities `probs` (or logarithms `logits`)."""
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        super().__init__(Categorical(probs, logits), validate_args)
+
+    expand = expand_by_parameters
+
+    _param = same_as("_categorical._param")
+    mean = same_as("probs")
 
     @property
     def mode(self) -> Tensor:
@@ -134,8 +134,7 @@ class OneHotCategorical(Distribution):
         return self._one_hot(self._categorical.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return self._categorical.log_prob(value.max(-1)[1])
 
     def entropy(self) -> Tensor:
@@ -157,10 +156,8 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
-class Multinomial(Distribution):
+class Multinomial(OfCategories):
     """How often each category comes up in `total_count` draws of the probabilities `probs` (or logarithms `logits`)."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -168,34 +165,15 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits)
-        self._binomial = Binomial(total_count=total_count, probs=self.probs)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+        categorical = Categorical(probs=probs, logits=logits)
+        self._binomial = Binomial(total_count=total_count, probs=categorical.probs)
+        super().__init__(categorical, validate_args)
 
     expand = expand_by_parameters
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities, normalized."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities, normalized."""
-        return self._categorical.probs
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
 
     @property
     def mean(self) -> Tensor:
@@ -221,8 +199,7 @@ class Multinomial(Distribution):
         return n * self._categorical.entropy() - torch.lgamma(n + 1) + orders
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         logits = logits.masked_fill((value == 0) & (logits == -torch.inf), 0)
         orders = torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1)
@@ -306,8 +283,7 @@ class MixtureSameFamily(Distribution):
         return torch.sum(self._component_distribution.cdf(self._pad(x)) * self._mixture_distribution.probs, dim=-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check_sample(x)
         of_components = self._component_distribution.log_prob(self._pad(x))
         return torch.logsumexp(of_components + torch.log_softmax(self._mixture_distribution.logits, dim=-1), dim=-1)
 

@@ -12,7 +12,7 @@ from adjoint import Tensor
 from . import constraints
 from .distribution import Distribution, expand_by_parameters
 from .transforms import AbsTransform, ComposeTransform, Transform
-from .utils import _sum_rightmost
+from .utils import _sum_rightmost, same_as
 
 __all__ = ["Folded", "Independent", "TransformedDistribution"]
 
@@ -63,17 +63,9 @@ class Independent(Distribution, Generic[D]):
             return constraints.independent(support, self.reinterpreted_batch_ndims)
         return support
 
-    @property
-    def mean(self) -> Tensor:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean = same_as("base_dist.mean")
+    mode = same_as("base_dist.mode")
+    variance = same_as("base_dist.variance")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
@@ -174,8 +166,7 @@ class TransformedDistribution(Distribution):
         return y
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         event_dim = len(self._event_shape)
         log_prob: Any = 0.0
         y = value
@@ -215,24 +206,19 @@ class Folded(TransformedDistribution):
     def __init__(self, symmetric: Distribution, validate_args: bool | None) -> None:
         super().__init__(symmetric, AbsTransform(), validate_args=validate_args)
 
-    @property
-    def scale(self) -> Tensor:
-        """The width of the law before the absolute value is taken."""
-        return self.base_dist.scale
+    scale = same_as("base_dist.scale", "The width of the law before the absolute value is taken.")
 
     @property
     def mode(self) -> Tensor:
         return torch.zeros_like(self.scale)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         value = torch.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         return torch.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -torch.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, prob: Tensor) -> Tensor:

@@ -12,8 +12,7 @@ from . import constraints
 from .distribution import Distribution, expand_by_parameters
 from .exp_family import ExponentialFamily
 from .gammas import Gamma
-from .parametrization import ProbsOrLogits
-from .utils import broadcast_all, lazy_property
+from .utils import ProbsOrLogits, broadcast_all, lazy_property, same_as
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
 
@@ -38,9 +37,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
     expand = expand_by_parameters
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = same_as("probs")
 
     @property
     def mode(self) -> Tensor:
@@ -56,8 +53,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
             return torch.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
@@ -124,8 +120,7 @@ class Binomial(ProbsOrLogits, Distribution):
             return torch.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         count = self.total_count
         log_choices = torch.lgamma(count + 1) - torch.lgamma(value + 1) - torch.lgamma(count - value + 1)
         # value log p + (count - value) log(1 - p), with 1 - p = sigmoid(-logits)
@@ -186,8 +181,7 @@ class Geometric(ProbsOrLogits, Distribution):
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         value, probs = broadcast_all(value, self.probs)
         probs = torch.where((probs == 1) & (value == 0), 0.0, probs)  # certain success: 0 * log(0) is 0 here
         return value * (-probs).log1p() + self.probs.log()
@@ -241,8 +235,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
             return torch.poisson(self._gamma.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         count = self.total_count
         unnormalized = count * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)
         normalization = torch.lgamma(1.0 + value) + torch.lgamma(count) - torch.lgamma(count + value)
@@ -262,25 +255,20 @@ class Poisson(ExponentialFamily):
 
     expand = expand_by_parameters
 
-    @property
-    def mean(self) -> Tensor:
-        return self.rate
+    mean = same_as("rate")
 
     @property
     def mode(self) -> Tensor:
         return self.rate.floor()
 
-    @property
-    def variance(self) -> Tensor:
-        return self.rate
+    variance = same_as("rate")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with torch.no_grad():
             return torch.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         rate, value = broadcast_all(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 

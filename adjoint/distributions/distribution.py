@@ -165,6 +165,11 @@ class Distribution:
     def _extended_shape(self, sample_shape: Any = ()) -> Size:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
+    def _check_sample(self, value: Tensor) -> None:
+        """Raise for what cannot be a sample, if this law checks values."""
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Tensor) -> None:
         """Raise unless `value` is a tensor of fitting shape in the support."""
         if not isinstance(value, Tensor):

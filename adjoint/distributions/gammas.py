@@ -15,7 +15,7 @@ from .composed import TransformedDistribution
 from .distribution import Distribution, expand_by_parameters
 from .exp_family import ExponentialFamily
 from .transforms import AffineTransform, ExpTransform, PowerTransform
-from .utils import EULER, _standard_normal, broadcast_all
+from .utils import EULER, _standard_normal, broadcast_all, same_as
 
 __all__ = [
     "Beta",
@@ -72,8 +72,7 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = torch.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return (
             torch.xlogy(self.concentration, self.rate)
             + torch.xlogy(self.concentration - 1, value)
@@ -86,8 +85,7 @@ class Gamma(ExponentialFamily):
         return shape - torch.log(self.rate) + torch.lgamma(shape) + (1.0 - shape) * torch.digamma(shape)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return torch.special.gammainc(self.concentration, self.rate * value)
 
     @property
@@ -132,13 +130,11 @@ class Exponential(ExponentialFamily):
         return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return 1 - torch.exp(-self.rate * value)
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -186,15 +182,8 @@ class InverseGamma(TransformedDistribution):
 
     expand = expand_by_parameters
 
-    @property
-    def concentration(self) -> Tensor:
-        """The concentration of the gamma law."""
-        return self.base_dist.concentration
-
-    @property
-    def rate(self) -> Tensor:
-        """The rate of the gamma law."""
-        return self.base_dist.rate
+    concentration = same_as("base_dist.concentration", "The concentration of the gamma law.")
+    rate = same_as("base_dist.rate", "The rate of the gamma law.")
 
     @property
     def mean(self) -> Tensor:
@@ -257,8 +246,7 @@ class Dirichlet(ExponentialFamily):
         return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return torch.xlogy(self.concentration - 1.0, value).sum(-1) - self._log_normalizer(self.concentration)
 
     @property
@@ -342,8 +330,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return self._dirichlet.log_prob(torch.stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:
@@ -394,8 +381,7 @@ class FisherSnedecor(Distribution):
         return (numerator / denominator).clamp(min=tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         a, b = self.df1 * 0.5, self.df2 * 0.5
         ratio = self.df1 / self.df2
         log_beta = a.lgamma() + b.lgamma() - (a + b).lgamma()
@@ -420,9 +406,7 @@ class StudentT(Distribution):
     def mean(self) -> Tensor:
         return torch.where(self.df <= 1, torch.nan, self.loc)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -436,8 +420,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * (x * torch.rsqrt(z / self.df))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         y = (value - self.loc) / self.scale
         return -0.5 * (self.df + 1.0) * torch.log1p(y**2.0 / self.df) - self._log_norm()
 
@@ -512,8 +495,7 @@ class Gumbel(TransformedDistribution):
     expand = expand_by_parameters
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = (self.loc - value) / self.scale
         return z - z.exp() - self.scale.log()
 
@@ -521,9 +503,7 @@ class Gumbel(TransformedDistribution):
     def mean(self) -> Tensor:
         return self.loc + self.scale * EULER
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def stddev(self) -> Tensor:

@@ -13,9 +13,17 @@ from .composed import Folded, Independent, TransformedDistribution
 from .distribution import Distribution, expand_by_parameters
 from .exp_family import ExponentialFamily
 from .transforms import ExpTransform, StickBreakingTransform
-from .utils import _standard_normal, broadcast_all, lazy_property
+from .utils import _standard_normal, broadcast_all, lazy_property, same_as
 
-__all__ = ["HalfNormal", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "MultivariateNormal", "Normal"]
+__all__ = [
+    "HalfNormal",
+    "LogNormal",
+    "LogisticNormal",
+    "LowRankMultivariateNormal",
+    "MultivariateNormal",
+    "Normal",
+    "OfCovariance",
+]
 
 
 class Normal(ExponentialFamily):
@@ -38,17 +46,8 @@ class Normal(ExponentialFamily):
 
     expand = expand_by_parameters
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.scale
+    mean = mode = same_as("loc")
+    stddev = same_as("scale")
 
     @property
     def variance(self) -> Tensor:
@@ -64,14 +63,12 @@ class Normal(ExponentialFamily):
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         distance = (value - self.loc) ** 2 / (2 * self.scale**2)
         return -distance - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return 0.5 * (1 + torch.erf((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)))
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -120,15 +117,8 @@ class LogNormal(TransformedDistribution):
 
     expand = expand_by_parameters
 
-    @property
-    def loc(self) -> Tensor:
-        """The mean of the logarithm."""
-        return self.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviation of the logarithm."""
-        return self.base_dist.scale
+    loc = same_as("base_dist.loc", "The mean of the logarithm.")
+    scale = same_as("base_dist.scale", "The standard deviation of the logarithm.")
 
     @property
     def mean(self) -> Tensor:
@@ -163,15 +153,8 @@ class LogisticNormal(TransformedDistribution):
 
     expand = expand_by_parameters
 
-    @property
-    def loc(self) -> Tensor:
-        """The means of the normal numbers."""
-        return self.base_dist.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviations of the normal numbers."""
-        return self.base_dist.base_dist.scale
+    loc = same_as("base_dist.base_dist.loc", "The means of the normal numbers.")
+    scale = same_as("base_dist.base_dist.scale", "The standard deviations of the normal numbers.")
 
 
 def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
@@ -200,7 +183,37 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(upper.mT, identity, upper=False)
 
 
-class MultivariateNormal(Distribution):
+class OfCovariance(Distribution):
+    """A law with a covariance, given as such, by its inverse or by its Cholesky factor; the others follow when asked for."""
+
+    def _factorize(self, name: str, matrix: Tensor) -> None:
+        """Find the Cholesky factor of the covariance from the one that is given."""
+        if name == "covariance_matrix":
+            matrix = torch.linalg.cholesky(matrix)
+        elif name == "precision_matrix":
+            matrix = _precision_to_scale_tril(matrix)
+        self._unbroadcasted_scale_tril = matrix
+
+    def _batch_of(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + matrix.shape[-2:])
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        return self._batch_of(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariances of all pairs of components."""
+        return self._batch_of(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return self._batch_of(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+
+class MultivariateNormal(OfCovariance):
     """The normal law of vectors of mean `loc`, and a covariance given as such, by its inverse or its Cholesky factor.
 
     >>> import adjoint as torch
@@ -245,40 +258,11 @@ class MultivariateNormal(Distribution):
         setattr(self, name, matrix.expand((*batch_shape, -1, -1)))
         self.loc = loc.expand((*batch_shape, -1))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = torch.linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._factorize(name, matrix)
 
     expand = expand_by_parameters
 
-    def _square(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
-        return self._square(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariances of all pairs of components."""
-        return self._square(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        return self._square(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -293,8 +277,7 @@ class MultivariateNormal(Distribution):
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         distance = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
 
@@ -344,13 +327,7 @@ class LowRankMultivariateNormal(Distribution):
 
     expand = expand_by_parameters
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = same_as("loc")
 
     @lazy_property
     def variance(self) -> Tensor:
@@ -392,8 +369,7 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + spread + self._unbroadcasted_cov_diag.sqrt() * apart
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         factor, diagonal = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
         distance = _batch_lowrank_mahalanobis(factor, diagonal, value - self.loc, self._capacitance_tril)
         log_det = _batch_lowrank_logdet(diagonal, self._capacitance_tril)

@@ -15,13 +15,13 @@ from . import constraints
 from .distribution import Distribution, expand_by_parameters
 from .exp_family import ExponentialFamily
 from .gammas import Beta, Chi2
-from .gaussian import _precision_to_scale_tril
-from .utils import broadcast_all, lazy_property
+from .gaussian import OfCovariance
+from .utils import broadcast_all
 
 __all__ = ["LKJCholesky", "Wishart"]
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfCovariance, ExponentialFamily):
     """The law of the sum of `x @ x.T` over `df` normal vectors x of mean 0 and the given covariance."""
 
     support = constraints.positive_definite
@@ -71,34 +71,11 @@ class Wishart(ExponentialFamily):
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
                 stacklevel=2,
             )
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = torch.linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._factorize(name, matrix)
         less = torch.arange(p, dtype=self.df.dtype, device=self.df.device)
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - less)
 
     expand = expand_by_parameters
-
-    def _square(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
-        return self._square(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance of the normal vectors."""
-        return self._square(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        return self._square(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Tensor:
@@ -153,8 +130,7 @@ class Wishart(ExponentialFamily):
         return half * (p * math.log(2) + log_det) + torch.mvlgamma(half, p)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         p = self._event_shape[-1]
         factor = torch.linalg.cholesky(value)
         log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
@@ -215,8 +191,7 @@ class LKJCholesky(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Theorem 1 and equation 16 of Lewandowski et al., with the Jacobian of the product of factor and transpose."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         n = self.dim
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
         order = torch.arange(2, n + 1, device=value.device)

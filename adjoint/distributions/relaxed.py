@@ -6,15 +6,14 @@ import math
 from typing import Any
 
 import adjoint as torch
-from adjoint import Size, Tensor
+from adjoint import Tensor
 
 from . import constraints
-from .classes import Categorical
+from .classes import Categorical, OfCategories
 from .composed import TransformedDistribution
 from .distribution import Distribution, expand_by_parameters
-from .parametrization import ProbsOrLogits
 from .transforms import ExpTransform, SigmoidTransform
-from .utils import broadcast_all, clamp_probs
+from .utils import ProbsOrLogits, broadcast_all, clamp_probs, same_as
 
 __all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
 
@@ -43,8 +42,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         distance = logits - value.mul(self.temperature)
         return self.temperature.log() + distance - 2 * distance.exp().log1p()
@@ -70,56 +68,24 @@ class RelaxedBernoulli(TransformedDistribution):
 
     expand = expand_by_parameters
 
-    @property
-    def temperature(self) -> Tensor:
-        """How far from 0 and 1 numbers are."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-odds of more than 1/2."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of more than 1/2."""
-        return self.base_dist.probs
+    temperature = same_as("base_dist.temperature", "How far from 0 and 1 numbers are.")
+    logits = same_as("base_dist.logits", "The log-odds of more than 1/2.")
+    probs = same_as("base_dist.probs", "The probability of more than 1/2.")
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OfCategories):
     """The logarithms of what a `RelaxedOneHotCategorical` law gives."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector  # of which the exponentials sum to 1
     has_rsample = True
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+        super().__init__(Categorical(probs, logits), validate_args)
 
     expand = expand_by_parameters
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities, normalized."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities, normalized."""
-        return self._categorical.probs
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -130,8 +96,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         k = self._categorical._num_events
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         factor = math.lgamma(k) + (k - 1) * torch.as_tensor(self.temperature).log()
         score = logits - value.mul(self.temperature)
@@ -158,17 +123,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     expand = expand_by_parameters
 
-    @property
-    def temperature(self) -> Tensor:
-        """How far from the vertices points are."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities, normalized."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the largest coordinate, normalized."""
-        return self.base_dist.probs
+    temperature = same_as("base_dist.temperature", "How far from the vertices points are.")
+    logits = same_as("base_dist.logits", "The logarithms of the probabilities, normalized.")
+    probs = same_as("base_dist.probs", "The probabilities of the largest coordinate, normalized.")

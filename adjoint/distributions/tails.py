@@ -13,7 +13,7 @@ from .composed import Folded, TransformedDistribution
 from .distribution import Distribution, expand_by_parameters
 from .gammas import Exponential
 from .transforms import AffineTransform, ExpTransform
-from .utils import broadcast_all
+from .utils import broadcast_all, same_as
 
 __all__ = ["Cauchy", "GeneralizedPareto", "HalfCauchy", "Laplace", "Pareto"]
 
@@ -38,9 +38,7 @@ class Cauchy(Distribution):
     def mean(self) -> Tensor:
         return torch.full_like(self.loc, torch.nan)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -51,13 +49,11 @@ class Cauchy(Distribution):
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return torch.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -81,9 +77,7 @@ class HalfCauchy(Folded):
     def mean(self) -> Tensor:
         return torch.full(self._extended_shape(), torch.inf, dtype=self.scale.dtype, device=self.scale.device)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    variance = same_as("base_dist.variance")
 
 
 class Laplace(Distribution):
@@ -99,13 +93,7 @@ class Laplace(Distribution):
 
     expand = expand_by_parameters
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = same_as("loc")
 
     @property
     def stddev(self) -> Tensor:
@@ -121,13 +109,11 @@ class Laplace(Distribution):
         return self.loc - self.scale * u.sign() * torch.log1p(-u.abs())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return -torch.log(2 * self.scale) - torch.abs(value - self.loc) / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = value - self.loc
         return 0.5 - 0.5 * z.sign() * torch.expm1(-z.abs() / self.scale)
 
@@ -157,9 +143,7 @@ class Pareto(TransformedDistribution):
         a = self.alpha.clamp(min=1)  # an infinite mean
         return a * self.scale / (a - 1)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.scale
+    mode = same_as("scale")
 
     @property
     def variance(self) -> Tensor:
@@ -209,8 +193,7 @@ class GeneralizedPareto(Distribution):
         return self.icdf(torch.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = self._z(value)
         k = self._regular()
         regular = -(1.0 / k + 1.0) * torch.log1p(torch.where(self._is_exponential(), 0.0, k * z))
@@ -218,8 +201,7 @@ class GeneralizedPareto(Distribution):
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """The logarithm of how probable more than `value` is."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = self._z(value)
         k = self._regular()
         regular = -torch.log1p(torch.where(self._is_exponential(), 0.0, k * z)) / k
@@ -243,9 +225,7 @@ class GeneralizedPareto(Distribution):
         mean = self.loc + self.scale / (1 - self.concentration)
         return torch.where(self.concentration < 1, mean, torch.nan)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:

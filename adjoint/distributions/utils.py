@@ -1,13 +1,14 @@
-"""What distributions are written with: parameters broadcast together, probabilities and log-odds, values made once."""
+"""What distributions are written with: parameters broadcast together, probabilities or log-odds, values made once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import adjoint as torch
-from adjoint import Tensor
+from adjoint import Size, Tensor
 
 __all__ = [
     "broadcast_all",
@@ -72,6 +73,17 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
 
 
+def same_as(path: str, doc: str | None = None) -> Tensor:
+    """A property that is another attribute, or one of a part: `loc`, `base_dist.loc`."""
+    read = attrgetter(path)
+
+    def value(self: Any) -> Any:
+        return read(self)
+
+    value.__doc__ = doc
+    return property(value)  # type: ignore[return-value]  # what it is on an instance
+
+
 class lazy_property(property):
     """A property that is computed when first read, with gradients recorded, and is then an attribute."""
 
@@ -119,3 +131,45 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     rows, columns = torch.tril_indices(n, n, diag)
     matrix[..., rows, columns] = vec
     return matrix
+
+
+class ProbsOrLogits:
+    """A mixin for distributions that are given either `probs` or `logits`."""
+
+    is_binary: ClassVar[bool] = True
+    """Whether each number is the probability of an event of its own, not one of those along the last dimension."""
+
+    _given: str
+
+    def _choose(self, probs: Any, logits: Any) -> Any:
+        """The one that is given.
+
+        Raises:
+            ValueError: unless exactly one is.
+        """
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        self._given = "logits" if probs is None else "probs"
+        return logits if probs is None else probs
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Log-odds or, of categories, normalized logarithms of probabilities."""
+        return probs_to_logits(self.probs, is_binary=self.is_binary)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return logits_to_probs(self.logits, is_binary=self.is_binary)
+
+    @property
+    def _param(self) -> Tensor:
+        return getattr(self, self._given)
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter that was given."""
+        return self._param.size()
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._param.new(*args, **kwargs)

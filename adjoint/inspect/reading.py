@@ -86,11 +86,6 @@ def operation_of(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"Backwards?\d*$", "", name)).lower()
 
 
-def is_function(node: Node) -> bool:
-    """Whether `node` is that of a custom function."""
-    return isinstance(node, FunctionNode)
-
-
 def operation(node: Node) -> str:
     """What the operation of `node` is called."""
     if type(node) is CopySlices:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..kernels.unread import Unread
+from ..kernels.meta import Unread
 from .model import Statistics
 
 SAMPLE = 4096

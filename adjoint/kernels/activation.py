@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy
 
-from .constants import HALF, ONE, TWO, ZERO, typed
-from .floating import silent
+from .floating import silent, type_name
 from .masking import choose, zero_where
 from .pointwise import fused, refuse
-from .precision import type_name
+from .scalar import HALF, ONE, TWO, ZERO, typed
 from .special import erf
 
 Array = numpy.ndarray[Any, Any]
@@ -326,7 +325,7 @@ def mish_curvature(self: Array) -> Array:
 @fused("log_sigmoid_cpu", "f")
 def logsigmoid(self: Array) -> Array:
     """`log(sigmoid(x))`, without overflow."""
-    return numpy.minimum(self, ZERO[self.dtype]) - numpy.log1p(numpy.exp(-numpy.absolute(self)))
+    return numpy.minimum(self, ZERO[self.dtype], order="C") - numpy.log1p(numpy.exp(-numpy.absolute(self)))
 
 
 @fused("log_sigmoid_backward_cpu", "f")

@@ -1,4 +1,4 @@
-"""Order, logic and bits, elementwise."""
+"""Order, logic, bits and equality up to a tolerance, elementwise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy
 
-from .floating import silent
+from .floating import silent, widen
+from .layout import laid_out
 from .pointwise import refuse
 
 Array = numpy.ndarray[Any, Any]
@@ -18,7 +19,7 @@ def _ordering(name: str, ufunc: Any) -> Kernel:
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind == "c":
             raise refuse(f"{name}_cpu", self)
-        return ufunc(self, other)  # type: ignore[no-any-return]
+        return ufunc(self, other)
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
@@ -41,7 +42,7 @@ def _bitwise(name: str, ufunc: Any) -> Kernel:
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind not in "iub":
             raise refuse(name, self)
-        return ufunc(self, other)  # type: ignore[no-any-return]
+        return ufunc(self, other)
 
     kernel.__name__ = kernel.__qualname__ = ufunc.__name__
     kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers and bools."
@@ -84,3 +85,25 @@ def _shift(self: Array, other: Array) -> tuple[Array, Array]:
     """`other` where it is a sensible shift, else 0, and where it is not."""
     outside = (other < 0) | (other >= self.itemsize * 8)
     return numpy.where(outside, numpy.zeros((), other.dtype), other), outside
+
+
+def isclose(first: Array, second: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    """Whether elements of two arrays of one dtype differ by no more than `atol + rtol * abs(second)`.
+
+    Infinities must be equal.
+    """
+    close = laid_out(numpy.asarray(numpy.equal(first, second)), (first, second))
+    inexact = first.dtype.kind in "fcV"
+    if equal_nan and inexact:
+        close = close | ((first != first) & (second != second))
+    if rtol == 0 and atol == 0:
+        return numpy.asarray(close)
+    first, second = widen(first), widen(second)
+    if not inexact:
+        first, second = first.astype(numpy.float64), second.astype(numpy.float64)
+    real = numpy.abs(second).dtype.type
+    with numpy.errstate(all="ignore"):
+        allowed = real(atol) + numpy.abs(real(rtol) * second)
+        difference = numpy.abs(first - second)
+        close = close | (numpy.isfinite(difference) & (difference <= allowed))
+    return numpy.asarray(close)

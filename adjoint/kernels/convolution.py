@@ -16,12 +16,9 @@ import numpy
 from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
-from adjoint.kernels.depthwise import depthwise_forward, depthwise_input_grad, depthwise_weight_grad
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import widen
-from adjoint.kernels.scratch import SCRATCH_BYTES, scratch
-
-__all__ = ["conv_forward", "conv_input_grad", "conv_weight_grad", "transposed"]
+from .depthwise import depthwise_forward, depthwise_input_grad, depthwise_weight_grad
+from .floating import widen
+from .parallel import SCRATCH_BYTES, parallel_rows, scratch
 
 Sizes = tuple[int, ...]
 

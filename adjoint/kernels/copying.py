@@ -10,10 +10,9 @@ import numpy
 from ..device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ..dtypes import from_numpy
 from ..notices import warn
-from .broadcast import broadcast_shapes
-from .floating import silent
-from .precision import HALVES
+from .floating import HALVES, silent
 from .scalar import scalar_array
+from .shapes import broadcast_shapes
 from .storage import to_python
 
 Array = numpy.ndarray[Any, Any]
@@ -106,7 +105,7 @@ def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) ->
 def clone(array: Array, memory_format: Any = None) -> Array:
     """A copy in memory of its own."""
     if memory_format is None and array.flags.c_contiguous and 1 not in array.shape:
-        return array.copy()
+        return numpy.array(array)  # also of NumPy's scalars
     result = empty_like(array, None, memory_format)
     numpy.copyto(result, array)
     return result

@@ -5,11 +5,10 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.dimensions import normalize_dim
-from adjoint.kernels.precision import is_floating, type_name, widen
-from adjoint.kernels.sorting import sort, take_last
-
-__all__ = ["bincount", "bucketize", "histc", "searchsorted", "unique", "unique_consecutive"]
+from .floating import is_floating, type_name, widen
+from .layout import row_major
+from .shapes import normalize_dim
+from .sorting import sort, take_last
 
 Triple = tuple[ndarray, ndarray, ndarray]
 
@@ -40,7 +39,7 @@ def unique(x: ndarray, sorted: bool = True, dim: int | None = None) -> Triple:
         order = numpy.lexsort(slices.T[::-1]) if slices.shape[1] else numpy.arange(len(slices))
         ordered = numpy.moveaxis(x, dim, 0)[order]
         distinct, inverse, counts = _runs(ordered, _starts(slices[order]))
-        distinct = numpy.moveaxis(distinct, 0, dim)
+        distinct = numpy.moveaxis(row_major(distinct), 0, dim)
     unsorted = numpy.empty_like(inverse)
     unsorted[order] = inverse
     return distinct, unsorted.reshape(x.shape) if dim is None else unsorted, counts
@@ -56,7 +55,7 @@ def unique_consecutive(x: ndarray, dim: int | None = None) -> Triple:
         return distinct, inverse.reshape(x.shape), counts
     slices, dim = _slices("unique_dim_consecutive", x, dim)
     distinct, inverse, counts = _runs(numpy.moveaxis(x, dim, 0), _starts(slices))
-    return numpy.moveaxis(distinct, 0, dim), inverse, counts
+    return numpy.moveaxis(row_major(distinct), 0, dim), inverse, counts
 
 
 def _slices(name: str, x: ndarray, dim: int) -> tuple[ndarray, int]:

@@ -13,12 +13,12 @@ from .. import dtypes
 from ..dtypes import dtype
 from ..notices import warn
 from . import storage
-from .broadcast import broadcast_shapes
 from .copying import convert
-from .floating import quiet, restore
+from .floating import quiet, restore, type_name
 from .fused import fma32, fma64
-from .precision import type_name
+from .layout import laid_out
 from .scalar import scalar_array
+from .shapes import broadcast_shapes
 
 Array = numpy.ndarray[Any, Any]
 Unwrap = Callable[[Any], Any]
@@ -448,7 +448,7 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
     """
     _check_parts(real, imag)
     kind = numpy.complex128 if real.dtype == numpy.float64 else numpy.complex64
-    result = numpy.empty(broadcast_shapes(real.shape, imag.shape), kind)
+    result = laid_out(numpy.empty(broadcast_shapes(real.shape, imag.shape), kind), (real, imag))
     result.real, result.imag = real, imag
     return result
 

@@ -21,11 +21,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from adjoint.kernels.moments import row_dots
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.scratch import scratch
-
-__all__ = ["depthwise_forward", "depthwise_input_grad", "depthwise_weight_grad"]
+from .moments import row_dots
+from .parallel import parallel_rows, scratch
 
 Sizes = tuple[int, ...]
 
@@ -111,7 +108,7 @@ def _work(geometry: _Geometry, x: ndarray, function: Callable[[slice, slice], An
     for samples in geometry.tiles(len(x), x.itemsize):
         row = (samples.stop - samples.start) * math.prod(geometry.grid) * x.itemsize
         parallel_rows(
-            lambda start, stop, samples=samples: function(samples, slice(start, stop)),  # type: ignore[misc]
+            lambda start, stop, samples=samples: function(samples, slice(start, stop)),
             x.shape[1],
             (len(geometry.elements) + 2) * row // 5,
         )

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy
 
-__all__ = ["fft_c2c", "fft_c2r", "fft_r2c", "frequencies"]
-
 Array = numpy.ndarray[Any, Any]
 
 _FORWARD = ("backward", "ortho", "forward")

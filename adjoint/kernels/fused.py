@@ -10,8 +10,6 @@ import math
 import numpy
 from numpy import ndarray
 
-__all__ = ["fma32", "fma64"]
-
 LOW_BITS = 0x1FFFFFFF
 """The bits of a float64 that rounding to float32 drops."""
 

@@ -16,8 +16,6 @@ from numpy import ndarray
 from .pointwise import fused
 from .special import digamma, lgamma, ndtr
 
-__all__ = ["dirichlet_grad", "igamma", "igammac", "standard_gamma_grad"]
-
 SMALL = 0.5
 """Below, power series in x are short, and of terms of one sign."""
 

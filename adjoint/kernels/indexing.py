@@ -1,19 +1,21 @@
-"""Writing where several index arrays together, or a mask, point; reading through a mask."""
+"""Reading and writing where index arrays or a mask point, several at once or in rows of a table; and finding elements."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
-from numpy import ndarray
+from numpy import asarray, ndarray
 
-from adjoint.kernels.broadcast import broadcast_shapes
-from adjoint.kernels.floating import silent
-from adjoint.kernels.precision import type_name, widen
-from adjoint.kernels.scatter import add_rows, out_of_bounds, wrap_positions
-from adjoint.notices import warn
-
-__all__ = ["index", "index_put", "index_put_", "masked_scatter", "masked_scatter_", "masked_select", "nonzero"]
+from ..notices import warn
+from .copying import clone
+from .floating import silent, type_name, widen
+from .layout import reordered
+from .masking import common_dtype
+from .scatter import add_rows, out_of_bounds, wrap_positions
+from .shapes import broadcast_shapes
 
 Indices = Sequence[ndarray | None]
 
@@ -48,14 +50,14 @@ def index(x: ndarray, indices: Indices) -> ndarray:
         except IndexError:
             pass
         else:
-            return result if result.flags.c_contiguous else _in_order(result, x)
+            return result if result.ndim < 2 else _in_order(result, x, indices)
     expanded = expand_indices(x.shape, indices)
     shape = _indexed_shape(x.shape, expanded)
     if math.prod(shape) == 0:
         return numpy.empty(shape, x.dtype)
     _check_bounds(x.shape, expanded)
     result = x[tuple(_FULL if index is None else index for index in expanded)]
-    return result if result.flags.c_contiguous else _in_order(result, x)
+    return result if result.ndim < 2 else _in_order(result, x, expanded)
 
 
 def _all_positions(indices: Indices) -> bool:
@@ -65,10 +67,17 @@ def _all_positions(indices: Indices) -> bool:
     return True
 
 
-def _in_order(result: ndarray, x: ndarray) -> ndarray:
-    """The elements in row-major order, unless the dimensions of `x` are in another order in memory."""
-    steps = [step for step, size in zip(x.strides, x.shape, strict=True) if size > 1]
-    return numpy.ascontiguousarray(result) if steps == sorted(steps, reverse=True) else result
+def _in_order(result: ndarray, x: ndarray, indices: Indices) -> ndarray:
+    """`result` in the order of memory that PyTorch gives it: that of `x` where it is not indexed, and of the indices."""
+    given = [dim for dim in range(len(indices)) if indices[dim] is not None]
+    kept = [step for dim, step in enumerate(x.strides) if dim not in given]
+    common = result.ndim - len(kept)
+    first = given[0] if given and given == list(range(given[0], given[-1] + 1)) else 0
+    source = (result.shape, (*kept[:first], *(0,) * common, *kept[first:]))
+    after = len(kept) - first
+    places = [index for index in indices if index is not None]
+    windows = [(index.shape + (1,) * after, index.strides + (0,) * after) for index in places]
+    return reordered(result, (source, *windows))
 
 
 @silent
@@ -98,7 +107,7 @@ def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = 
         IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
         RuntimeError: if the types of `x` and `values` differ, or `values` does not broadcast.
     """
-    return index_put_(x.copy(), indices, values, accumulate)
+    return index_put_(clone(x), indices, values, accumulate)
 
 
 def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:
@@ -240,7 +249,7 @@ def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
         # Leading dimensions: one flat index for whole rows of the rest.
         flat: Any = numpy.zeros((), numpy.int64)
         for dim in given:
-            flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])  # type: ignore[arg-type]
+            flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])
         width = math.prod(x.shape[len(given) :])
         rows = values.reshape(flat.size, width)
         add_rows(whole.reshape(math.prod(x.shape[: len(given)]), width), flat.reshape(-1), rows)
@@ -310,3 +319,94 @@ def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     x[where] = source.reshape(-1)[:wanted]
     return x
+
+
+_INT64 = numpy.dtype(numpy.int64)
+_INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
+
+
+def embedding(weight: ndarray, indices: ndarray) -> ndarray:
+    """The rows of `weight` (rows, width) at `indices`: an array of the shape of `indices` and one dimension more.
+
+    Raises:
+        RuntimeError: if `weight` does not have two dimensions or `indices` is not of integers.
+        IndexError: if an index is out of bounds.
+    """
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    _check_indices(indices, len(weight))
+    return asarray(weight.take(indices, 0))
+
+
+def _check_indices(indices: ndarray, rows: int) -> None:
+    if indices.dtype not in _INDEX_TYPES:
+        kind = type_name(indices.dtype)
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got torch.{kind}Tensor instead (while checking arguments for embedding)"
+        )
+    if indices.size and not (indices.item(indices.argmin()) >= 0 and indices.item(indices.argmax()) < rows):
+        raise IndexError("index out of range in self")
+
+
+def embedding_dense_backward(
+    grad: ndarray, indices: ndarray, num_weights: int, padding_idx: int = -1, scale_grad_by_freq: bool = False
+) -> ndarray:
+    """The gradient of the table: zeros of `num_weights` rows to which those of `grad` are added at `indices`.
+
+    The row `padding_idx` gets none, unless it is negative. With `scale_grad_by_freq` each row is divided by how often
+    its index occurs.
+    """
+    width = grad.shape[-1]
+    rows = widen(grad).reshape(indices.size, width)
+    index = indices.reshape(-1).astype(_INT64, copy=False)
+    result = numpy.zeros((num_weights, width), rows.dtype)
+    if padding_idx >= 0:
+        used = numpy.flatnonzero(index != padding_idx)
+        if len(used) < len(index):
+            index, rows = index[used], rows[used]
+    if index.size and width:
+        if scale_grad_by_freq:
+            rows = rows / numpy.bincount(index, minlength=num_weights)[index, None].astype(rows.dtype)
+        add_rows(result, index, rows)
+    return result.astype(grad.dtype, copy=False)
+
+
+Array = numpy.ndarray[Any, Any]
+
+_DIRECT = 10  # times elements ** 0.145: up to as many test elements, comparing with each is faster than sorting (NumPy's measure)
+
+
+def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
+    """Whether each of `elements` is one of `test_elements`; with `invert`, whether it is none.
+
+    Raises:
+        RuntimeError: for booleans and complex numbers.
+    """
+    for array in (elements, test_elements):
+        if array.dtype.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {type_name(array.dtype)}")
+    dtype = common_dtype(elements, test_elements)
+    elements, tests = (
+        widen(elements.astype(dtype, copy=False)),
+        widen(test_elements.astype(dtype, copy=False)).reshape(-1),
+    )
+    if tests.size < _DIRECT * max(elements.size, 1) ** 0.145:
+        found = numpy.zeros(elements.shape, bool)
+        for value in tests:
+            found |= elements == value
+    else:
+        ordered = numpy.sort(tests)
+        places = numpy.minimum(ordered.searchsorted(elements), ordered.size - 1)
+        found = ordered[places] == elements
+    return numpy.asarray(~found if invert else found)
+
+
+def nonzero_static(self: Array, size: int, fill_value: int = -1) -> Array:
+    """The indices of the first `size` nonzero elements, one row for each; rows of `fill_value` where there are fewer."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    places = nonzero(self)[:size]
+    result = numpy.full((size, self.ndim), fill_value, numpy.int64)
+    result[: len(places)] = places
+    return result

@@ -9,12 +9,11 @@ import numpy
 
 from ..dtypes import from_numpy
 from ..notices import warn
-from .broadcast import broadcast_shapes
-from .copying import distinct
-from .dimensions import normalize_dim
-from .floating import silent
-from .precision import widen
+from .copying import distinct, empty_like
+from .floating import silent, widen
+from .layout import has_channels_last, row_major
 from .scalar import scalar_array
+from .shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 
@@ -23,7 +22,7 @@ Array = numpy.ndarray[Any, Any]
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
     try:
-        return numpy.concatenate(arrays, dim)
+        return _joined(numpy.concatenate(arrays, dim), arrays)
     except (TypeError, ValueError, IndexError):
         pass  # some to pass over, or raise below in PyTorch's words
     if not arrays:
@@ -45,7 +44,14 @@ def cat(arrays: list[Array], dim: int) -> Array:
                     f"Sizes of tensors must match except in dimension {axis}. Expected size {expected} but got size {size} for "
                     f"tensor number {index} in the list."
                 )
-    return numpy.concatenate(kept, axis=axis)
+    return _joined(numpy.concatenate(kept, axis=axis), kept)
+
+
+def _joined(result: Array, arrays: list[Array]) -> Array:
+    """`result` row by row, unless all that was joined has its channels last."""
+    if result.ndim < 2 or result.flags.c_contiguous or all(has_channels_last(array) for array in arrays):
+        return result
+    return numpy.ascontiguousarray(result)
 
 
 def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any]:
@@ -65,11 +71,6 @@ def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any
 @silent
 def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
-    if dim == 0:
-        try:
-            return numpy.concatenate([array[None] for array in arrays])
-        except ValueError:
-            pass  # raise below, in PyTorch's words
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
     for index, array in enumerate(arrays):
@@ -78,7 +79,11 @@ def stack(arrays: list[Array], dim: int) -> Array:
                 f"stack expects each tensor to be equal size, but got {list(arrays[0].shape)} at entry 0 and "
                 f"{list(array.shape)} at entry {index}"
             )
-    return numpy.stack(arrays, axis=normalize_dim(dim, arrays[0].ndim + 1))
+    shape = arrays[0].shape
+    dim = normalize_dim(dim, len(shape) + 1)
+    if dim == len(shape):
+        return row_major(cat([array[..., None] for array in arrays], dim))
+    return cat(arrays, dim).reshape((*shape[:dim], len(arrays), *shape[dim:]))
 
 
 def unstack(array: Array, dim: int) -> list[Array]:
@@ -117,18 +122,17 @@ def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
 
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
     """The array repeated along each dimension; new dimensions come first."""
-    return numpy.tile(self, repeats)
+    return row_major(numpy.tile(self, repeats))
 
 
 def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """The elements shifted along `dims`, or through the flattened array."""
     if not dims:
         return numpy.roll(self, shifts[0])
-    return (
-        numpy.roll(self, shifts, axis=tuple(normalize_dim(dim, self.ndim) for dim in dims))
-        if self.ndim
-        else self.copy()
-    )
+    if not self.ndim:
+        return self.copy()
+    kept = self if has_channels_last(self) else row_major(self)
+    return numpy.roll(kept, shifts, axis=tuple(normalize_dim(dim, self.ndim) for dim in dims))
 
 
 def flip(self: Array, dims: tuple[int, ...]) -> Array:
@@ -137,7 +141,14 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
-    return numpy.flip(self, tuple(wrapped)).copy(order="K") if self.ndim else self.copy()
+    return _copied(numpy.flip(self, tuple(wrapped)), self) if self.ndim else self.copy()
+
+
+def _copied(array: Array, order: Array) -> Array:
+    """A copy of `array`, with the dimensions in memory as those of `order` are."""
+    result = empty_like(order)
+    numpy.copyto(result, array)
+    return result
 
 
 def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
@@ -148,6 +159,8 @@ def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    if k % 4 == 0:
+        return self.copy()
     return numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim))).copy(order="K")
 
 
@@ -214,13 +227,17 @@ def front_of_zeros(self: Array, shape: tuple[int, ...]) -> Array:
 def tril(self: Array, diagonal: int) -> Array:
     """The lower triangle of the last two dimensions."""
     _require_matrices("tril", self)
-    return numpy.tril(self, diagonal)
+    return _triangle(numpy.tril(self, diagonal))
 
 
 def triu(self: Array, diagonal: int) -> Array:
     """The upper triangle of the last two dimensions."""
     _require_matrices("triu", self)
-    return numpy.triu(self, diagonal)
+    return _triangle(numpy.triu(self, diagonal))
+
+
+def _triangle(result: Array) -> Array:
+    return row_major(result) if result.ndim > 2 else result
 
 
 def _require_matrices(name: str, array: Array) -> None:

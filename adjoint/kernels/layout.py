@@ -13,7 +13,26 @@ import numpy
 
 Array = numpy.ndarray[Any, Any]
 
-__all__ = ["laid_out"]
+Window = tuple[tuple[int, ...], tuple[int, ...]]
+"""The shape and the strides of an operand."""
+
+
+def has_channels_last(array: Array) -> bool:
+    """Whether images lie in memory place by place, all channels of each together; not where sizes of 1 leave that open."""
+    if array.ndim not in (4, 5) or array.flags.c_contiguous:
+        return False
+    least = 1
+    for dim in (1, *range(array.ndim - 1, 1, -1), 0):
+        step = array.strides[dim]
+        if step < least or (dim == 0 and least == array.strides[1]):
+            return False
+        least = step * array.shape[dim]
+    return True
+
+
+def row_major(array: Array) -> Array:
+    """`array` itself if its elements lie row by row in memory, otherwise a copy for which that holds."""
+    return array if array.ndim < 2 or array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
 def laid_out(result: Array, operands: Sequence[Any]) -> Array:
@@ -29,7 +48,11 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
                 break  # rows without gaps between their elements are in row-major order too
         else:
             return result
-    windows = tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray])
+    return reordered(result, tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray]))
+
+
+def reordered(result: Array, windows: tuple[Window, ...]) -> Array:
+    """`result`, or a copy of it, in the order in which operands of these shapes and strides are walked together."""
     wanted = _wanted_order(result.shape, result.strides, result.itemsize, windows)
     if wanted is None:
         return result
@@ -37,9 +60,6 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
     target = numpy.empty(sizes, result.dtype).transpose(places)
     target[...] = result
     return target
-
-
-Window = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @functools.lru_cache(4096)

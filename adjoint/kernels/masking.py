@@ -10,9 +10,9 @@ from typing import Any
 import numpy
 
 from ..dtypes import Rank, from_numpy, promote, scalar_dtype
-from .constants import ZERO, typed
 from .floating import silent
 from .pointwise import refuse
+from .scalar import ZERO, typed
 
 Array = numpy.ndarray[Any, Any]
 
@@ -78,7 +78,7 @@ def zero_where(self: Array, mask: Array) -> Array:
         numpy.putmask(result, mask, ZERO[result.dtype])
         return result
     keep = numpy.subtract(mask.view(_INT8), _ONE)
-    return (self.view(bits) & keep).view(self.dtype)  # type: ignore[no-any-return]
+    return (self.view(bits) & keep).view(self.dtype)
 
 
 @silent
@@ -124,7 +124,7 @@ def _extremum(name: str, ufunc: Any, wording: str) -> Any:
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind == "c":
             raise RuntimeError(wording.format(name))
-        return ufunc(self, other)  # type: ignore[no-any-return]
+        return ufunc(self, other)
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
@@ -173,5 +173,5 @@ def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:
 def inside(self: Array, min: Any = None, max: Any = None) -> Array:
     """Whether `self` is in `[min, max]`, bounds included."""
     if min is None:
-        return self <= max  # type: ignore[no-any-return]
-    return (self >= min) if max is None else (self >= min) & (self <= max)  # type: ignore[no-any-return]
+        return self <= max
+    return (self >= min) if max is None else (self >= min) & (self <= max)

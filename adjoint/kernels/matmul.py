@@ -8,9 +8,10 @@ import numpy
 
 from .. import dtypes
 from ..dtypes import from_numpy
-from .broadcast import can_expand
-from .precision import type_name, widen
+from .floating import type_name, widen
+from .layout import laid_out
 from .scalar import C_NAMES, scalar_array
+from .shapes import broadcast_shapes, can_expand, normalize_dim
 from .view import expand
 
 Array = numpy.ndarray[Any, Any]
@@ -151,7 +152,7 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     result = mm(mat1, mat2)
     if result.dtype is not self.dtype or result.dtype.char not in _BLAS:
         return addmm(self, mat1, mat2)
-    return numpy.add(result, self, result)  # type: ignore[no-any-return]
+    return numpy.add(result, self, result)
 
 
 def addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
@@ -196,7 +197,7 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
         for name, factor in (("beta", beta), ("alpha", alpha)):
             if isinstance(factor, float):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    return _combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha)
+    return laid_out(_combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha), (self,))
 
 
 def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
@@ -209,3 +210,28 @@ def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
     if beta != 0:
         result += self if beta == 1 else widen(self) * scalar_array(beta, kind)
     return result.astype(self.dtype, copy=False)
+
+
+def cross(self: Array, other: Array, dim: int = -1) -> Array:
+    """The cross products of vectors of three elements along `dim`; the other dimensions broadcast.
+
+    Raises:
+        RuntimeError: for other sizes along `dim`, and for arrays of different numbers of dimensions or dtypes.
+    """
+    if self.ndim != other.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    axis = normalize_dim(dim, self.ndim)
+    if self.ndim == 0 or self.shape[axis] != 3 or other.shape[axis] != 3:
+        sizes = [item.shape[axis] if item.ndim else 1 for item in (self, other)]
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
+    shape = broadcast_shapes(self.shape, other.shape)
+    if self.dtype != other.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(self.dtype)} but found {type_name(other.dtype)}")
+    x, y, z = numpy.moveaxis(self, axis, 0)
+    u, v, w = numpy.moveaxis(other, axis, 0)
+    result = numpy.empty(shape, self.dtype)
+    parts = numpy.moveaxis(result, axis, 0)
+    parts[0] = y * w - z * v
+    parts[1] = z * u - x * w
+    parts[2] = x * v - y * u
+    return result

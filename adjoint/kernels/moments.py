@@ -6,19 +6,17 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels import reduction
-from adjoint.kernels.dimensions import Dims, normalize_dims
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
-from adjoint.kernels.tiled_reduction import LARGE
-from adjoint.notices import warn
-
-__all__ = ["norm", "std", "std_mean", "var", "var_mean"]
+from ..notices import warn
+from . import reduction
+from .floating import is_floating, is_inexact, type_name, widen
+from .layout import row_major
+from .parallel import parallel_rows
+from .shapes import Dims, normalize_dims
+from .tiled_reduction import LARGE
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
-_TILE = 1 << 15  # elements handled at a time where a large array is reduced to one number
 _FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
 
@@ -68,7 +66,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool,
         numpy.sqrt(spread, out=spread)
     if not keepdim:
         spread, mean = spread.squeeze(dims), mean.squeeze(dims)
-    return spread.astype(_real(x.dtype), copy=False), mean.astype(x.dtype, copy=False)
+    return row_major(spread.astype(_real(x.dtype), copy=False)), row_major(mean.astype(x.dtype, copy=False))
 
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
@@ -130,8 +128,8 @@ def _square_rows(x: ndarray, center: ndarray | None, one_center: bool = False) -
 def row_dots(first: ndarray, second: ndarray, out: ndarray | None = None) -> ndarray:
     """The products of real rows (the last dimension) with rows: by BLAS where they are long enough to repay its calls."""
     if first.shape[-1] >= 48:
-        return numpy.vecdot(first, second, out=out)  # type: ignore[no-any-return, call-overload]
-    return numpy.einsum("...i,...i->...", first, second, out=out)  # type: ignore[no-any-return]
+        return numpy.vecdot(first, second, out=out)
+    return numpy.einsum("...i,...i->...", first, second, out=out)
 
 
 def _square_columns(x: ndarray, center: ndarray | None) -> ndarray:
@@ -178,7 +176,7 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     target = _real(x.dtype)
     if p < 0 or p == math.inf:
         _require_norm_elements(x, p, dims, dim)
-    return _norm(widen(x), p, dims, keepdim).astype(target, copy=False)
+    return row_major(_norm(widen(x), p, dims, keepdim).astype(target, copy=False))
 
 
 def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:

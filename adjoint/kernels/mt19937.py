@@ -14,8 +14,6 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-__all__ = ["DEFAULT_SEED", "STATE_BYTES", "Stream"]
-
 DEFAULT_SEED = 67280421310721
 """The seed of a generator that was given none."""
 

@@ -12,16 +12,11 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels import reduction
-from adjoint.kernels.moments import row_dots, sum_of_squares
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import compute_dtype, widen
-from adjoint.kernels.scratch import scratch
-
-__all__ = [
-    "batch_norm", "batch_norm_gradients", "group_norm", "group_norm_gradients", "layer_norm", "layer_norm_gradients",
-    "unbiased_variance",
-]  # fmt: skip
+from . import reduction
+from .floating import compute_dtype, widen
+from .layout import has_channels_last, row_major
+from .moments import row_dots, sum_of_squares
+from .parallel import parallel_rows, scratch
 
 Triple = tuple[ndarray, ndarray, ndarray]
 Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]
@@ -70,7 +65,7 @@ def batch_norm(
     In training mean and deviation are those of the batch, over all dimensions but channels; they are returned, for
     backward. Otherwise they are the running ones, and what is returned for them is empty.
     """
-    x = widen(input)
+    x = widen(input if has_channels_last(input) else row_major(input))
     if training:
         mean, variance = _channel_moments(x)
         invstd = _inverse_deviation(variance, eps)

@@ -9,11 +9,9 @@ from collections.abc import Callable
 import numpy
 from numpy import ndarray
 
-from adjoint.kernels.constants import typed
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import compute_dtype
-
-__all__ = ["adam_step", "sgd_step"]
+from .floating import compute_dtype
+from .parallel import parallel_rows
+from .scalar import typed
 
 _TILED = 1 << 14  # elements; smaller parameters are updated whole
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from .precision import widen
+from .floating import widen
 
 Array = numpy.ndarray[Any, Any]
 

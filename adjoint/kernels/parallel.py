@@ -2,16 +2,23 @@
 
 NumPy releases the interpreter lock inside its loops, so threads of Python overlap where tiles are large enough. The
 calling thread always works too and never waits for a thread that has not started, so a busy machine costs little.
+
+Memory for intermediate results stays with its thread: fresh memory costs the system more than filling it.
 """
+
+from __future__ import annotations
 
 import contextvars
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Any
 
-__all__ = ["get_num_threads", "parallel_rows", "set_num_threads"]
+import numpy
+from numpy import ndarray
 
 TILE_BYTES = 1 << 18
 """About how many bytes of rows one call of the function gets: with scratch it fits a core's second-level cache."""
@@ -21,7 +28,7 @@ PARALLEL_BYTES = 1 << 20
 
 _here = threading.local()
 _lock = threading.Lock()
-_jobs: "SimpleQueue[tuple[contextvars.Context, _Job]]" = SimpleQueue()
+_jobs: SimpleQueue[tuple[contextvars.Context, _Job]] = SimpleQueue()
 _workers: list[threading.Thread] = []
 
 
@@ -146,3 +153,21 @@ def parallel_rows(function: Callable[[int, int], object], n_rows: int, row_bytes
             raise error
         finally:
             del error, job  # the traceback holds this frame: leave no cycle
+
+
+SCRATCH_BYTES = 1 << 22
+"""About how much a kernel should ask for at a time."""
+
+_local = threading.local()
+
+
+def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> ndarray:
+    """Uninitialised memory that stays with the thread; each name holds one array at a time."""
+    size = math.prod(shape) * dtype.itemsize
+    buffers = _local.__dict__.setdefault("buffers", {})
+    buffer = buffers.get(name)
+    if buffer is None or buffer.size < size:
+        buffer = numpy.empty(size, numpy.uint8)
+        if size <= 2 * SCRATCH_BYTES:
+            buffers[name] = buffer
+    return buffer[:size].view(dtype).reshape(shape)

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy
 
-from .constants import ONE, ZERO, Number
-from .floating import silent
+from .floating import BFLOAT16, HALVES, is_floating, silent, type_name, widen
 from .parallel import parallel_rows
-from .precision import BFLOAT16, HALVES, is_floating, type_name, widen
+from .scalar import ONE, ZERO, Number
 
 Array = numpy.ndarray[Any, Any]
 Kernel = Callable[..., Array]
@@ -43,7 +42,7 @@ def fused(name: str, kinds: str = "fc") -> Callable[[Kernel], Kernel]:
 
         kernel.__name__ = kernel.__qualname__ = function.__name__
         kernel.__doc__ = function.__doc__
-        kernel.quick, kernel.limit = function, _TILED  # type: ignore[attr-defined]
+        kernel.quick, kernel.limit = function, _TILED
         return kernel
 
     return decorate
@@ -176,7 +175,7 @@ def rad2deg(self: Array) -> Array:
 def angle(self: Array) -> Array:
     """The argument of complex numbers; of real ones 0 or, where negative, pi. nan stays nan."""
     if self.dtype.kind == "c":
-        return numpy.arctan2(self.imag, self.real)
+        return numpy.arctan2(self.imag, self.real, order="C")
     angles = numpy.where(self < ZERO[self.dtype], _PI[self.dtype], ZERO[self.dtype])
     return numpy.where(numpy.isnan(self), self, angles)
 
@@ -197,7 +196,7 @@ def _rounding(name: str, ufunc: Any) -> Kernel:
             raise NotImplementedError(f"{name} is not supported for complex inputs")
         if self.dtype.kind == "b":
             raise refuse(f"{name}_vml_cpu", self)
-        return ufunc(self)  # type: ignore[no-any-return]
+        return ufunc(self)
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}` of floating-point numbers; integers as they are."
@@ -336,4 +335,4 @@ def nan_to_num(
 def _bfloat16_limits() -> Any:
     import ml_dtypes
 
-    return ml_dtypes.finfo(BFLOAT16)  # type: ignore[no-untyped-call]
+    return ml_dtypes.finfo(BFLOAT16)

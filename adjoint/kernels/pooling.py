@@ -12,15 +12,11 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels import reduction
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
-from adjoint.kernels.windows import Along, Windows, along_one, divided, windows_of
-
-__all__ = [
-    "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool", "at_indices", "avg_pool",
-    "avg_pool_backward", "max_pool", "max_pool_backward",
-]  # fmt: skip
+from . import reduction
+from .floating import is_floating, is_inexact, type_name, widen
+from .layout import row_major
+from .parallel import parallel_rows
+from .windows import Along, Windows, along_one, divided, windows_of
 
 Sizes = tuple[int, ...]
 Pair = tuple[ndarray, ndarray]
@@ -369,7 +365,7 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
         parts = [total[_at(axis, total.ndim, slice(*window))] for window in divided(length, size)]
         means = [reduction.mean(part, axis, True) for part in parts]
         total = numpy.concatenate(means, axis) if means else total[_at(axis, total.ndim, slice(0, 0))]
-    return total.astype(input.dtype, copy=total is input)
+    return row_major(total.astype(input.dtype, copy=total is input))
 
 
 def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:

@@ -11,32 +11,10 @@ from typing import Any
 import numpy
 from numpy import asarray, empty, ndarray
 
-from adjoint.kernels.dimensions import Dims, normalize_dim, normalize_dims
-from adjoint.kernels.floating import quiet, restore, silent
-from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
-from adjoint.kernels.tiled_reduction import LARGE, reduce_tiled
-
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "aminmax",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "largest",
-    "max_with_indices",
-    "mean",
-    "min_with_indices",
-    "nanmean",
-    "nansum",
-    "prod",
-    "smallest",
-    "sum",
-    "total",
-    "total_mean",
-]  # fmt: skip
+from .floating import is_floating, is_inexact, quiet, restore, silent, type_name, widen
+from .layout import row_major
+from .shapes import Dims, normalize_dim, normalize_dims
+from .tiled_reduction import LARGE, reduce_tiled
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
@@ -62,14 +40,16 @@ _ONES = {char: ones.reshape(-1) for char, ones in _COLUMN.items()}
 def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """The sum over `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
     if dtype is None and x.dtype.char in _NATIVE and x.size < LARGE and (dim or dim is None or dim == 0):
-        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:  # type: ignore[operator]
-            total = sum_kept(x, dim)  # type: ignore[arg-type]
+        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:
+            total = sum_kept(x, dim)
             return total if keepdim else total.reshape(-1)
         try:
             result = _add(x, dim, None, None, keepdim)
         except ValueError:
             normalize_dims(dim, x.ndim)
             raise
+        if x.ndim > 2:
+            result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
@@ -121,6 +101,8 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         except ValueError:
             normalize_dims(dim, x.ndim)
             raise
+        if x.ndim > 2:
+            result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
     return _accumulate(numpy.multiply, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
@@ -131,13 +113,13 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
         dtype = x.dtype if is_inexact(x.dtype) else _INT64
     if not is_inexact(dtype):
         whole = x if not is_inexact(x.dtype) else x.astype(dtype)
-        return asarray(ufunc.reduce(whole, dims, dtype, None, keepdim))
+        return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))
     wide = widen(x.astype(dtype, copy=False))
     if wide.size < LARGE:
         result = asarray(ufunc.reduce(wide, dims, None, None, keepdim))
     else:
         result = reduce_tiled(ufunc, wide, dims, keepdim)
-    return result if result.dtype == dtype else result.astype(dtype)
+    return row_major(result if result.dtype == dtype else result.astype(dtype))
 
 
 def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
@@ -148,8 +130,8 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     """
     size = x.size
     if dtype is None and x.dtype.char in _NATIVE and 0 < size < LARGE and (dim or dim is None or dim == 0):
-        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and size <= _DOT_SIZE:  # type: ignore[operator]
-            total = sum_kept(x, dim)  # type: ignore[arg-type]
+        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and size <= _DOT_SIZE:
+            total = sum_kept(x, dim)
             total /= size // total.size
             return total if keepdim else total.reshape(-1)
         try:
@@ -159,7 +141,7 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
             raise
         if type(result) is ndarray:
             result /= size // result.size
-            return result
+            return row_major(result)
         return asarray(result / size)
     return _mean(x, dim, keepdim, dtype)
 
@@ -258,13 +240,15 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
         except ValueError:
             _require_elements(f"a{name}()", x, normalize_dims(dim, x.ndim), dim)
             raise
+        if x.ndim > 2:
+            result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
     dims = normalize_dims(dim, x.ndim)
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
     if x.size < LARGE:
-        return asarray(ufunc.reduce(x, dims, None, None, keepdim))
-    return reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False)
+        return row_major(asarray(ufunc.reduce(x, dims, None, None, keepdim)))
+    return row_major(reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False))
 
 
 def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dims) -> None:
@@ -287,7 +271,7 @@ def smallest(x: ndarray) -> ndarray:
     return _whole_extremum("min", x)
 
 
-largest.silent = smallest.silent = True  # type: ignore[attr-defined]
+largest.silent = smallest.silent = True
 
 
 def _whole_extremum(name: str, x: ndarray) -> ndarray:
@@ -353,7 +337,7 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
     if x.size < LARGE:
         values = (numpy.maximum if name == "max" else numpy.minimum).reduce(x, dim, None, None, keepdim)
         indices = x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)
-        return asarray(values), asarray(indices)
+        return row_major(asarray(values)), row_major(asarray(indices))
     indices = _first_extremum(name, x, dim)
     values = numpy.take_along_axis(x, numpy.expand_dims(indices, dim), dim)
     if keepdim:
@@ -425,7 +409,7 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
         _require_elements(f"arg{name}()", x, (dim,), dim)
         return _no_elements(x, dim, keepdim)
     if x.size < LARGE:
-        return asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim))
+        return row_major(asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)))
     indices = _first_extremum(name, x, dim)
     return numpy.expand_dims(indices, dim) if keepdim else indices
 
@@ -447,7 +431,7 @@ def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
 def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
     try:
-        result = asarray(ufunc.reduce(truth, dim, bool, None, keepdim))
+        result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))
     except ValueError:
         normalize_dims(dim, x.ndim)
         raise

@@ -11,15 +11,10 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.dimensions import normalize_dim
-from adjoint.kernels.precision import compute_dtype, type_name, widen
-from adjoint.kernels.sorting import argsort
-
-__all__ = [
-    "add_rows", "gather", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
-    "index_reduce", "index_select", "out_of_bounds", "put", "put_", "scatter", "scatter_", "scatter_add", "scatter_add_",
-    "scatter_reduce", "scatter_reduce_", "slice_positions", "take", "wrap_positions",
-]  # fmt: skip
+from .copying import clone
+from .floating import compute_dtype, type_name, widen
+from .shapes import normalize_dim
+from .sorting import argsort
 
 _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
@@ -84,7 +79,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_(numpy.array(x), dim, index, src, reduce)
+    return scatter_(numpy.array(x, order="C"), dim, index, src, reduce)
 
 
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
@@ -108,7 +103,7 @@ def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_add_(numpy.array(x), dim, index, src)
+    return scatter_add_(numpy.array(x, order="C"), dim, index, src)
 
 
 def scatter_add_(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
@@ -129,7 +124,7 @@ def scatter_reduce(
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_reduce_(numpy.array(x), dim, index, src, reduce, include_self)
+    return scatter_reduce_(numpy.array(x, order="C"), dim, index, src, reduce, include_self)
 
 
 def scatter_reduce_(
@@ -281,7 +276,7 @@ def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: comp
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range or `index` has more than one dimension.
     """
-    return index_add_(numpy.array(x), dim, index, source, alpha)
+    return index_add_(numpy.array(x, order="C"), dim, index, source, alpha)
 
 
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
@@ -402,7 +397,7 @@ def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray
         RuntimeError: if types or shapes do not fit.
         IndexError: if `dim` or an index is out of range, or the number of indices does not fit.
     """
-    return index_copy_(numpy.array(x), dim, index, source)
+    return index_copy_(numpy.array(x, order="C"), dim, index, source)
 
 
 def index_copy_(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
@@ -458,7 +453,7 @@ def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -
         RuntimeError: if `value` has dimensions or `index` more than one.
         IndexError: if `dim` or an index is out of range, or `index` is not of int64.
     """
-    return index_fill_(numpy.array(x), dim, index, value)
+    return index_fill_(clone(x), dim, index, value)
 
 
 def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
@@ -513,7 +508,7 @@ def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -
         RuntimeError: if types do not fit.
         IndexError: if an index is out of range or there are not as many as elements.
     """
-    return put_(numpy.array(x), index, source, accumulate)
+    return put_(clone(x), index, source, accumulate)
 
 
 def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:

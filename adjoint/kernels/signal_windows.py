@@ -16,8 +16,6 @@ from . import special
 Array = numpy.ndarray[Any, Any]
 Dtype = numpy.dtype[Any]
 
-__all__ = ["bartlett", "blackman", "hamming", "kaiser"]
-
 
 def _positions(size: int, scale: float, dtype: Dtype) -> Array:
     return numpy.arange(size).astype(dtype) * dtype.type(scale)

@@ -11,15 +11,13 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint import dtypes
-from adjoint.kernels import reduction
-from adjoint.kernels.dimensions import Dims, normalize_dim, normalize_dims
-from adjoint.kernels.floating import quietly, silent
-from adjoint.kernels.parallel import TILE_BYTES, parallel_rows
-from adjoint.kernels.precision import compute_dtype, is_floating, is_inexact, type_name, widen
-from adjoint.kernels.reduction import sum_kept
-
-__all__ = ["log_softmax", "log_softmax_backward", "logsumexp", "softmax", "softmax_backward"]
+from .. import dtypes
+from . import reduction
+from .floating import compute_dtype, is_floating, is_inexact, quietly, silent, type_name, widen
+from .layout import row_major
+from .parallel import TILE_BYTES, parallel_rows
+from .reduction import sum_kept
+from .shapes import Dims, normalize_dim, normalize_dims
 
 _SMALL = 4096  # elements; larger arrays are worked through in tiles
 _NATIVE = "fd"
@@ -40,14 +38,14 @@ def softmax(x: ndarray, dim: int) -> ndarray:
         NotImplementedError: if `x` is not floating-point.
     """
     if not _is_small(x, dim):
-        return quietly(_along, "softmax", _softmax_tile, x, dim)  # type: ignore[no-any-return]
+        return quietly(_along, "softmax", _softmax_tile, x, dim)
     if x.item(x.argmin()) > -_MODERATE and x.item(x.argmax()) < _MODERATE:
         return _normalized(x, dim)
-    return quietly(_normalized, _shifted(x, dim), dim)  # type: ignore[no-any-return]
+    return quietly(_normalized, _shifted(x, dim), dim)
 
 
 def _is_small(x: ndarray, dim: int) -> bool:
-    return x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim
+    return x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim and x.flags.c_contiguous
 
 
 def _shifted(x: ndarray, dim: int) -> ndarray:
@@ -76,12 +74,12 @@ def log_softmax(x: ndarray, dim: int) -> ndarray:
         NotImplementedError: if `x` is not floating-point.
     """
     if not _is_small(x, dim):
-        return quietly(_along, "log_softmax", _log_softmax_tile, x, dim)  # type: ignore[no-any-return]
+        return quietly(_along, "log_softmax", _log_softmax_tile, x, dim)
     # One number for all is cheaper to find and to subtract. It costs accuracy: the rounding of numbers up to `_CLOSE`.
     largest = x.item(x.argmax())
     if largest - x.item(x.argmin()) < _CLOSE:
         return _log_normalized(_subtract(x, asarray(largest, x.dtype)), dim)
-    return quietly(_log_normalized, _shifted(x, dim), dim)  # type: ignore[no-any-return]
+    return quietly(_log_normalized, _shifted(x, dim), dim)
 
 
 def _log_normalized(x: ndarray, dim: int) -> ndarray:
@@ -98,7 +96,7 @@ def _log_softmax_tile(x: ndarray, out: ndarray) -> None:
 
 def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
     """The gradient of softmax's input: result * (grad - sum(grad * result))."""
-    if result.dtype.char in _NATIVE and result.size <= _SMALL and result.ndim:
+    if result.dtype.char in _NATIVE and result.size <= _SMALL and result.ndim and grad.flags.c_contiguous:
         product = _multiply(grad, result)
         total = sum_kept(product, dim)
         return _subtract(product, _multiply(result, total), product)
@@ -196,7 +194,7 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
         total = reduction.sum(_exp_shifted(wide, largest), dims, True)
     _log(total, out=total)
     total += largest
-    return (total if keepdim else total.squeeze(dims)).astype(x.dtype, copy=False)
+    return row_major((total if keepdim else total.squeeze(dims)).astype(x.dtype, copy=False))
 
 
 def _exp_shifted(x: ndarray, shift: ndarray) -> ndarray:

@@ -9,11 +9,10 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from adjoint.kernels.dimensions import normalize_dim
-from adjoint.kernels.parallel import parallel_rows
-from adjoint.kernels.precision import is_floating, is_inexact, type_name, widen
-
-__all__ = ["argsort", "kthvalue", "median", "mode", "nanmedian", "nanquantile", "quantile", "sort", "topk"]
+from .floating import is_floating, is_inexact, type_name, widen
+from .layout import laid_out
+from .parallel import parallel_rows
+from .shapes import normalize_dim
 
 Pair = tuple[ndarray, ndarray]
 
@@ -36,10 +35,8 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
-    if dim == x.ndim - 1:
-        return _sort_last(x, descending)
     values, indices = _sort_last(x.swapaxes(dim, -1), descending)
-    return _contiguous(values.swapaxes(dim, -1)), _contiguous(indices.swapaxes(dim, -1))
+    return laid_out(values.swapaxes(dim, -1), (x,)), laid_out(indices.swapaxes(dim, -1), (x,))
 
 
 def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> ndarray:

@@ -14,8 +14,7 @@ import numpy
 
 from ..device import channels_last, channels_last_3d
 from ..dtypes import from_numpy
-from .meta import Meta
-from .unread import Released
+from .meta import Meta, Released
 
 Array = numpy.ndarray[Any, Any]
 
@@ -271,7 +270,7 @@ class UntypedStorage:
 
     def tolist(self) -> list[int]:
         """The bytes as Python numbers."""
-        return self.bytes().tolist()  # type: ignore[no-any-return]
+        return self.bytes().tolist()
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
@@ -323,7 +322,7 @@ class TypedStorage(UntypedStorage):
 
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
-        return to_python(self._elements())  # type: ignore[no-any-return]
+        return to_python(self._elements())
 
     def __repr__(self) -> str:
         kind = from_numpy(self._kind)

@@ -7,9 +7,7 @@ shapes, rows or columns, in which its loops run at the speed of memory. Operatio
 import numpy
 from numpy import ndarray
 
-from adjoint.kernels.parallel import get_num_threads, parallel_rows
-
-__all__ = ["LARGE", "reduce_tiled"]
+from .parallel import get_num_threads, parallel_rows
 
 LARGE = 1 << 15
 """From this many elements on, choosing a strategy costs little beside the work."""

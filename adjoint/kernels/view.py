@@ -9,7 +9,8 @@ import numpy
 
 from ..dtypes import bfloat16
 from . import storage
-from .precision import type_name
+from .copying import clone, strided_empty
+from .floating import type_name
 from .storage import restrided
 
 Array = numpy.ndarray[Any, Any]
@@ -458,8 +459,17 @@ def written(self: Array, src: Array, shape: tuple[int, ...], window: Any) -> Arr
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(shape)}"
         )
-    copy = self.copy()
+    copy = _with_its_steps(self)
     numpy.copyto(window(copy), src, casting="unsafe")
+    return copy
+
+
+def _with_its_steps(array: Array) -> Array:
+    """A copy with the strides of `array`, even those that leave gaps, but none of 0."""
+    if array.flags.c_contiguous or not all(array.strides):
+        return clone(array)
+    copy = strided_empty(array.shape, storage.element_strides(array), array.dtype)
+    numpy.copyto(copy, array)
     return copy
 
 

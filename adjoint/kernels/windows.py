@@ -9,8 +9,6 @@ from typing import NamedTuple
 import numpy
 from numpy import ndarray
 
-__all__ = ["Windows", "along_one", "check_adaptive", "divided", "pooled_size", "windows_of"]
-
 Sizes = tuple[int, ...]
 
 _NUMBER = {2: "two", 3: "three"}

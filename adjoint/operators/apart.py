@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..kernels.unread import Unread
+from ..kernels.meta import Unread
 from ..tape import modes
 from ..tape.levels import tensors_in
 from ..tensor import Tensor

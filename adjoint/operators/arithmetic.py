@@ -419,8 +419,6 @@ def rfloordiv(input, other):
 
 @binary(
     kernels.remainder,
-    simple=numpy.remainder,
-    fast="float",
     namespace=None,
     method=(),
     node="RemainderBackward1",
@@ -438,8 +436,6 @@ class remainder_by_tensor:
 
 @binary(
     kernels.remainder,
-    simple=numpy.remainder,
-    fast="float",
     namespace=None,
     method=(),
     node="RemainderBackward0",

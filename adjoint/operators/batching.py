@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import prod
 from typing import Any, Protocol
 
 from ..tensor import Tensor, wrap_dim
@@ -111,7 +112,7 @@ def drawn_once(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 
 
 def _stacked(results: list[Tensor], size: int) -> Tensor:
-    return operators.stack(results)[:size]  # type: ignore[no-any-return]
+    return operators.stack(results)[:size]
 
 
 # --- elementwise ------------------------------------------------------------------------------------------------
@@ -302,6 +303,13 @@ def _sum_to_size(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     return summed.reshape((front.shape[0], *size))
 
 
+def in_rows(tensor: Tensor, size: int | None = None) -> Any:
+    """The elements of each example in a row; of each of `size` examples, where they are not one dimension of their own."""
+    if size is None:
+        return tensor.reshape((tensor.shape[0], prod(tensor.shape[1:])))
+    return tensor.reshape((size, tensor.numel() // size if size else 0))
+
+
 _OF_ALL = {
     "sum_all": "sum_dim", "mean_all": "mean_dim", "prod_all": "prod_dim", "max_all": "amax", "min_all": "amin",
 }  # fmt: skip
@@ -310,7 +318,7 @@ _OF_ALL = {
 @rule(*_OF_ALL)
 def _of_all(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     front = batch.front(args[0])
-    flat = front.reshape((front.shape[0], -1)) if front._array.size else front.reshape((front.shape[0], 0))
+    flat = in_rows(front)
     dim = 1 if op.name == "prod_all" else (1,)
     return applied(OPERATORS[_OF_ALL[op.name]], (flat, dim, False, *args[1:]))
 
@@ -321,7 +329,7 @@ def _position(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
     if dim is not None or keepdim:
         return along(op, args, batch) if dim is not None else None
     front = batch.front(value)
-    return applied(op, (front.reshape((front.shape[0], -1)), 1, False))
+    return applied(op, (in_rows(front), 1, False))
 
 
 @rule("cat", "stack")
@@ -486,7 +494,7 @@ def _elementwise_loss(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
 def _reduced(each: Any, reduction: Any) -> Any:
     if reduction in (0, "none"):
         return each
-    flat = each.reshape((each.shape[0], -1))
+    flat = in_rows(each)
     return flat.mean(1) if reduction in (1, "mean") else flat.sum(1)
 
 
@@ -507,12 +515,12 @@ def _nll_loss(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         if reduction in (1, "mean"):
             return each / _weights(labels, weight, ignore_index, each).reshape((size,))
         return each
-    each = each.reshape((size, -1))
+    each = in_rows(each, size)
     if reduction in (0, "none"):
         return each
     if reduction in (2, "sum"):
         return each.sum(1)
-    return each.sum(1) / _weights(labels, weight, ignore_index, each).reshape((size, -1)).sum(1)
+    return each.sum(1) / in_rows(_weights(labels, weight, ignore_index, each), size).sum(1)
 
 
 def _weights(labels: Any, weight: Any, ignore_index: int, like: Any) -> Any:
@@ -554,7 +562,7 @@ def _masked_select(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         )
     shape = operators.broadcast_shapes(value.shape, mask.shape)
     front = _expand(op, (value, tuple(shape)), batch)
-    return front.reshape((front.shape[0], -1))[:, mask.expand(shape).reshape(-1)]
+    return in_rows(front)[:, mask.expand(shape).reshape(-1)]
 
 
 # --- gathering --------------------------------------------------------------------------------------------------

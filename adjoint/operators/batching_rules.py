@@ -6,7 +6,19 @@ from math import prod
 from typing import Any
 
 from ..tensor import Tensor
-from .batching import DIMENSIONS, Batch, _behind, _keys, _lined_up, _together, _weights, elementwise, leading, rule
+from .batching import (
+    DIMENSIONS,
+    Batch,
+    _behind,
+    _keys,
+    _lined_up,
+    _together,
+    _weights,
+    elementwise,
+    in_rows,
+    leading,
+    rule,
+)
 from .build import tensors as operators
 from .declaration import OPERATORS, Operator
 from .dispatch import applied
@@ -137,7 +149,7 @@ def _take(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         batch.full(index),
     )
     places = operators.where(places < 0, places + flat.shape[1], places)
-    return flat.gather(1, places.reshape((places.shape[0], -1))).reshape(places.shape)
+    return flat.gather(1, in_rows(places)).reshape(places.shape)
 
 
 # --- indices ----------------------------------------------------------------------------------------------------
@@ -298,7 +310,7 @@ def _batch_norm(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any:
         return None
     joined = [None if each is None else batch.full(each).flatten(0, 1) for each in parameters]
     output, mean, invstd = applied(op, (_joined_channels(batch.full(value)), *joined, training, momentum, eps))
-    statistics = [each.reshape((batch.size, -1)) if each._array.size else each for each in (mean, invstd)]
+    statistics = [in_rows(each, batch.size) if each._array.size else each for each in (mean, invstd)]
     return _parted_channels(output, batch.size), *statistics
 
 
@@ -335,7 +347,7 @@ def _nll_loss_backward(op: Operator, args: tuple[Any, ...], batch: Batch) -> Any
     labels = classes.reshape((-1,))
     count = labels._array.size // batch.size
     if reduction in (1, "mean"):
-        share = share / _weights(labels, weight, ignore_index, rows).reshape((batch.size, -1)).sum(1)
+        share = share / in_rows(_weights(labels, weight, ignore_index, rows), batch.size).sum(1)
     if reduction not in (0, "none"):
         share = share.unsqueeze(-1).expand((batch.size, count))
     none = 0 if isinstance(reduction, int) else "none"
@@ -355,10 +367,10 @@ def _nll_loss_of_images(op: Operator, args: tuple[Any, ...], batch: Batch) -> An
     each = each.unflatten(0, images.shape[:2])
     if reduction in (0, "none"):
         return each
-    total = each.reshape((batch.size, -1)).sum(1)
+    total = in_rows(each, batch.size).sum(1)
     if reduction in (2, "sum"):
         return total
-    return total / _weights(labels, weight, ignore_index, total).reshape((batch.size, -1)).sum(1)
+    return total / in_rows(_weights(labels, weight, ignore_index, total), batch.size).sum(1)
 
 
 @rule("nll_loss2d_backward")
@@ -369,7 +381,7 @@ def _nll_loss_of_images_backward(op: Operator, args: tuple[Any, ...], batch: Bat
         return None
     images, labels, share = batch.full(scores), batch.full(target), batch.full(grad)
     if reduction in (1, "mean"):
-        share = share / _weights(labels, weight, ignore_index, images).reshape((batch.size, -1)).sum(1)
+        share = share / in_rows(_weights(labels, weight, ignore_index, images), batch.size).sum(1)
     if reduction not in (0, "none"):
         share = share.reshape((-1, 1, 1, 1)).expand(labels.shape)
     none = 0 if isinstance(reduction, int) else "none"

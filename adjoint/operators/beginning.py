@@ -28,7 +28,7 @@ _named: list[FunctionType] = []
 
 
 def _stub(*args: Any, **keywords: Any) -> Any:
-    return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # in the function's own namespace
+    return BUILD()(*args, **keywords)  # in the function's own namespace
 
 
 def building(name: str, namespace: dict[str, Any], build: Callable[[FunctionType], None]) -> FunctionType:
@@ -212,7 +212,7 @@ def stands_behind(frame: FrameType) -> bool:
 def own(function: FunctionType) -> FunctionType:
     """The function with its own code: what is behind the door, if one has been put in front of `function` in the meantime."""
     has_door = function.__code__.co_filename.startswith(STANDS_IN) and beginning_of(function) is None
-    return function.__dict__["__wrapped__"] if has_door else function  # type: ignore[no-any-return]
+    return function.__dict__["__wrapped__"] if has_door else function
 
 
 def arguments(function: FunctionType, frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
@@ -250,7 +250,7 @@ def names_given(caller: FrameType) -> tuple[str, ...]:
     code = caller.f_code
     before = [step for step in dis.get_instructions(code) if step.offset <= caller.f_lasti][-3:]
     if before[-1].opname == "CALL_KW":  # since Python 3.13
-        return before[-2].argval  # type: ignore[no-any-return]
+        return before[-2].argval
     return next((code.co_consts[step.arg or 0] for step in before if step.opname == "KW_NAMES"), ())
 
 
@@ -328,4 +328,4 @@ def code_of(name: str, definition: str, cells: int) -> CodeType:
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     made: dict[str, Any] = {}
     exec(compile(source, filename, "exec"), made)
-    return made["enclosing"](*variables).__code__  # type: ignore[no-any-return]
+    return made["enclosing"](*variables).__code__

@@ -181,7 +181,7 @@ def operator(
         op.make_node_class = _node_class_maker(op)
         op.make_behind_the_gate = functools.partial(behind_the_gate, op)
         function = lazy_function(op, "function", op.name)
-        function.operator = op  # type: ignore[attr-defined]
+        function.operator = op
         op.function = function
         OPERATORS[op.name] = op
         setattr(arrays, op.name, op.kernel)
@@ -200,15 +200,15 @@ def operator(
                 setattr(Tensor, reflected, named(as_operator, reflected))
         if op.inplace:
             changing = lazy_function(op, "inplace_view" if op.view else "inplace", f"{op.name}_")
-            changing.operator = op  # type: ignore[attr-defined]
+            changing.operator = op
             op.inplace_function = changing
-            function.inplace = changing  # type: ignore[attr-defined]
+            function.inplace = changing
             for name in names if method != () else ():
                 setattr(Tensor, f"{name}_", named(changing, f"{name}_"))
                 if namespace is not None and f"{name}_" in _PUBLIC_INPLACE:
                     publish(namespace, **{f"{name}_": changing})
             if dunder in _AUGMENTED:
-                augmented = dunder.replace("__", "__i", 1)  # type: ignore[union-attr]
+                augmented = dunder.replace("__", "__i", 1)
                 setattr(Tensor, augmented, named(changing, augmented))
         return function
 
@@ -254,7 +254,7 @@ def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Calla
 
 def _family(forward: Callable[..., Any], kernel: Any, **options: Any) -> Callable[[type], Any]:
     def declare(declaration: type) -> Any:
-        declaration.forward = staticmethod(forward)  # type: ignore[attr-defined]
+        declaration.forward = staticmethod(forward)
         return operator(kernel=kernel, **options)(declaration)
 
     return declare
@@ -288,11 +288,11 @@ def public(
         see = guarded and not makes_tensors(function)
         for public_name in names if namespace is not None else ():
             exposed = taking_numpy_names(function) if numpy_names else function
-            publish(namespace, guarded=see and not numpy_names, **{public_name: exposed})  # type: ignore[arg-type]
+            publish(namespace, guarded=see and not numpy_names, **{public_name: exposed})
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
             if fast is not None:
-                installed = lazy_function(fast.operator, "sizes", method_name, function)  # type: ignore[attr-defined]
+                installed = lazy_function(fast.operator, "sizes", method_name, function)
                 installed.__doc__ = function.__doc__
                 installed.__wrapped__ = function  # whose signature tools show
             setattr(Tensor, method_name, named(installed, method_name, see and takes_tensors(function, method_name)))

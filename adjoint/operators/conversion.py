@@ -88,7 +88,7 @@ def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_forma
     dtype = input.dtype if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         input = input.detach() if can_require_grad(input._array) else input
-    return to_dtype(input, dtype, memory_format)  # type: ignore[no-any-return]
+    return to_dtype(input, dtype, memory_format)
 
 
 @public(namespace=None, method=True)

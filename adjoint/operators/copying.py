@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 
 from ..device import contiguous_format, preserve_format
-from ..kernels import broadcast, copying, storage
+from ..kernels import copying, shapes, storage
 from ..notices import warn
 from ..tape import modes, views
 from ..tape.levels import check_owned, innermost
@@ -80,12 +80,12 @@ def copy_(input, other, non_blocking=False):
 _copy_ = copy.inplace
 
 
-@public(namespace=None, method=True, on_arrays=broadcast.sum_to_shape)
+@public(namespace=None, method=True, on_arrays=shapes.sum_to_shape)
 def sum_to_size(self, /, *sizes, size=None):
     """The tensor summed to `size`, which must broadcast to its shape: the transpose of `expand`."""
     shape = size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     shape, own = tuple(shape), self._array.shape
-    if not broadcast.can_expand(shape, own):
+    if not shapes.can_expand(shape, own):
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(own)}}}.")
     if not shape:
         return tensors.sum(self)
@@ -281,7 +281,7 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
     else:
         whole = source.bytes().view(input._array.dtype)
         array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
-    views.check_inplace(input, "set_")
+    views.check_inplace(input)
     views.check_inference(input)
     inputs = [input, source] if isinstance(source, Tensor) else [input]
     recording = modes.is_recording() and any(tensor.requires_grad for tensor in inputs)

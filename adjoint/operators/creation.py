@@ -136,7 +136,7 @@ def finished(
     write_out(function, array, out)
     if requires_grad:
         out.requires_grad_(True)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def write_out(function: str, array: Any, out: Tensor) -> None:

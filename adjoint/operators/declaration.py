@@ -21,6 +21,7 @@ parameters name is what the node saves:
 An operator that is one overload of a function says what that is `called`. Other parameters may be annotated,
 `dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in PyTorch's words.
 `lists` names the saved values that are several tensors: open to saved-tensor hooks, each by itself, and let go of by backward.
+`constants` are the inputs that must not require grad, each with the function that an error about it names.
 `shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
 
 A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
@@ -187,12 +188,13 @@ class Operator:
             for item in wanted:
                 self.saved.setdefault(item, []).append(name)
         self.saved_results = [item for item in self.saved if item in result_names]
-        self.saved_inputs = [item for item in self.saved if item in self.kinds and self.kinds[item] != VALUE]
+        self.saved_inputs = sorted(item for item in self.saved if item in self.kinds and self.kinds[item] != VALUE)
         self.saved_values = [
             item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs
         ]
         self.lists = tuple(name for name in members.get("lists", ()) if name in self.saved_values)
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
+        self.constants: dict[str, str] = members.get("constants", {})
         last = (item not in self.nondifferentiable_outputs for item in reversed(self.outputs))
         self.takes = (
             members.get("takes") or len(self.outputs) - next((k for k, found in enumerate(last) if found), 0) or None
@@ -211,7 +213,7 @@ def _all_dims(slot: str, node: Node) -> Any:
 
 
 def _plain(function: Any) -> Callable[..., Any]:
-    return function.__func__ if isinstance(function, staticmethod) else function  # type: ignore[no-any-return]
+    return function.__func__ if isinstance(function, staticmethod) else function
 
 
 def _wanted(formula: Callable[..., Any]) -> list[str]:

@@ -16,11 +16,11 @@ import numpy
 
 from .. import dtypes
 from ..dtypes import Rank, promote
-from ..kernels.broadcast import broadcast_shapes
-from ..kernels.copying import distinct
+from ..kernels.copying import clone, distinct
 from ..kernels.floating import quiet, restore
 from ..kernels.layout import laid_out
 from ..kernels.meta import ALIVE
+from ..kernels.shapes import broadcast_shapes
 from ..kernels.storage import resized
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
@@ -40,10 +40,9 @@ from ..tape.saved import (
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
 from .beginning import overridden
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .forms import overload
 from .meta import check_change, check_places, computed, has_meta, on_meta, put
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
-from .signatures import FORMS, expected, type_name
+from .signatures import FORMS, expected, overload, type_name
 
 getframe = sys._getframe
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
@@ -100,7 +99,8 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
     if op.operands and out is None:
-        results[0] = laid_out(results[0], [arrays[op.names.index(name)] for name in op.operands])
+        given = [tensors[name] for name in op.operands]
+        results[0] = laid_out(results[0], [None if item is None else item._array for item in given])
     if at_meta:
         results = on_meta(op, results)
         if out is not None:
@@ -277,6 +277,8 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
         raise invalid_arguments(op.called, *args)
     if op.check is not None:
         op.check(*args)
+    for name, function in op.constants.items():
+        check_constant(function, name, tensors[name])
     target = result_dtype(op, tensors) if op.promote else None
     arrays: list[Any] = []
     for name, value in zip(op.names, args, strict=True):
@@ -292,6 +294,15 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
             tensors[name] = constant_tensor(tensors[name], target or dtypes.scalar_dtype(value))
             arrays.append(tensors[name]._array)
     return tensors, arrays
+
+
+def check_constant(function: str, name: str, value: Tensor | None) -> None:
+    """Raise if `value` requires grad, for an argument by which there is no derivative."""
+    if value is not None and value.requires_grad and modes.is_recording():
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot have "
+            "requires_grad True."
+        )
 
 
 def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list[Tensor]:
@@ -445,7 +456,7 @@ def record(
 ) -> None:
     """Make the node of this operation and point the outputs at it."""
     given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
-    node: Node = object.__new__(op.node_class)  # type: ignore[arg-type]
+    node: Node = object.__new__(op.node_class)
     start(node, tuple(edges), 2)
     # A node of one input runs also where the gradient leads nowhere.
     save_inputs(op, node, args, tensors, given if len(given) == 1 else edges)
@@ -477,7 +488,7 @@ def save_inputs(op: Operator, node: Node, args: Any, tensors: Any, edges: Any, c
 
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history and its tangents."""
-    copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(tensor._array.copy())
+    copy: Any = tensor.without_history(copy=True) if hasattr(tensor, "without_history") else wrap(clone(tensor._array))
     copy._edge = tensor._edge
     if tensor._extra is not None and tensor._extra.tangents is not None:
         for level, tangent in tensor._extra.tangents.items():
@@ -540,24 +551,23 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op` and write the result over its first argument."""
     recorder = modes.STATE.recorder
     if recorder is not None and recorder.asks():
-        return recorder.operation(f"{op.called}_", call_inplace, args, op, args)  # type: ignore[no-any-return]
+        return recorder.operation(f"{op.called}_", call_inplace, args, op, args)
     target: Tensor = args[0]
-    name = f"{op.called}_"
     try:
         args = bind(op, args)
         state = modes.STATE
         if state.transforms:
-            check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target, name))
+            check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
         if state.levels and (level := innermost(args)) is not None:
             with checked_change():
                 return level.call_inplace(op, args)
-        views.check_inplace(target, name)
+        views.check_inplace(target)
         tensors, arrays = operands(op, args)
     except Exception:
         again = overridden(getframe(1))
         if again is None:
             raise
-        return again()  # type: ignore[no-any-return]
+        return again()
     edges = wanted_edges(op, args)
     grad_enabled = modes.is_recording()
     if grad_enabled and target._base is not None:
@@ -599,7 +609,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     node: Any = None
     if recording:
         edges = [None if edge is NOWHERE else edge for edge in edges]
-        node = object.__new__(op.inplace_node_class)  # type: ignore[arg-type]
+        node = object.__new__(op.inplace_node_class)
         start(node, tuple(edges), 2)
         save_inputs(op, node, args, tensors, edges, changed=target)
         if modes.STATE.saved_tensor_hooks:
@@ -659,11 +669,11 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     target: Tensor = args[0]
     args = bind(op, args)
     if modes.STATE.transforms:
-        check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target, f"{op.called}_"))
+        check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
     if modes.STATE.levels and (level := innermost(args)) is not None:
         with checked_change():
             return level.call_inplace_view(op, args)
-    views.check_inplace(target, f"{op.called}_")
+    views.check_inplace(target)
     views.check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
@@ -680,5 +690,5 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     target._array = result
     bump(target, f"{op.called}_", depth=2)
     if recording and target._base is not None:
-        target._view_version = target._counter[0]  # type: ignore[index]
+        target._view_version = target._counter[0]
     return target

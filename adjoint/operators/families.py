@@ -35,7 +35,11 @@ def load_all() -> None:
 def declared_in(*parts: str) -> dict[str, str]:
     """The names that the index has in these parts, and the family that declares each."""
     return {
-        name: family for family, found in FAMILIES.items() for part in parts for name in found.get(part, "").split()
+        name: family
+        for family, found in FAMILIES.items()
+        for places, names in found.items()
+        if not set(parts).isdisjoint(places.split())
+        for name in names.split()
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import dtypes
 from ..kernels import fourier as kernels
-from ..kernels.dimensions import normalize_dim
+from ..kernels.shapes import normalize_dim
 from ..tensor import Tensor
 from .build import operator, public, tensors
 from .creation import finished, result_dtype
@@ -213,12 +213,6 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 @public(namespace="fft", numpy_names=True)
-def fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`fft` over two dimensions."""
-    return fftn(input, s, dim, norm, out=out)
-
-
-@public(namespace="fft", numpy_names=True)
 def fftn(input, s=None, dim=None, norm=None, *, out=None):
     """`fft` over the dimensions `dim`, or all, or the last `len(s)`."""
     dim, sizes = _several(input, dim, s)
@@ -230,12 +224,6 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
     """The inverse of `fft`."""
     axis, size = _one(input, dim, n)
     return _stored("ifft", _complex(input, (axis,), (size,), norm, False, real=True), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`ifft` over two dimensions."""
-    return ifftn(input, s, dim, norm, out=out)
 
 
 @public(namespace="fft", numpy_names=True)
@@ -258,12 +246,6 @@ def rfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 @public(namespace="fft", numpy_names=True)
-def rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`rfft` over two dimensions."""
-    return rfftn(input, s, dim, norm, out=out)
-
-
-@public(namespace="fft", numpy_names=True)
 def rfftn(input, s=None, dim=None, norm=None, *, out=None):
     """`rfft` over the dimensions `dim`, or all, or the last `len(s)`."""
     dim, sizes = _several(input, dim, s)
@@ -275,12 +257,6 @@ def irfft(input, n=None, dim=-1, norm=None, *, out=None):
     """The inverse of `rfft`: `n` real numbers, by default an even number."""
     axis, size = _one(input, dim, n)
     return _stored("irfft", _real("irfft", input, (axis,), (size,), norm, False, n), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`irfft` over two dimensions."""
-    return irfftn(input, s, dim, norm, out=out)
 
 
 @public(namespace="fft", numpy_names=True)
@@ -298,12 +274,6 @@ def hfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 @public(namespace="fft", numpy_names=True)
-def hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`hfft` over two dimensions."""
-    return hfftn(input, s, dim, norm, out=out)
-
-
-@public(namespace="fft", numpy_names=True)
 def hfftn(input, s=None, dim=None, norm=None, *, out=None):
     """`hfft` over the dimensions `dim`, or all, or the last `len(s)`."""
     dim, sizes = _several(input, dim, s)
@@ -318,16 +288,26 @@ def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 @public(namespace="fft", numpy_names=True)
-def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`ihfft` over two dimensions."""
-    return ihfftn(input, s, dim, norm, out=out)
-
-
-@public(namespace="fft", numpy_names=True)
 def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
     """`ihfft` over the dimensions `dim`, or all, or the last `len(s)`."""
     dim, sizes = _several(input, dim, s)
     return _stored("ihfftn", _onesided("ihfftn", input, dim, sizes, norm, False), out)
+
+
+def _over_two(name, over_several):
+    """The transform over two dimensions that goes with one over several."""
+
+    def transform(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+        return over_several(input, s, dim, norm, out=out)
+
+    transform.__name__ = transform.__qualname__ = f"{name}2"
+    transform.__doc__ = f"`{name}` over two dimensions."
+    return public(namespace="fft", numpy_names=True)(transform)
+
+
+fft2, ifft2 = _over_two("fft", fftn), _over_two("ifft", ifftn)
+rfft2, irfft2 = _over_two("rfft", rfftn), _over_two("irfft", irfftn)
+hfft2, ihfft2 = _over_two("hfft", hfftn), _over_two("ihfft", ihfftn)
 
 
 def _frequencies(name, n, d, onesided, dtype, out, **options):

@@ -6,6 +6,7 @@ import numpy
 
 from ..kernels import activation as kernels
 from ..kernels import random as random_kernels
+from ..kernels.layout import row_major
 from ..tensor import wrap, wrap_dim
 from .apart import is_readable
 from .build import PUBLIC, operator, public, publish, tensors
@@ -123,7 +124,6 @@ class rrelu_backward:
 
 
 @operator(
-    kernel=kernels.leaky_relu,
     namespace=None,
     method=(),
     inplace=True,
@@ -134,7 +134,8 @@ class rrelu_backward:
 class rrelu_mean:
     """`rrelu` outside training: the slope is the mean of the bounds."""
 
-    def forward(self: Array, negative_slope: Number): ...
+    def forward(self: Array, negative_slope: Number):
+        return row_major(kernels.leaky_relu(self, negative_slope))
 
     def grad_self(grad, self, negative_slope, xp):
         return xp.leaky_relu_backward(grad, self, negative_slope, False)

@@ -93,6 +93,8 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         public = public_name(name)
         plain = f"type({public}) is Tensor or type({public}) in PLAIN"
         conditions.append(f"({public} is None or {plain})" if op.kinds[name] == OPTIONAL_ARRAY else f"({plain})")
+    for name in map(public_name, op.constants):
+        conditions.append(f"({name} is None or {name}._edge is None and {name}._base is None)")
     if op.view and op.tensors[0] == "self":
         conditions.append("(input._extra is None or not input._extra.inference)")
     lines.append(f"    if {' and '.join(conditions) or True}:")

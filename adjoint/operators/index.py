@@ -3,29 +3,28 @@
 # fmt: off
 FAMILIES: dict[str, dict[str, str]] = {
     "activation": {
-        "Tensor": "hardshrink relu relu_",
-        "functional": (
-            "celu celu_ elu elu_ gelu hardshrink hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ "
-            "leaky_relu leaky_relu_ logsigmoid mish mish_ relu relu_ selu selu_ sigmoid silu silu_ softplus "
-            "softshrink tanh threshold threshold_ "
-        ),
+        "Tensor functional torch": "hardshrink relu relu_",
+        "functional": "elu_ hardsigmoid_ hardswish_ hardtanh_ leaky_relu_ mish_ sigmoid silu_ tanh",
+        "functional operators": "elu gelu hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish silu softplus softshrink",
+        "functional torch": "celu celu_ selu selu_ threshold threshold_",
         "operators": (
-            "celu_in_place celu_of_input elu elu_backward elu_double_backward elu_in_place gelu gelu_backward "
-            "gelu_curvature hardshrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward "
-            "hardswish_double_backward hardtanh hardtanh_backward leaky_relu leaky_relu_backward "
-            "leaky_relu_in_place logsigmoid logsigmoid_backward mish mish_backward mish_curvature silu "
-            "silu_backward silu_double_backward softplus softplus_backward softplus_double_backward softshrink "
+            "celu_in_place celu_of_input elu_backward elu_double_backward elu_in_place gelu_backward "
+            "gelu_curvature hardshrink_backward hardsigmoid_backward hardswish_backward hardswish_double_backward "
+            "hardtanh_backward leaky_relu_backward leaky_relu_in_place logsigmoid_backward mish_backward "
+            "mish_curvature silu_backward silu_double_backward softplus_backward softplus_double_backward "
             "softshrink_backward threshold_backward "
         ),
-        "torch": "celu celu_ hardshrink relu relu_ selu selu_ threshold threshold_",
     },
     "arithmetic": {
         "Tensor": (
             "__add__ __div__ __floordiv__ __iadd__ __idiv__ __ifloordiv__ __imod__ __imul__ __isub__ __itruediv__ "
             "__mod__ __mul__ __radd__ __rdiv__ __rfloordiv__ __rmod__ __rmul__ __rsub__ __rtruediv__ __sub__ "
-            "__truediv__ add add_ addcdiv addcdiv_ addcmul addcmul_ div div_ divide divide_ floor_divide "
-            "floor_divide_ fmod fmod_ lerp lerp_ mul mul_ multiply multiply_ remainder remainder_ sub sub_ "
-            "subtract subtract_ true_divide true_divide_ "
+            "__truediv__ add_ addcdiv_ addcmul_ div_ divide_ floor_divide_ fmod_ lerp_ mul_ multiply_ remainder_ "
+            "sub_ subtract_ true_divide_ "
+        ),
+        "Tensor torch": (
+            "add addcdiv addcmul div divide floor_divide fmod lerp mul multiply remainder sub subtract "
+            "true_divide "
         ),
         "operators": (
             "add_number div_number div_rounded floor_divide_by_number floor_divide_by_tensor floordiv "
@@ -33,33 +32,24 @@ FAMILIES: dict[str, dict[str, str]] = {
             "remainder_by_number remainder_by_tensor remainder_of_number rfloordiv rmod rsub_number rsub_tensor "
             "rtruediv sub_number "
         ),
-        "torch": (
-            "add addcdiv addcmul div divide floor_divide fmod lerp mul multiply remainder rsub sub subtract "
-            "true_divide "
-        ),
-    },
-    "blocks": {
-        "functional": "fold unfold",
-        "operators": "col2im fold im2col",
+        "torch": "rsub",
     },
     "comparison": {
         "Tensor": (
             "__and__ __eq__ __ge__ __gt__ __iand__ __ilshift__ __invert__ __ior__ __irshift__ __ixor__ __le__ "
             "__lshift__ __lt__ __ne__ __or__ __rand__ __rlshift__ __ror__ __rrshift__ __rshift__ __rxor__ __xor__ "
-            "bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or "
-            "bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ eq eq_ ge ge_ greater "
-            "greater_ greater_equal greater_equal_ gt gt_ le le_ less less_ less_equal less_equal_ logical_and "
-            "logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ lt lt_ ne ne_ "
-            "not_equal not_equal_ "
+            "bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ eq_ ge_ "
+            "greater_ greater_equal_ gt_ le_ less_ less_equal_ logical_and_ logical_not_ logical_or_ logical_xor_ "
+            "lt_ ne_ not_equal_ "
+        ),
+        "Tensor torch": (
+            "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge greater "
+            "greater_equal gt le less less_equal logical_and logical_not logical_or logical_xor lt ne not_equal "
         ),
         "operators": (
             "eq_number_in_place eq_tensor_in_place ge_number_in_place ge_tensor_in_place gt_number_in_place "
             "gt_tensor_in_place invert le_number_in_place le_tensor_in_place lt_number_in_place "
             "lt_tensor_in_place ne_number_in_place ne_tensor_in_place reflected_left_shift reflected_right_shift "
-        ),
-        "torch": (
-            "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge greater "
-            "greater_equal gt le less less_equal logical_and logical_not logical_or logical_xor lt ne not_equal "
         ),
     },
     "conversion": {
@@ -82,12 +72,10 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "copying": {
-        "Tensor": (
-            "apply_ clone contiguous copy_ fill_ fill_diagonal_ map_ resize resize_ resize_as resize_as_ set_ "
-            "sum_to_size zero_ "
-        ),
+        "Tensor": "apply_ contiguous copy_ fill_diagonal_ map_ resize resize_ resize_as set_ sum_to_size",
+        "Tensor torch": "clone fill_ resize_as_ zero_",
         "operators": "copy fill_diagonal fill_tensor full_of_number full_of_tensor zero",
-        "torch": "clone fill fill_ resize_as_ zero_",
+        "torch": "fill",
     },
     "creation": {
         "Tensor": "new_empty new_empty_strided new_full new_ones new_tensor new_zeros",
@@ -97,12 +85,14 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "diagonals": {
-        "Tensor": "diag diag_embed diagflat diff trace tril tril_ triu triu_",
-        "torch": "diag diag_embed diagflat diff trace tril triu",
+        "Tensor": "tril_ triu_",
+        "Tensor torch": "diag diag_embed diagflat diff trace tril triu",
     },
     "distance": {
-        "operators": "norm_over pdist_backward trilinear",
-        "torch": "bilinear cosine_similarity pairwise_distance pdist",
+        "Tensor": "renorm_",
+        "Tensor torch": "renorm",
+        "operators": "cdist_backward cdist_direct euclidean_dist norm_over pdist_backward trilinear",
+        "torch": "bilinear cdist cosine_similarity pairwise_distance pdist",
     },
     "dropout": {
         "torch": (
@@ -111,83 +101,66 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "einsum": {
-        "Tensor": "kron",
-        "torch": "einsum kron tensordot",
-    },
-    "embedding": {
-        "operators": "embedding_dense_backward",
-        "torch": "embedding",
+        "Tensor torch": "kron",
+        "torch": "einsum tensordot",
     },
     "fourier": {
-        "fft": (
+        "fft operators": (
             "fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft "
             "irfft2 irfftn rfft rfft2 rfftfreq rfftn "
         ),
-        "operators": (
-            "fft fft2 fft_c2c fft_c2r fft_r2c fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift "
-            "ihfft ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn "
-        ),
+        "operators": "fft_c2c fft_c2r fft_r2c",
     },
     "gathering": {
-        "Tensor": (
-            "gather index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ "
-            "index_select put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take "
-            "take_along_dim "
-        ),
-        "operators": (
-            "gather_backward index_fill_inplace index_fill_number index_fill_tensor index_select_backward "
-            "scatter_combined scatter_inplace scatter_number scatter_number_combined scatter_source take_backward "
-        ),
-        "torch": (
+        "Tensor": "index_add_ index_copy_ index_fill_ index_reduce_ put_ scatter_ scatter_add_ scatter_reduce_",
+        "Tensor torch": (
             "gather index_add index_copy index_fill index_reduce index_select put scatter scatter_add "
             "scatter_reduce take take_along_dim "
         ),
+        "operators": (
+            "embedding_dense_backward gather_backward index_fill_inplace index_fill_number index_fill_tensor "
+            "index_select_backward scatter_combined scatter_inplace scatter_number scatter_number_combined "
+            "scatter_source take_backward "
+        ),
+        "torch": "embedding",
     },
     "gating": {
-        "Tensor": "prelu",
-        "functional": "glu prelu rrelu rrelu_",
-        "operators": "glu halves joined prelu_backward prelu_kernel rrelu_backward rrelu_mean rrelu_with_noise",
-        "torch": "prelu rrelu rrelu_",
+        "Tensor functional torch": "prelu",
+        "functional operators": "glu",
+        "functional torch": "rrelu rrelu_",
+        "operators": "halves joined prelu_backward prelu_kernel rrelu_backward rrelu_mean rrelu_with_noise",
     },
-    "indexing": {
-        "Tensor": "__getitem__ __setitem__ index_put index_put_",
-        "operators": "getitem index index_backward index_put_arrays setitem zero_of",
-        "torch": "index_put index_put_",
-    },
-    "inspection": {
-        "Tensor": (
-            "allclose dense_dim equal is_distributed is_nonzero is_same_size is_set_to isclose sparse_dim "
-            "to_dense "
-        ),
-        "torch": (
-            "allclose equal get_device is_complex is_conj is_distributed is_floating_point is_inference is_neg "
-            "is_nonzero is_same_size is_signed is_storage is_tensor isclose numel resolve_conj resolve_neg "
-            "result_type typename "
-        ),
-    },
-    "integration": {
-        "torch": "cumulative_trapezoid gradient trapezoid trapz",
-    },
-    "interpolation": {
+    "images": {
+        "functional": "unfold",
+        "functional operators": "fold",
         "operators": (
-            "resample_gradient upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d "
+            "col2im im2col resample_gradient upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d "
             "upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
             "upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d upsample_trilinear3d "
         ),
+        "torch": "channel_shuffle pixel_shuffle pixel_unshuffle",
     },
-    "joining": {
-        "Tensor": "flip fliplr flipud repeat repeat_interleave roll rot90 tile",
-        "operators": "block_diagonal flip_method repeat_method tile_method",
+    "indexing": {
+        "Tensor": "__getitem__ __setitem__",
+        "Tensor torch": "index_put index_put_",
+        "operators": "getitem index index_backward index_put_arrays setitem zero_of",
+    },
+    "inspection": {
+        "Tensor": "dense_dim is_set_to sparse_dim to_dense",
+        "Tensor torch": "allclose equal is_distributed is_nonzero is_same_size isclose",
         "torch": (
-            "atleast_1d atleast_2d atleast_3d block_diag cat column_stack concat concatenate dstack flip fliplr "
-            "flipud hstack repeat_interleave roll rot90 row_stack stack tile vstack "
+            "get_device is_complex is_conj is_floating_point is_inference is_neg is_signed is_storage is_tensor "
+            "numel resolve_conj resolve_neg result_type typename "
         ),
     },
-    "least_squares": {
-        "Tensor": "pinverse",
-        "linalg": "cond diagonal lstsq matrix_rank pinv",
-        "operators": "cond linalg_lstsq linalg_matrix_rank linalg_pinv lstsq matrix_rank pinv",
-        "torch": "pinverse",
+    "joining": {
+        "Tensor": "repeat",
+        "Tensor torch": "flip fliplr flipud repeat_interleave roll rot90 tile",
+        "operators": "block_diagonal flip_method repeat_method tile_method",
+        "torch": (
+            "atleast_1d atleast_2d atleast_3d block_diag cat column_stack concat concatenate dstack hstack "
+            "row_stack stack vstack "
+        ),
     },
     "legacy": {
         "Tensor": "new type",
@@ -198,78 +171,53 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "linalg": {
-        "Tensor": "cholesky cross det inverse logdet qr slogdet svd",
-        "linalg": "cholesky cross det eigh eigvalsh inv qr slogdet solve svd svdvals",
+        "Tensor linalg torch": "cholesky cross det qr slogdet svd",
+        "Tensor torch": "inverse logdet",
+        "linalg operators": "eigh eigvalsh inv solve svdvals",
         "operators": (
-            "det_gradient eigh eigvalsh imag_part inv linalg_cholesky linalg_cross linalg_det linalg_eigh "
-            "linalg_inv linalg_qr linalg_slogdet linalg_solve linalg_svd solve svdvals "
+            "det_gradient imag_part linalg_cholesky linalg_cross linalg_det linalg_eigh linalg_inv linalg_qr "
+            "linalg_slogdet linalg_solve linalg_svd "
         ),
-        "torch": "cholesky cross det inverse logdet qr slogdet svd",
-    },
-    "lookup": {
-        "Tensor": "nonzero_static",
-        "operators": "is_among",
-        "torch": "isin nonzero_static unravel_index",
     },
     "loss": {
-        "functional": "one_hot",
+        "functional operators": "one_hot",
         "operators": (
-            "binary_cross_entropy binary_cross_entropy_backward cross_entropy huber_loss kl_div l1_loss mse_loss "
-            "nll_loss nll_loss2d_backward nll_loss2d_of nll_loss_backward nll_loss_of one_hot poisson_nll_loss "
-            "smooth_l1_loss "
+            "binary_cross_entropy binary_cross_entropy_backward cosine_embedding_loss cross_entropy "
+            "hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss "
+            "multi_margin_loss_backward multilabel_margin_loss multilabel_margin_loss_backward "
+            "multilabel_margin_loss_forward multilabel_margin_slopes nll_loss nll_loss2d_backward nll_loss2d_of "
+            "nll_loss_backward nll_loss_of poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss "
         ),
         "torch": "binary_cross_entropy_with_logits",
     },
-    "margin_loss": {
-        "operators": (
-            "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss "
-            "multi_margin_loss_backward multilabel_margin_loss multilabel_margin_loss_backward "
-            "multilabel_margin_loss_forward multilabel_margin_slopes soft_margin_loss triplet_margin_loss "
-        ),
-    },
     "masking": {
-        "Tensor": (
-            "clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ fmax fmin heaviside heaviside_ "
-            "maximum minimum where "
+        "Tensor": "heaviside_",
+        "Tensor torch": (
+            "clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ fmax fmin heaviside maximum "
+            "minimum where "
         ),
         "operators": (
             "clamp_max_to_number clamp_max_to_tensor clamp_min_to_number clamp_min_to_tensor clamp_to_numbers "
             "clamp_to_tensors inside select_where where_method wide zero_where "
         ),
-        "torch": (
-            "clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ fmax fmin heaviside maximum "
-            "minimum where "
-        ),
     },
     "matmul": {
-        "Tensor": (
-            "__matmul__ __rmatmul__ addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ bmm dot "
-            "ger inner matmul mm mv outer vdot "
-        ),
-        "functional": "linear",
-        "operators": "linear matmul_operator reflected_matmul",
-        "torch": "addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot",
+        "Tensor": "__matmul__ __rmatmul__ addbmm_ addmm_ addmv_ addr_ baddbmm_",
+        "Tensor torch": "addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot",
+        "functional operators": "linear",
+        "operators": "matmul_operator reflected_matmul",
     },
-    "matrix_functions": {
-        "Tensor": "matrix_exp",
-        "linalg": "eig eigvals matrix_exp",
-        "operators": "eig eigvals linalg_eig linalg_matrix_exp",
-        "torch": "matrix_exp",
-    },
-    "matrix_norms": {
-        "linalg": "matrix_norm norm vector_norm",
-        "operators": "linalg_matrix_norm matrix_norm vector_norm",
-    },
-    "matrix_products": {
-        "Tensor": "matrix_power",
-        "linalg": "matmul matrix_power multi_dot vecdot",
-        "operators": "multi_dot vecdot",
-        "torch": "matrix_power",
+    "matrices": {
+        "Tensor linalg torch": "matrix_exp matrix_power",
+        "linalg": "matmul norm",
+        "linalg operators": "eig eigvals matrix_norm multi_dot vecdot vector_norm",
+        "operators": "linalg_eig linalg_matrix_exp linalg_matrix_norm",
     },
     "memory": {
-        "Tensor": "as_strided as_strided_ detach detach_ imag real",
+        "Tensor": "as_strided_",
+        "Tensor torch": "as_strided detach detach_ imag real",
         "operators": "as_strided_backward as_strided_gather forward_primal",
-        "torch": "as_strided detach detach_ imag real view_as_complex view_as_real",
+        "torch": "view_as_complex view_as_real",
     },
     "normalization": {
         "operators": (
@@ -290,73 +238,54 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "constant_pad_nd",
     },
     "pairwise": {
-        "Tensor": (
-            "arctan2 arctan2_ atan2 atan2_ copysign copysign_ dist frexp gcd gcd_ hypot hypot_ lcm lcm_ ldexp "
-            "ldexp_ logaddexp logaddexp2 nextafter nextafter_ xlogy xlogy_ "
+        "Tensor": "arctan2_ atan2_ copysign_ hypot_ nextafter_",
+        "Tensor special torch": "xlogy",
+        "Tensor torch": (
+            "arctan2 atan2 copysign dist frexp gcd gcd_ hypot lcm lcm_ ldexp ldexp_ logaddexp logaddexp2 "
+            "nextafter xlogy_ "
         ),
         "operators": (
-            "copysign_of_number copysign_of_tensor xlog1py xlog1py_by_number xlog1py_of_number xlog1py_tensors "
+            "copysign_of_number copysign_of_tensor xlog1py_by_number xlog1py_of_number xlog1py_tensors "
             "xlogy_by_number xlogy_of_number xlogy_tensors "
         ),
-        "special": "xlog1py xlogy",
-        "torch": (
-            "arctan2 atan2 copysign dist frexp gcd gcd_ hypot lcm lcm_ ldexp ldexp_ logaddexp logaddexp2 "
-            "nextafter xlogy xlogy_ "
-        ),
+        "operators special": "xlog1py",
     },
     "parts": {
-        "Tensor": (
+        "Tensor": "unfold",
+        "Tensor torch": (
             "chunk diagonal diagonal_scatter dsplit hsplit narrow narrow_copy select select_scatter slice_scatter "
-            "split split_with_sizes tensor_split unbind unfold unsafe_chunk unsafe_split unsafe_split_with_sizes "
-            "vsplit "
+            "split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
         ),
         "operators": (
             "diagonal_backward select_backward slice slice_backward split_method split_size unfold_backward "
             "zeros_like_shape "
         ),
-        "torch": (
-            "chunk diagonal diagonal_scatter dsplit hsplit narrow narrow_copy select select_scatter slice_scatter "
-            "split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
-        ),
-    },
-    "pixels": {
-        "torch": "channel_shuffle pixel_shuffle pixel_unshuffle",
     },
     "pointwise": {
-        "Tensor": (
-            "__abs__ __neg__ __pos__ abs abs_ absolute absolute_ acos acos_ acosh acosh_ angle arccos arccos_ "
-            "arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan_ arctanh arctanh_ asin asin_ asinh "
-            "asinh_ atan atan_ atanh atanh_ ceil ceil_ conj conj_physical conj_physical_ cos cos_ cosh cosh_ "
-            "deg2rad deg2rad_ exp exp2 exp2_ exp_ expm1 expm1_ fix fix_ floor floor_ frac frac_ isfinite isinf "
-            "isnan isneginf isposinf isreal log log10 log10_ log1p log1p_ log2 log2_ log_ logit logit_ nan_to_num "
-            "nan_to_num_ neg neg_ negative negative_ positive rad2deg rad2deg_ reciprocal reciprocal_ round "
-            "round_ rsqrt rsqrt_ sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin sin_ sinc sinc_ sinh sinh_ sqrt "
-            "sqrt_ tan tan_ tanh tanh_ trunc trunc_ "
-        ),
-        "operators": "conjugate logit_backward round_to_decimals round_to_integer sigmoid_backward tanh_backward",
-        "special": "exp2 expit expm1 log1p logit round sinc",
-        "torch": (
+        "Tensor": "__abs__ __neg__ __pos__ absolute_ sgn_ sign_",
+        "Tensor special torch": "exp2 expm1 log1p logit round sinc",
+        "Tensor torch": (
             "abs abs_ absolute acos acos_ acosh acosh_ angle arccos arccos_ arccosh arccosh_ arcsin arcsin_ "
             "arcsinh arcsinh_ arctan arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan_ atanh atanh_ "
-            "ceil ceil_ conj conj_physical conj_physical_ cos cos_ cosh cosh_ deg2rad deg2rad_ exp exp2 exp2_ "
-            "exp_ expm1 expm1_ fix fix_ floor floor_ frac frac_ isfinite isinf isnan isneginf isposinf isreal log "
-            "log10 log10_ log1p log1p_ log2 log2_ log_ logit logit_ nan_to_num nan_to_num_ neg neg_ negative "
-            "negative_ positive rad2deg rad2deg_ reciprocal reciprocal_ round round_ rsqrt rsqrt_ sgn sigmoid "
-            "sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_ trunc trunc_ "
+            "ceil ceil_ conj conj_physical conj_physical_ cos cos_ cosh cosh_ deg2rad deg2rad_ exp exp2_ exp_ "
+            "expm1_ fix fix_ floor floor_ frac frac_ isfinite isinf isnan isneginf isposinf isreal log log10 "
+            "log10_ log1p_ log2 log2_ log_ logit_ nan_to_num nan_to_num_ neg neg_ negative negative_ positive "
+            "rad2deg rad2deg_ reciprocal reciprocal_ round_ rsqrt rsqrt_ sgn sigmoid sigmoid_ sign signbit sin "
+            "sin_ sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_ trunc trunc_ "
         ),
+        "operators": "conjugate logit_backward round_to_decimals round_to_integer sigmoid_backward tanh_backward",
+        "special": "expit",
     },
     "pooling": {
-        "functional": (
+        "functional operators": (
             "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d "
             "avg_pool3d max_pool2d_with_indices max_pool3d_with_indices "
         ),
         "operators": (
-            "adaptive_avg_pool2d adaptive_avg_pool2d_backward adaptive_avg_pool2d_of adaptive_avg_pool3d "
-            "adaptive_avg_pool3d_backward adaptive_avg_pool3d_of adaptive_max_pool2d adaptive_max_pool2d_backward "
-            "adaptive_max_pool2d_of adaptive_max_pool3d adaptive_max_pool3d_backward adaptive_max_pool3d_of "
-            "at_indices avg_pool2d avg_pool2d_backward avg_pool2d_of avg_pool3d avg_pool3d_backward avg_pool3d_of "
-            "max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d_with_indices "
-            "max_pool3d_with_indices_backward "
+            "adaptive_avg_pool2d_backward adaptive_avg_pool2d_of adaptive_avg_pool3d_backward "
+            "adaptive_avg_pool3d_of adaptive_max_pool2d_backward adaptive_max_pool2d_of "
+            "adaptive_max_pool3d_backward adaptive_max_pool3d_of at_indices avg_pool2d_backward avg_pool2d_of "
+            "avg_pool3d_backward avg_pool3d_of max_pool2d_with_indices_backward max_pool3d_with_indices_backward "
         ),
         "torch": (
             "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d "
@@ -364,22 +293,20 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "powers": {
-        "Tensor": "__ipow__ __pow__ __rpow__ float_power float_power_ pow pow_ square square_",
+        "Tensor": "__ipow__ __pow__ __rpow__ float_power_ pow_",
+        "Tensor torch": "float_power pow square square_",
         "operators": "number_pow pow_number pow_tensor power rpow",
-        "torch": "float_power pow square square_",
     },
     "random": {
-        "Tensor": (
-            "bernoulli bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ poisson random_ "
-            "uniform_ "
-        ),
+        "Tensor": "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_",
+        "Tensor torch": "bernoulli multinomial poisson",
         "operators": (
             "bernoulli_of_each bernoulli_of_one bernoulli_of_tensor cauchy exponential geometric log_normal "
             "normal_of_both normal_of_mean normal_of_std random random_between random_to uniform "
         ),
         "torch": (
-            "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad bernoulli binomial "
-            "multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm "
+            "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad binomial normal rand "
+            "rand_like randint randint_like randn randn_like randperm "
         ),
     },
     "ranges": {
@@ -389,7 +316,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "reduction": {
-        "Tensor": (
+        "Tensor torch": (
             "all amax amin aminmax any argmax argmin count_nonzero max mean min nanmean nansum norm prod std sum "
             "var "
         ),
@@ -398,86 +325,73 @@ FAMILIES: dict[str, dict[str, str]] = {
             "selected_values spread std_correction std_mean_correction sum_all sum_dim value_selecting_backward "
             "var_correction var_mean_correction "
         ),
-        "torch": (
-            "all amax amin aminmax any argmax argmin count_nonzero max mean min nanmean nansum norm prod std "
-            "std_mean sum var var_mean "
-        ),
+        "torch": "std_mean var_mean",
     },
-    "row_norms": {
-        "Tensor": "renorm renorm_",
-        "operators": "cdist_backward cdist_direct euclidean_dist",
-        "torch": "cdist renorm",
+    "samples": {
+        "Tensor torch": "corrcoef cov",
+        "torch": "cumulative_trapezoid gradient trapezoid trapz",
     },
     "selecting": {
-        "Tensor": "argwhere masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select nonzero",
+        "Tensor": "masked_fill_ masked_scatter_",
+        "Tensor torch": "argwhere masked_fill masked_scatter masked_select nonzero nonzero_static",
         "operators": (
-            "masked_fill_inplace masked_fill_number masked_fill_tensor masked_scatter_backward "
+            "is_among masked_fill_inplace masked_fill_number masked_fill_tensor masked_scatter_backward "
             "masked_select_backward nonzero_places "
         ),
-        "torch": "argwhere masked_fill masked_scatter masked_select nonzero",
+        "torch": "isin unravel_index",
     },
     "signal_windows": {
         "torch": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     },
     "softmax": {
-        "Tensor": "log_softmax logsumexp softmax",
+        "Tensor special torch": "log_softmax logsumexp softmax",
         "operators": "log_softmax_backward log_softmax_of softmax_backward softmax_of",
-        "special": "log_softmax logsumexp softmax",
-        "torch": "log_softmax logsumexp softmax",
+    },
+    "solving": {
+        "Tensor torch": "cholesky_inverse cholesky_solve pinverse triangular_solve",
+        "linalg": "diagonal",
+        "linalg operators": "cholesky_ex cond lstsq matrix_rank pinv solve_triangular",
+        "operators": (
+            "linalg_cholesky_ex linalg_lstsq linalg_matrix_rank linalg_pinv linalg_solve_triangular "
+            "solve_with_triangular "
+        ),
     },
     "sorting": {
-        "Tensor": (
-            "argsort bincount cummax cummin cumprod cumprod_ cumsum cumsum_ histc kthvalue logcumsumexp median "
-            "mode msort nanmedian nanquantile quantile sort topk unique unique_consecutive "
+        "Tensor": "cumprod_ cumsum_",
+        "Tensor torch": (
+            "argsort bincount cummax cummin cumprod cumsum histc kthvalue logcumsumexp median mode msort "
+            "nanmedian nanquantile quantile sort topk unique unique_consecutive "
         ),
         "operators": (
             "add_at_selected cumprod_backward gathered in_float32 median_all median_dim nanmedian_all "
             "nanmedian_dim others_product reversed_cumsum searchsorted_tensor sort_default sort_stable unique_all "
             "unique_dim unique_runs "
         ),
-        "torch": (
-            "argsort bincount bucketize cummax cummin cumprod cumsum histc kthvalue logcumsumexp median mode "
-            "msort nanmedian nanquantile quantile searchsorted sort topk unique unique_consecutive "
-        ),
+        "torch": "bucketize searchsorted",
     },
     "special": {
-        "Tensor": (
-            "digamma digamma_ erf erf_ erfc erfc_ erfinv erfinv_ i0 i0_ igamma igamma_ igammac igammac_ lgamma "
-            "lgamma_ mvlgamma mvlgamma_ polygamma polygamma_ "
-        ),
-        "operators": "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri polygamma_method polygamma_of zeta",
-        "special": (
-            "digamma entr erf erfc erfcx erfinv gammainc gammaincc gammaln i0 i0e i1 i1e log_ndtr multigammaln "
-            "ndtr ndtri polygamma psi zeta "
-        ),
-        "torch": "digamma erf erf_ erfc erfc_ erfinv i0 i0_ igamma igammac lgamma mvlgamma polygamma",
-    },
-    "statistics": {
-        "Tensor": "corrcoef cov",
-        "torch": "corrcoef cov",
+        "Tensor": "digamma_ erfinv_ igamma_ igammac_ lgamma_ mvlgamma_ polygamma_",
+        "Tensor special torch": "digamma erf erfc erfinv i0 polygamma",
+        "Tensor torch": "erf_ erfc_ i0_ igamma igammac lgamma mvlgamma",
+        "operators": "polygamma_method polygamma_of",
+        "operators special": "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri zeta",
+        "special": "gammainc gammaincc gammaln multigammaln psi",
     },
     "subclassing": {
         "Tensor": "_make_subclass _make_wrapper_subclass as_subclass",
     },
-    "triangular": {
-        "Tensor": "cholesky_inverse cholesky_solve triangular_solve",
-        "linalg": "cholesky_ex solve_triangular",
-        "operators": "cholesky_ex linalg_cholesky_ex linalg_solve_triangular solve_triangular solve_with_triangular",
-        "torch": "cholesky_inverse cholesky_solve triangular_solve",
-    },
     "view": {
         "Tensor": (
-            "H T adjoint broadcast_to expand expand_as flatten mH mT moveaxis movedim permute ravel reshape "
-            "reshape_as squeeze squeeze_ swapaxes swapaxes_ swapdims swapdims_ t t_ transpose transpose_ "
-            "unflatten unsqueeze unsqueeze_ view view_as "
+            "H T expand expand_as mH mT reshape_as squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ view "
+            "view_as "
+        ),
+        "Tensor torch": (
+            "adjoint broadcast_to flatten moveaxis movedim permute ravel reshape squeeze swapaxes swapdims t "
+            "transpose unflatten unsqueeze "
         ),
         "operators": (
             "alias broadcast_to_method expand_method permute_method reshape_alias reshape_method squeeze_all "
             "squeeze_dim squeeze_dims unsafe_view view_shape "
-        ),
-        "torch": (
-            "adjoint broadcast_to flatten moveaxis movedim permute ravel reshape squeeze swapaxes swapdims t "
-            "transpose unflatten unsqueeze "
         ),
     },
 }

@@ -65,7 +65,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         """Raise for a tensor made in inference mode."""
         for tensor, version in self.tensors:
             if version is None:
-                tensor._counter[0]  # type: ignore[index]  # which raises
+                tensor._counter[0]  # which raises
 
     packed: dict[int, Packed] | None = None
     """By position, those that have gone through a pack hook; None stands in their places."""
@@ -393,7 +393,7 @@ def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: A
     node.dtype = array.dtype
     node.code = frame.f_code
     node.lasti = frame.f_lasti
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 def key_items(key: Any) -> tuple[Any, ...]:

@@ -8,8 +8,8 @@ import numpy
 
 from .. import dtypes
 from ..dtypes import Rank, promote
-from ..kernels import closeness
-from ..kernels.broadcast import broadcast_shapes
+from ..kernels import comparison
+from ..kernels.shapes import broadcast_shapes
 from ..kernels.storage import UntypedStorage
 from ..tape.saved import shared_counter
 from ..tensor import Tensor, wrap
@@ -161,7 +161,7 @@ def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **n
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     broadcast_shapes(input._array.shape, other._array.shape)
-    result = wrap(closeness.isclose(input._array, other._array, rtol, atol, equal_nan))
+    result = wrap(comparison.isclose(input._array, other._array, rtol, atol, equal_nan))
     inexact = input.dtype.is_floating_point or input.dtype.is_complex
     # PyTorch adds these conditions in place.
     shared_counter(result)[0] = (equal_nan and inexact) + (rtol != 0 or atol != 0)

@@ -88,7 +88,7 @@ def named_dtype(value: Any) -> dtypes.dtype:
         check_device(name.split(".")[1])
     if name not in BY_NAME:
         raise ValueError(f"invalid type: '{name}'")
-    return BY_NAME[name].dtype  # type: ignore[no-any-return]
+    return BY_NAME[name].dtype
 
 
 @public(namespace=None, method=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 from ..kernels import linalg as kernels
-from ..kernels import products
-from ..kernels.broadcast import broadcast_shapes
+from ..kernels import matmul
+from ..kernels.shapes import broadcast_shapes
 from ..notices import warn
 from ..tape.saved import unpack
 from ..tensor import wrap
@@ -469,7 +469,7 @@ def _named(cls, results, out):
 # --- products -------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), same_out=STRICT, kernel=products.cross, tangent="multilinear")
+@operator(namespace=None, method=(), same_out=STRICT, kernel=matmul.cross, tangent="multilinear")
 class linalg_cross:
     """The cross product of vectors of three elements along `dim`."""
 

@@ -7,7 +7,7 @@ import numpy
 from .. import dtypes
 from ..dtypes import Rank
 from ..kernels import masking as kernels
-from ..kernels.precision import widen
+from ..kernels.floating import widen
 from ..tensor import Tensor, wrap
 from .apart import is_readable
 from .arithmetic import overloads

@@ -6,7 +6,7 @@ import math
 import sys
 
 from ..kernels import matmul as kernels
-from ..kernels.broadcast import broadcast_shapes
+from ..kernels.shapes import broadcast_shapes
 from ..kernels.storage import element_strides
 from ..tensor import Tensor
 from .apart import is_example

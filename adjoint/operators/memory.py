@@ -163,11 +163,11 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
     source = base._array
     if source.dtype.kind != "c" and view._array.dtype.kind == "c":
         pairs = kernels.view_as_real(view._array)
-        return _node("view_as_complex", view._array, (_as_strided_node(source, pairs, base_edge), 0))  # type: ignore[no-any-return]
+        return _node("view_as_complex", view._array, (_as_strided_node(source, pairs, base_edge), 0))
     if source.dtype.kind == "c" and view._array.dtype.kind != "c":
         source = kernels.view_as_real(source)
         base_edge = (_node("view_as_real", source, base_edge), 0)
-    return _as_strided_node(source, view._array, base_edge)  # type: ignore[no-any-return]
+    return _as_strided_node(source, view._array, base_edge)
 
 
 def _as_strided_node(source: Any, result: Any, edge: Any) -> Any:

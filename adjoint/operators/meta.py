@@ -11,14 +11,12 @@ from typing import Any
 import numpy
 
 from ..device import cpu, meta
-from ..kernels.broadcast import broadcast_shapes
 from ..kernels.errors import LinAlgError
 from ..kernels.meta import Meta, parked, zeros
+from ..kernels.shapes import broadcast_shapes
 from ..tape.levels import tensors_in
 from ..tensor import Tensor
 from .declaration import Operator
-
-__all__ = ["check_change", "check_places", "computed", "has_meta", "on_meta", "place_like", "put"]
 
 _OF_ELEMENTS = frozenset(
     "argwhere bincount equal masked_select nonzero nonzero_static unique_all unique_dim unique_runs".split()

@@ -10,6 +10,7 @@ from ..kernels.meta import Meta
 from ..tensor import Tensor
 from .apart import is_readable
 from .build import operator, public, tensors
+from .dispatch import check_constant
 
 # --- over the batch -------------------------------------------------------------------------------------------
 
@@ -107,6 +108,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
     elif (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
+    for name in ("running_mean", "running_var"):
+        check_constant("native_batch_norm", name, named[name])
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None and type(running_mean._array) is not Meta:

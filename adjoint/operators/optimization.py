@@ -15,7 +15,7 @@ from .build import public
 def _check(name, params):
     if modes.is_grad_enabled():
         for param in params:
-            check_inplace(param, name)
+            check_inplace(param)
 
 
 def _number(value):

@@ -140,7 +140,7 @@ def stored(
     check_memory(out, [], apart=False)
     if recorded and result.requires_grad:
         resize(out, result._array.shape)
-        return out.copy_(result)  # type: ignore[attr-defined, no-any-return]
+        return out.copy_(result)
     store(result._array, out)
     bump(out, name, depth=2)
     if result.requires_grad and modes.is_recording():
@@ -243,7 +243,7 @@ def check_partial_overlap(target: Tensor, others: list[Any], apart: bool = False
             continue
         begin = storage.address(array)
         same = other.strides == array.strides and other.nbytes == array.nbytes and storage.address(other) == begin
-        if (apart or not same) and storage.dense_and_overlapping(array, other):
+        if (apart or not same) and (other is array or storage.dense_and_overlapping(array, other)):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                 "location. Please clone() the tensor before performing the operation."

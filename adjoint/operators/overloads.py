@@ -8,8 +8,6 @@ from typing import Any
 from .declaration import OPERATORS, Operator
 from .families import load_all
 
-__all__ = ["OpOverload", "OpOverloadPacket", "aten", "overload_of"]
-
 _OVERLOADS = {
     **dict.fromkeys("add sub mul div remainder eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor".split(), "Tensor"),
     "pow_number": "Tensor_Scalar", "pow_tensor": "Tensor_Tensor", "number_pow": "Scalar", "where": "self",

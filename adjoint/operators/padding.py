@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..kernels import padding as kernels
-from ..kernels.precision import type_name
+from ..kernels.floating import type_name
 from .build import operator, public, tensors
 
 

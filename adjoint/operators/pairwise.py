@@ -6,8 +6,8 @@ import math
 
 import numpy
 
+from ..kernels import arithmetic as kernels
 from ..kernels import moments, special
-from ..kernels import pairwise as kernels
 from .arithmetic import no_bool, overloads
 from .build import binary, operator, public, publish
 from .out import STRICT
@@ -32,13 +32,11 @@ class atan2:
 class hypot:
     """`sqrt(input ** 2 + other ** 2)`, elementwise, without overflow."""
 
-    def grad_self(grad, self, other, result, xp):
-        wide = xp.wide(self)
-        return grad * (self / result if wide is self else wide / xp.hypot(wide, xp.wide(other)))
+    def grad_self(grad, self, result):
+        return grad * (self / result)
 
-    def grad_other(grad, self, other, result, xp):
-        wide = xp.wide(other)
-        return grad * (other / result if wide is other else wide / xp.hypot(xp.wide(self), wide))
+    def grad_other(grad, other, result):
+        return grad * (other / result)
 
 
 @binary(kernels.nextafter, simple=numpy.nextafter, fast="float", numbers=False)

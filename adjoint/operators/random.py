@@ -14,7 +14,7 @@ from .. import dtypes
 from ..device import cpu, strided
 from ..kernels import copying, incomplete
 from ..kernels import random as kernels
-from ..kernels.broadcast import broadcast_shapes
+from ..kernels.shapes import broadcast_shapes
 from ..random import Generator, default_generator
 from ..tape import modes
 from ..tape.modes import is_grad_enabled

@@ -9,8 +9,9 @@ import numpy
 
 from .. import dtypes
 from ..device import Size
-from ..kernels import broadcast
 from ..kernels import creation as kernels
+from ..kernels.shapes import broadcast_shapes as broadcast
+from ..kernels.shapes import common_shape
 from ..notices import warn
 from ..tensor import Tensor
 from .apart import one_by_one
@@ -259,7 +260,7 @@ def broadcast_shapes(*shapes):
     if any(not isinstance(shape, (int, tuple, list)) for shape in shapes):
         raise TypeError("'<' not supported between instances of 'str' and 'int'")
     whole = ((shape,) if isinstance(shape, int) else shape for shape in shapes)
-    return Size(broadcast.common_shape([shape if isinstance(shape, tuple) else tuple(shape) for shape in whole]))
+    return Size(common_shape([shape if isinstance(shape, tuple) else tuple(shape) for shape in whole]))
 
 
 @public()
@@ -267,7 +268,7 @@ def broadcast_tensors(*tensors):
     """The tensors expanded to their common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         raise TypeError(f"expected Tensor as element 0 in argument 0, but got {type(tensors[0]).__name__}")
-    shape = broadcast.broadcast_shapes(*(tensor._array.shape for tensor in tensors))
+    shape = broadcast(*(tensor._array.shape for tensor in tensors))
     return tuple(tensor if tensor._array.shape == shape else tensor.expand(shape) for tensor in tensors)
 
 
@@ -366,10 +367,10 @@ class complex_:
 
     def forward(real: Array, imag: Array): ...
 
-    def grad_real(grad, real, imag, xp):
+    def grad_real(grad, real, xp):
         return xp.real(grad)
 
-    def grad_imag(grad, real, imag, xp):
+    def grad_imag(grad, imag, xp):
         return xp.real(grad * -1j)
 
 

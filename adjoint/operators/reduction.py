@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import dtypes
-from ..kernels import moments, picking, reduction
+from ..kernels import moments, reduction, scan
 from ..kernels import view as view_kernels
 from ..tape.saved import unpack
 from ..tensor import Tensor, wrap_dim
@@ -370,7 +370,7 @@ class value_selecting_backward:
     """Zeros of `shape` with `input` at the `indices` along `dim` that a selection picked."""
 
     def forward(self: Array, shape, dim, indices: Array, keepdim):
-        return picking.value_selecting_backward(self, shape, dim, indices, keepdim)
+        return scan.value_selecting_backward(self, shape, dim, indices, keepdim)
 
     def grad_self(grad, dim, indices, keepdim, xp):
         return xp.selected_values(grad, dim, indices, keepdim)
@@ -381,7 +381,7 @@ class selected_values:
     """The elements at `indices` along `dim`."""
 
     def forward(self: Array, dim, indices: Array, keepdim):
-        return picking.selected_values(self, dim, indices, keepdim)
+        return scan.selected_values(self, dim, indices, keepdim)
 
     def grad_self(grad, self_shape, dim, indices, keepdim, xp):
         return xp.value_selecting_backward(grad, self_shape, dim, indices, keepdim)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import dtypes
-from ..kernels import counting, picking, scan, sorting
-from ..kernels.precision import HALVES, widen
+from ..kernels import counting, scan, sorting
+from ..kernels.floating import HALVES, widen
 from ..tensor import Tensor, wrap_dim
 from .apart import is_readable
 from .arithmetic import is_number
@@ -27,7 +27,7 @@ class cumsum:
         return xp.reversed_cumsum(grad, dim)
 
 
-@public(namespace=None, on_arrays=picking.reversed_cumsum)
+@public(namespace=None, on_arrays=scan.reversed_cumsum)
 def reversed_cumsum(input, dim):
     """Sums of each element and all after it along `dim`."""
     return input if input._array.ndim == 0 else cumsum(input.flip((dim,)), dim).flip((dim,))
@@ -44,7 +44,7 @@ class cumprod:
         return xp.cumprod_backward(grad, self, result, dim)
 
 
-@public(namespace=None, on_arrays=picking.cumprod_backward)
+@public(namespace=None, on_arrays=scan.cumprod_backward)
 def cumprod_backward(grad, self, result, dim):
     """The gradient of `cumprod` in differentiable operations: a sum over all later products, each without the element."""
     if self._array.size <= 1:
@@ -60,7 +60,7 @@ def cumprod_backward(grad, self, result, dim):
     return tensors.cat(parts, dim)
 
 
-@public(namespace=None, on_arrays=picking.others_product)
+@public(namespace=None, on_arrays=scan.others_product)
 def others_product(input, dim):
     """For each element the product of the others along `dim`."""
     size = input._array.shape[dim]
@@ -103,7 +103,7 @@ class add_at_selected:
     """Zeros of `shape` to which `input` is added at `indices` along `dim`."""
 
     def forward(self: Array, shape, dim, indices: Array):
-        return picking.add_at_selected(self, shape, dim, indices)
+        return scan.add_at_selected(self, shape, dim, indices)
 
     def grad_self(grad, dim, indices, xp):
         return xp.gathered(grad, dim, indices)
@@ -114,7 +114,7 @@ class gathered:
     """The elements at `indices` along `dim`."""
 
     def forward(self: Array, dim, indices: Array):
-        return picking.gathered(self, dim, indices)
+        return scan.gathered(self, dim, indices)
 
     def grad_self(grad, self_shape, dim, indices, xp):
         return xp.add_at_selected(grad, self_shape, dim, indices)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..kernels import bessel, entropy, incomplete
+from ..kernels import incomplete
 from ..kernels import special as kernels
+from ..kernels.layout import row_major
 from ..tensor import Tensor
 from .build import binary, operator, public, publish, unary
 from .dispatch import invalid_arguments
@@ -149,7 +150,7 @@ class mvlgamma:
         total = kernels.lgamma(self)
         for k in range(1, p):
             total = total + kernels.lgamma(self - self.dtype.type(k / 2))
-        return total + self.dtype.type(p * (p - 1) / 4 * math.log(math.pi))
+        return row_major(total + self.dtype.type(p * (p - 1) / 4 * math.log(math.pi)))
 
     def grad_self(grad, self, p, xp):
         total = xp.digamma(self)
@@ -207,7 +208,7 @@ class igammac:
 # --- entropy --------------------------------------------------------------------------------------------------
 
 
-@unary(entropy.entr, namespace="special", method=(), inplace=False, node="SpecialEntrBackward0")
+@unary(kernels.entr, namespace="special", method=(), inplace=False, node="SpecialEntrBackward0")
 class entr:
     """`-input * log(input)`, elementwise: 0 at 0, -inf below."""
 
@@ -226,7 +227,7 @@ class i0:
         return grad * xp.i1(self)
 
 
-@unary(bessel.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0")
+@unary(kernels.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0")
 class i0e:
     """`exp(-|input|) * i0(input)`, elementwise."""
 
@@ -234,7 +235,7 @@ class i0e:
         return grad * (xp.i1e(self) - xp.sgn(self) * result)
 
 
-@unary(bessel.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0")
+@unary(kernels.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0")
 class i1:
     """The modified Bessel function of the first kind and order 1, elementwise."""
 
@@ -242,7 +243,7 @@ class i1:
         return grad * (xp.i0(self) - _i1_quotient(self, result, xp))
 
 
-@unary(bessel.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0")
+@unary(kernels.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0")
 class i1e:
     """`exp(-|input|) * i1(input)`, elementwise."""
 

@@ -33,7 +33,7 @@ def as_subclass(input: Tensor, cls: type[T]) -> T:
     _check(cls)
     view = alias(input)
     if type(view) is not Tensor:  # within `vmap`, where tensors are of a kind of their own
-        return view  # type: ignore[no-any-return]
+        return view
     try:
         view.__class__ = cls
     except TypeError:  # `cls` has slots of its own
@@ -41,7 +41,7 @@ def as_subclass(input: Tensor, cls: type[T]) -> T:
         for slot in _SLOTS:
             setattr(made, slot, getattr(view, slot))
         return made
-    return view  # type: ignore[return-value]
+    return view
 
 
 def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
@@ -58,7 +58,7 @@ def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
     if not of_inference:
         made._counter = shared_counter(data)
     share_inference(made, data)
-    return made  # type: ignore[return-value]
+    return made
 
 
 def _make_wrapper_subclass(
@@ -73,7 +73,7 @@ def _make_wrapper_subclass(
     if not hasattr(cls, "__torch_dispatch__"):
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     kind = dtypes.get_default_dtype() if dtype is None else dtype
-    return make_subclass(cls, storage.without_elements(tuple(size), kind.numpy), requires_grad)  # type: ignore[return-value]
+    return make_subclass(cls, storage.without_elements(tuple(size), kind.numpy), requires_grad)
 
 
 def _check(cls: Any) -> None:
@@ -87,5 +87,5 @@ def _check(cls: Any) -> None:
         )
 
 
-Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
-Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[attr-defined]  # type: ignore[attr-defined]
+Tensor._make_subclass = staticmethod(_make_subclass)
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)

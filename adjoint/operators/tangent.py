@@ -52,7 +52,7 @@ def linear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[
         elif isinstance(value, Tensor):
             replaced[position] = tangent if tangent is not None else value.new_zeros(value.shape)
     result = applied(op, tuple(replaced))
-    return result if isinstance(result, (tuple, list)) else (result,)  # type: ignore[return-value]
+    return result if isinstance(result, (tuple, list)) else (result,)
 
 
 def multilinear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...]:

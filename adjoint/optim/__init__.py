@@ -1,18 +1,13 @@
 """Optimizers and learning rate schedulers; names, no logic."""
 
+import sys
+
 from . import lr_scheduler
-from .adadelta import Adadelta
-from .adagrad import Adagrad
-from .adam import Adam, AdamW
-from .adamax import Adamax
-from .asgd import ASGD
+from .adam import Adam, Adamax, AdamW, NAdam, RAdam
 from .lbfgs import LBFGS
-from .nadam import NAdam
 from .optimizer import Optimizer
-from .radam import RAdam
-from .rmsprop import RMSprop
-from .rprop import Rprop
-from .sgd import SGD
+from .scaling import Adadelta, Adagrad, RMSprop, Rprop
+from .sgd import ASGD, SGD
 
 __all__ = [
     "ASGD",
@@ -30,3 +25,9 @@ __all__ = [
     "Rprop",
     "lr_scheduler",
 ]
+
+# PyTorch has a module for each.
+for _each in (ASGD, SGD, Adadelta, Adagrad, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Rprop):
+    _name, _room = _each.__name__.lower(), sys.modules[_each.__module__]
+    _each.__module__ = f"{__name__}.{_name}"
+    sys.modules[_each.__module__] = globals()[_name] = _room

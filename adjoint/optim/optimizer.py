@@ -420,6 +420,23 @@ def direction(param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) ->
     return grad
 
 
+def decayed(param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any], lr: Any) -> torch.Tensor:
+    """The gradient with the weight decay of the group, or as it is if that is decoupled: then the parameter itself decays."""
+    if group["weight_decay"] == 0:
+        return grad
+    if group["decoupled_weight_decay"]:
+        param.mul_(number(1 - lr * group["weight_decay"]))
+        return grad
+    return grad.add(param, alpha=group["weight_decay"])
+
+
+def start(state: dict[str, Any], param: torch.Tensor, *like_param: str) -> None:
+    """Fill the state of a parameter that has none: no step is counted, and zeros like the parameter have these names."""
+    state["step"] = torch.zeros((), dtype=torch.float32)
+    for name in like_param:
+        state[name] = torch.zeros_like(param)
+
+
 def count_step(state: dict[str, Any]) -> Any:
     """Add one to the state's step count and return it as a number."""
     step = state["step"]

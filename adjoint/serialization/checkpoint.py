@@ -13,9 +13,8 @@ from ..kernels.storage import UntypedStorage
 from .allowed import data_globals, user_globals, weights_globals
 from .files import FileLike, open_to_read, open_to_write, stem
 from .legacy import read_legacy, write_legacy
-from .locations import MapLocation, Restore, restorer
 from .pickler import dumps
-from .storages import StorageTable, StorageType, as_storage, swap_bytes
+from .storages import MapLocation, Restore, StorageTable, StorageType, as_storage, restorer, swap_bytes
 from .unpickler import Unpickler
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ import numpy
 
 from ..kernels.storage import UntypedStorage
 from .files import read_into
-from .locations import Restore
 from .pickler import dumps
-from .storages import StorageTable, StorageType, as_storage, swap_bytes
+from .storages import Restore, StorageTable, StorageType, as_storage, swap_bytes
 
 __all__ = ["read_legacy", "write_legacy"]
 

@@ -58,7 +58,7 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
             view._edge = replay(base, view._extra.made_by)
         else:
             view._edge = (make_as_strided_node(base, view, base_edge), 0)
-        move_retained(old, view._edge)
+        move_retained(view, old)
         view._view_version = view._counter[0]  # type: ignore[index]  # else it has yet to see where a history begins
 
 
@@ -123,22 +123,25 @@ def check_inference(tensor: Tensor) -> None:
         )
 
 
-def check_inplace(tensor: Tensor, name: str) -> None:
-    """Raise if autograd does not allow `tensor` to be changed in place."""
-    if not modes.is_recording():
-        return
+def check_inplace(tensor: Tensor) -> None:
+    """Raise if autograd does not allow `tensor` to be changed in place, as far as anything is recorded."""
+    if modes.is_recording():
+        check_history(tensor)
+
+
+def check_history(tensor: Tensor) -> None:
+    """Raise if a change of `tensor` in place cannot become part of its history."""
     base = tensor._base
-    if base is not None and (tensor._edge is not None or base._edge is not None):
+    if base is None:
+        if tensor._edge is LEAF:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    elif tensor.requires_grad:
         check_view_creation(tensor, True)
         if tensor._edge is None:  # the base has a history since, but nobody has asked this view for its own
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    edge = tensor._edge if base is None else current_edge(tensor)
-    if edge is LEAF:
-        if tensor._base is not None:
+        edge = current_edge(tensor)
+        if edge is LEAF or base._edge is LEAF or (base._edge is None and edge is not None):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if base is not None and (base._edge is LEAF or (base._edge is None and edge is not None)):
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 def check_view_creation(view: Tensor, requires_grad: bool) -> None:
@@ -276,7 +279,7 @@ def _span(geometry: Geometry) -> int:
 
 
 def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
-    from ..kernels.broadcast import sum_to_shape
+    from ..kernels.shapes import sum_to_shape
 
     return array if array.shape == shape else sum_to_shape(array, shape)
 
@@ -297,12 +300,13 @@ def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:
     if type(old) is tuple and tensor._extra is not None:
         tensor._extra.hooks = None
     tensor._edge = edge
-    move_retained(old, edge)
+    move_retained(tensor, old)
 
 
-def move_retained(old: Any, edge: tuple[Node, int]) -> None:
-    """Let the `retain_grad` of a tensor whose edge was `old` follow it to its new one."""
+def move_retained(tensor: Tensor, old: Any) -> None:
+    """Let the `retain_grad` of `tensor`, whose edge was `old`, follow it to its new one."""
     if type(old) is tuple and old[0].hooks is not None:
-        reference = old[0].hooks.retained.pop(old[1], None)
-        if reference is not None:
-            own_hooks(edge[0]).retained[edge[1]] = reference
+        retained = old[0].hooks.retained
+        if old[1] in retained and retained[old[1]]() is tensor:
+            node, number = tensor._edge
+            own_hooks(node).retained[number] = retained.pop(old[1])

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 import adjoint as torch
 from adjoint import nn
-from adjoint.inspect.grouping import MOST_ITEMS
+from adjoint.inspect.grouping import MOST_ITEMS, repeats
 from adjoint.inspect.modules import ancestors, common
-from adjoint.inspect.repeats import repeats
 from adjoint.inspect.snapshot import snapshot
 
 

@@ -178,7 +178,7 @@ _TORCH = {
     "dropout": [sample(_M, 0.4, True, seeded=True)],
     "feature_alpha_dropout": [sample(_IMAGE, 0.4, True, seeded=True)],
     "feature_dropout": [sample(_IMAGE, 0.4, True, seeded=True)],
-    "batch_norm": [sample(real(4, 3), _V, _V, None, None, True, 0.1, 1e-5)],
+    "batch_norm": [sample(real(4, 3), None, None, _V, _V, True, 0.1, 1e-5)],
     "conv1d": [both(_IMAGE, real(3, 2, 3), _V), both(_IMAGE, real(2, 1, 2), None, 2, "valid", 1, 2)],
     "conv2d": [both(_IMAGES, real(2, 2, 3, 2), real(2), 1, 1)],
     "conv3d": [both(_VOLUMES, real(2, 1, 2, 2, 2))],

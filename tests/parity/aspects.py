@@ -263,6 +263,20 @@ def strides(op: Any, sample: Sample) -> str | None:
     return None
 
 
+def order(op: Any, sample: Sample) -> str | None:
+    """`strides`, of arguments whose dimensions lie in memory in reverse order."""
+    return strides(op, Sample(_reversed(sample.args), _reversed(sample.kwargs)))
+
+
+def _reversed(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.dim() > 1:
+        dims = tuple(range(value.dim()))[::-1]
+        return value.detach().permute(dims).contiguous().permute(dims)
+    if isinstance(value, dict):
+        return {name: _reversed(item) for name, item in value.items()}
+    return type(value)(_reversed(item) for item in value) if type(value) in (list, tuple) else value
+
+
 def _overlaps(tensor: torch.Tensor) -> bool:
     """Whether elements may share memory; the order of such dimensions is ambiguous."""
     span = 0
@@ -589,6 +603,7 @@ def aspects(op: Any) -> dict[str, Callable[[], Outcome]]:
         checks[f"value[{dtype_name(dtype)}]"] = _check(op, value, dtype, 60 if dtype == torch.float64 else 15)
     checks["view"] = _check(op, view, main, 20)
     checks["strides"] = _check(op, strides, main, 15)
+    checks["order"] = _check(op, order, main, 15)
     if not op.name.startswith("__"):
         checks["keywords"] = _check(op, keywords, main, 5)
     differentiable = [dtype for dtype in dtypes if op.supports_autograd and dtype in op.backward_dtypes]

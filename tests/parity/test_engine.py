@@ -335,6 +335,27 @@ PROGRAMS = {
         show(issubclass(type(y.grad_fn), Node), sorted(Node.__abstractmethods__))
         raises(Node)
     """,
+    "weights_are_constants": """
+        F = torch.nn.functional
+        def f(*shape): return torch.full(shape, .5, requires_grad=True)
+        t = torch.tensor([0, 1])
+        calls = [
+            lambda: F.binary_cross_entropy(f(2), f(2), weight=f(2)),
+            lambda: F.binary_cross_entropy_with_logits(f(2), f(2), weight=f(2)),
+            lambda: F.binary_cross_entropy_with_logits(f(2), f(2), pos_weight=f(2)),
+            lambda: F.nll_loss(f(2, 3), t, weight=f(3)),
+            lambda: F.nll_loss(f(2, 3, 1, 1), t.view(2, 1, 1), weight=f(3)),
+            lambda: F.cross_entropy(f(2, 3), t, weight=f(3)),
+            lambda: F.multi_margin_loss(f(2, 3), t, weight=f(3)),
+            lambda: F.soft_margin_loss(f(2), f(2)),
+            lambda: F.batch_norm(f(2, 3), f(3), f(3).detach()),
+            lambda: F.batch_norm(f(2, 3), f(3).detach(), f(3), training=True),
+        ]
+        for call in calls:
+            raises(call)
+            with torch.no_grad():
+                show(call())
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

@@ -651,6 +651,30 @@ PROGRAMS = {
         z = x * 1
         show(Inplace.apply(z) is z, z, from_function.InplaceFunction(True).inplace)
     """,
+    "every_gradient_is_looked_at": """
+        class Bad(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y): return x * y
+            @staticmethod
+            def backward(ctx, g): return g * 2, torch.ones(7)
+        a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        raises(torch.autograd.grad, Bad.apply(a, b).sum(), a)
+        raises(torch.autograd.grad, Bad.apply(a * 1, b * 1).sum(), a, create_graph=True)
+        y = Bad.apply(a, b)
+        raises(lambda: y.sum().backward(inputs=[y]))
+        show(torch.autograd.grad(Bad.apply(a, b.detach()).sum(), a))
+    """,
+    "a_leaf_changed_in_inference_mode_while_gradients_are_enabled": """
+        class Dirty(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): ctx.mark_dirty(x); return x.add_(1)
+            @staticmethod
+            def backward(ctx, g): return g
+        with torch.inference_mode():
+            show(Dirty.apply(torch.ones(2, requires_grad=True)))
+            with torch.enable_grad():
+                raises(Dirty.apply, torch.ones(2, requires_grad=True))
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

@@ -447,6 +447,33 @@ PROGRAMS = {
             raises(z.sum().backward)
             note('after an error')
     """,
+    "one_tensor_for_one_gradient": """
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a): return a * 2
+            @staticmethod
+            def backward(ctx, g): return g.mul_(2)
+        a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        seen = []
+        for leaf in (a, b):
+            leaf.register_hook(lambda g: seen.append(g))
+        one, two = torch.autograd.grad((a + b).sum(), [a, b])
+        show(seen[0] is seen[1], one is two, one is seen[0])
+        one.add_(1)
+        show(seen[0]._version, two)
+        g = torch.ones(2)
+        show(torch.autograd.grad(a + 1, a, g)[0] is g, torch.autograd.grad(Twice.apply(b), b, g)[0] is g, g, g._version)
+        c = torch.ones(2, requires_grad=True)
+        c.register_hook(lambda g: g.mul_(3) and None)
+        torch.autograd.grad(c.view(2), c, g)
+        show(g, g._version)
+        c.backward(c.detach())
+        show(c, c._version, c.grad is c, c.grad)
+        empty = torch.empty(0, 3, requires_grad=True)
+        empty.register_hook(lambda g: g.mul_(2))
+        empty.sum().backward()
+        show(empty.grad)
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

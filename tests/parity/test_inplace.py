@@ -490,6 +490,35 @@ PROGRAMS = {
         y.zero_()
         show(x, x._version)
     """,
+    "a_view_whose_base_was_told_to_require_no_grad": """
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x.view(x.shape)
+            @staticmethod
+            def backward(ctx, g): return g
+        for view in (lambda x: x[:2], Same.apply, lambda x: x.split(2)[0]):
+            for recorded in (True, False):
+                x = torch.ones(3, requires_grad=True)
+                with torch.set_grad_enabled(recorded):
+                    y = view(x)
+                x.requires_grad_(False)
+                def change():
+                    y.mul_(2)
+                    show(x, y.requires_grad)
+                raises(change) if recorded else change()
+        x = torch.ones(3, requires_grad=True)
+        with torch.no_grad(): y = x[:2]
+        x.requires_grad_(False)
+        raises(y.mul_, torch.ones(2, requires_grad=True))
+    """,
+    "a_tensor_written_over_itself": """
+        i = torch.arange(3)
+        for y in (torch.ones(3, 4), torch.ones(3, 8)[:, ::2], torch.ones(0, 3)):
+            j = i[:len(y)]
+            raises(y.__setitem__, j, y)
+            raises(y.index_add_, 0, j, y)
+            show(y.copy_(y))
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

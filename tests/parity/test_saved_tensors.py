@@ -227,6 +227,30 @@ PROGRAMS = {
                 out.backward()
         raises(saved_before)
     """,
+    "operands_are_saved_by_name": """
+        x, y, z = (torch.tensor([a, b], dtype=torch.float64, requires_grad=True) for a, b in ((.5, .25), (.75, .5), (.1, .2)))
+        seen = []
+        def pack(t): seen.append(t.tolist()); return t
+        for first, second in ((x, y), (x.detach(), y), (x, y.detach())):
+            for name in 'atan2 hypot pow maximum fmin dot complex logaddexp xlogy outer div'.split():
+                with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+                    getattr(torch, name)(first, second)
+                show(name, seen)
+                del seen[:]
+        for name in ('addcmul', 'addcdiv', 'clamp'):
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+                getattr(torch, name)(x, y, z)
+            show(name, seen)
+            del seen[:]
+    """,
+    "a_saved_result_does_not_take_the_retained_gradient_along": """
+        x = torch.ones(2, requires_grad=True)
+        y = x.exp()
+        result = y.grad_fn._saved_result
+        y.retain_grad()
+        result.mul_(2)
+        show(y.retains_grad, result.retains_grad)
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

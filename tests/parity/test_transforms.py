@@ -628,6 +628,17 @@ BATCHES = {
             show(fn.vmap(lambda x: x * w)(x).requires_grad)
         show(fn.vmap(lambda x: x.detach() * w)(x).requires_grad, fn.vmap(lambda x: x.requires_grad and 1., out_dims=None)(x))
     """,
+    "what_is_checked_before_the_function_runs": """
+        def never(x): raise IndexError('never')
+        z = torch.ones(2, dtype=torch.complex64)
+        raises(torch.func.jacrev(never), z)
+        raises(torch.func.jacfwd(never), z)
+        raises(torch.func.jacrev(lambda x: x * 1j), torch.ones(2))
+        raises(torch.func.vmap(never, out_dims='a'), z)
+        nothing = torch.empty(0, 3)
+        show(torch.func.vmap(torch.func.vmap(lambda a: (a * a).sum()))(nothing))
+        show(torch.func.vmap(torch.func.vmap(torch.func.grad(lambda a: (a * a).sum())))(nothing))
+    """,
 }
 
 test_batches = program_test(BATCHES)

@@ -11,12 +11,10 @@ they draw.
 """
 
 from ..mt19937 import DEFAULT_SEED, STATE_BYTES, Stream
-from .continuous import cauchy_, exponential_, log_normal_
+from .continuous import cauchy_, check_deviations, exponential_, log_normal_, normal, normal_, randn
 from .discrete import bernoulli, bernoulli_, dropout_mask, geometric_, multinomial, poisson
 from .gamma import binomial, sample_dirichlet, standard_gamma
-from .integers import randint, random_, randperm
-from .normal import check_deviations, normal, normal_, randn
-from .uniform import rand, uniform_
+from .uniform import rand, randint, random_, randperm, uniform_
 
 __all__ = [
     "DEFAULT_SEED",

@@ -6,16 +6,12 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..floating import compute_dtype, is_floating, type_name
 from ..mt19937 import Stream
-from ..precision import compute_dtype, is_floating, type_name
 from .continuous import exponential_
-from .element_types import refuse, require_floating
-from .integers import UNSIGNED
 from .libm import each
-from .order import memory_order, round_to, store
-from .uniform import LOW_53_BITS, TILE, fractions, fractions53
-
-__all__ = ["bernoulli", "bernoulli_", "dropout_mask", "geometric_", "multinomial", "poisson"]
+from .targets import memory_order, refuse, require_floating, round_to, store
+from .uniform import LOW_53_BITS, TILE, UNSIGNED, fractions, fractions53
 
 
 def bernoulli(stream: Stream, p: ndarray) -> ndarray:

@@ -11,12 +11,10 @@ from collections.abc import Callable
 import numpy
 from numpy import ndarray
 
+from ..floating import type_name
 from ..mt19937 import Stream
-from ..precision import type_name
-from .element_types import refuse
+from .targets import refuse
 from .uniform import FLOAT32, FLOAT64
-
-__all__ = ["binomial", "sample_dirichlet", "standard_gamma"]
 
 Rounding = Callable[[float], float]
 

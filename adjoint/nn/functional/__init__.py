@@ -29,9 +29,8 @@ from .activation import (
     tanhshrink,
     threshold,
 )
-from .attention import scaled_dot_product_attention
+from .attention import multi_head_attention_forward, scaled_dot_product_attention
 from .declared import operators
-from .distance import normalize
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .embedding_bag import embedding_bag
 from .interpolation import interpolate, upsample
@@ -57,8 +56,16 @@ from .loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from .multihead import multi_head_attention_forward
-from .normalization import batch_norm, embedding, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
+from .normalization import (
+    batch_norm,
+    embedding,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    local_response_norm,
+    normalize,
+    rms_norm,
+)
 from .padding import pad
 from .pooling import (
     adaptive_max_pool1d,

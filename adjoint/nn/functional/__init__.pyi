@@ -1,4 +1,23 @@
-"""What `adjoint.nn.functional` exports. Written by scripts/write_type_stubs.py; do not edit."""
+"""Types of functions of tensors. Written by scripts/write_type_stubs.py; do not edit."""
+
+from builtins import bool as _bool
+from builtins import complex as _complex
+from builtins import float as _float
+from builtins import int as _int
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy
+
+from adjoint.device import device as _device
+from adjoint.device import layout as _layout
+from adjoint.device import memory_format as _memory_format
+from adjoint.dtypes import dtype as _dtype
+
+_Number: TypeAlias = _bool | _int | _float | _complex
+_Dims: TypeAlias = _int | Sequence[_int]
+
+from adjoint.tensor import Tensor
 
 from adjoint.nn.functional.activation import celu as celu
 from adjoint.nn.functional.activation import elu as elu
@@ -22,9 +41,9 @@ from adjoint.nn.functional.activation import softsign as softsign
 from adjoint.nn.functional.activation import tanh as tanh
 from adjoint.nn.functional.activation import tanhshrink as tanhshrink
 from adjoint.nn.functional.activation import threshold as threshold
+from adjoint.nn.functional.attention import multi_head_attention_forward as multi_head_attention_forward
 from adjoint.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from adjoint.nn.functional.declared import operators as operators
-from adjoint.nn.functional.distance import normalize as normalize
 from adjoint.nn.functional.dropout import alpha_dropout as alpha_dropout
 from adjoint.nn.functional.dropout import dropout as dropout
 from adjoint.nn.functional.dropout import dropout1d as dropout1d
@@ -54,13 +73,13 @@ from adjoint.nn.functional.loss import smooth_l1_loss as smooth_l1_loss
 from adjoint.nn.functional.loss import soft_margin_loss as soft_margin_loss
 from adjoint.nn.functional.loss import triplet_margin_loss as triplet_margin_loss
 from adjoint.nn.functional.loss import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
-from adjoint.nn.functional.multihead import multi_head_attention_forward as multi_head_attention_forward
 from adjoint.nn.functional.normalization import batch_norm as batch_norm
 from adjoint.nn.functional.normalization import embedding as embedding
 from adjoint.nn.functional.normalization import group_norm as group_norm
 from adjoint.nn.functional.normalization import instance_norm as instance_norm
 from adjoint.nn.functional.normalization import layer_norm as layer_norm
 from adjoint.nn.functional.normalization import local_response_norm as local_response_norm
+from adjoint.nn.functional.normalization import normalize as normalize
 from adjoint.nn.functional.normalization import rms_norm as rms_norm
 from adjoint.nn.functional.padding import pad as pad
 from adjoint.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
@@ -69,43 +88,43 @@ from adjoint.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_po
 from adjoint.nn.functional.pooling import max_pool1d as max_pool1d
 from adjoint.nn.functional.pooling import max_pool2d as max_pool2d
 from adjoint.nn.functional.pooling import max_pool3d as max_pool3d
-from adjoint.operators import adaptive_avg_pool1d as adaptive_avg_pool1d
-from adjoint.operators import adaptive_avg_pool2d as adaptive_avg_pool2d
-from adjoint.operators import adaptive_avg_pool3d as adaptive_avg_pool3d
-from adjoint.operators import avg_pool1d as avg_pool1d
-from adjoint.operators import avg_pool2d as avg_pool2d
-from adjoint.operators import avg_pool3d as avg_pool3d
-from adjoint.operators import bilinear as bilinear
-from adjoint.operators import celu_ as celu_
-from adjoint.operators import channel_shuffle as channel_shuffle
-from adjoint.operators import conv1d as conv1d
-from adjoint.operators import conv2d as conv2d
-from adjoint.operators import conv3d as conv3d
-from adjoint.operators import conv_transpose1d as conv_transpose1d
-from adjoint.operators import conv_transpose2d as conv_transpose2d
-from adjoint.operators import conv_transpose3d as conv_transpose3d
-from adjoint.operators import cosine_similarity as cosine_similarity
-from adjoint.operators import elu_ as elu_
-from adjoint.operators import gelu as gelu
-from adjoint.operators import hardshrink as hardshrink
-from adjoint.operators import hardtanh_ as hardtanh_
-from adjoint.operators import leaky_relu_ as leaky_relu_
-from adjoint.operators import linear as linear
-from adjoint.operators import logsigmoid as logsigmoid
-from adjoint.operators import max_pool1d_with_indices as max_pool1d_with_indices
-from adjoint.operators import max_pool2d_with_indices as max_pool2d_with_indices
-from adjoint.operators import max_pool3d_with_indices as max_pool3d_with_indices
-from adjoint.operators import one_hot as one_hot
-from adjoint.operators import pairwise_distance as pairwise_distance
-from adjoint.operators import pdist as pdist
-from adjoint.operators import fold as fold
-from adjoint.operators import pixel_shuffle as pixel_shuffle
-from adjoint.operators import pixel_unshuffle as pixel_unshuffle
-from adjoint.operators import prelu as prelu
-from adjoint.operators import relu_ as relu_
-from adjoint.operators import rrelu_ as rrelu_
-from adjoint.operators import selu_ as selu_
-from adjoint.operators import softplus as softplus
-from adjoint.operators import softshrink as softshrink
-from adjoint.operators import threshold_ as threshold_
-from adjoint.operators import unfold as unfold
+from adjoint import adaptive_avg_pool1d as adaptive_avg_pool1d
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor: ...
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor: ...
+from adjoint import avg_pool1d as avg_pool1d
+def avg_pool2d(input: Tensor, kernel_size: Any = ..., stride: Any = None, padding: Any = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: Any = None, *, out: Tensor | None = None) -> Tensor: ...
+def avg_pool3d(input: Tensor, kernel_size: Any = ..., stride: Any = None, padding: Any = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: Any = None, *, out: Tensor | None = None) -> Tensor: ...
+from adjoint import bilinear as bilinear
+from adjoint import celu_ as celu_
+from adjoint import channel_shuffle as channel_shuffle
+from adjoint import conv1d as conv1d
+from adjoint import conv2d as conv2d
+from adjoint import conv3d as conv3d
+from adjoint import conv_transpose1d as conv_transpose1d
+from adjoint import conv_transpose2d as conv_transpose2d
+from adjoint import conv_transpose3d as conv_transpose3d
+from adjoint import cosine_similarity as cosine_similarity
+def elu_(input: Tensor, alpha: _float = 1.0, scale: Any = 1, input_scale: Any = 1) -> Tensor: ...
+def gelu(input: Tensor, *, approximate: str | None = 'none', out: Tensor | None = None) -> Tensor: ...
+from adjoint import hardshrink as hardshrink
+def hardtanh_(input: Tensor, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor: ...
+def leaky_relu_(input: Tensor, negative_slope: _float = 0.01) -> Tensor: ...
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor: ...
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+from adjoint import max_pool1d_with_indices as max_pool1d_with_indices
+def max_pool2d_with_indices(input: Tensor, kernel_size: Any = ..., stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False) -> Tensor: ...
+def max_pool3d_with_indices(input: Tensor, kernel_size: Any = ..., stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False) -> Tensor: ...
+def one_hot(input: Tensor, num_classes: _int = -1) -> Tensor: ...
+from adjoint import pairwise_distance as pairwise_distance
+from adjoint import pdist as pdist
+def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor: ...
+from adjoint import pixel_shuffle as pixel_shuffle
+from adjoint import pixel_unshuffle as pixel_unshuffle
+from adjoint import prelu as prelu
+from adjoint import relu_ as relu_
+from adjoint import rrelu_ as rrelu_
+from adjoint import selu_ as selu_
+def softplus(input: Tensor, beta: _float = 1, threshold: _float = 20, *, out: Tensor | None = None) -> Tensor: ...
+def softshrink(input: Tensor, lambd: _float = 0.5, *, out: Tensor | None = None) -> Tensor: ...
+from adjoint import threshold_ as threshold_
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor: ...

@@ -1,4 +1,4 @@
-"""Attention."""
+"""Attention, with one head or several (Vaswani et al., 2017)."""
 
 from __future__ import annotations
 
@@ -56,3 +56,158 @@ def scaled_dot_product_attention(
     if dropout_p > 0.0:
         weights = operators.dropout(weights, dropout_p, True)
     return weights @ value
+
+
+Optional = torch.Tensor | None
+
+
+def multi_head_attention_forward(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Optional,
+    in_proj_bias: Optional,
+    bias_k: Optional,
+    bias_v: Optional,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: torch.Tensor,
+    out_proj_bias: Optional,
+    training: bool = True,
+    key_padding_mask: Optional = None,
+    need_weights: bool = True,
+    attn_mask: Optional = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Optional = None,
+    k_proj_weight: Optional = None,
+    v_proj_weight: Optional = None,
+    static_k: Optional = None,
+    static_v: Optional = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[torch.Tensor, Optional]:
+    """What `nn.MultiheadAttention` computes, which says what the arguments are: the outputs, and the weights if wanted.
+
+    `query`, `key` and `value` are `(length, batch, features)`, or without the batch.
+    """
+    batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    key_padding_mask = _as_added(key_padding_mask, "key_padding_mask", query.dtype)
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    attn_mask = _as_added(attn_mask, "attn_mask", query.dtype)
+    if not batched:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    length, batch, features = query.shape
+    if features != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {features}")
+    if not use_separate_proj_weight and key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    weights: tuple[Optional, ...] = (q_proj_weight, k_proj_weight, v_proj_weight)
+    if not use_separate_proj_weight:
+        assert in_proj_weight is not None
+        weights = in_proj_weight.chunk(3)
+    biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
+    q, k, v = (
+        operators.linear(part, weight, bias)
+        for part, weight, bias in zip((query, key, value), weights, biases, strict=True)
+    )
+    attn_mask = _checked_mask(attn_mask, length, key.size(0), batch * num_heads)
+    if bias_k is not None and bias_v is not None:
+        k, v = torch.cat([k, bias_k.repeat(1, batch, 1)]), torch.cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
+    heads = (batch * num_heads, features // num_heads)
+    q = q.reshape(length, *heads).transpose(0, 1)
+    k = k.reshape(k.size(0), *heads).transpose(0, 1) if static_k is None else static_k
+    v = v.reshape(v.size(0), *heads).transpose(0, 1) if static_v is None else static_v
+    if add_zero_attn:
+        k, v = (torch.cat([part, part.new_zeros(heads[0], 1, heads[1])], dim=1) for part in (k, v))
+        attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
+    mask = _together(attn_mask, key_padding_mask, batch, num_heads)
+    share = dropout_p if training else 0.0
+    if need_weights:
+        scores = (q * math.sqrt(1.0 / heads[1])) @ k.transpose(-2, -1)
+        attention = operators.softmax(scores if mask is None else scores + mask, -1)
+        attention = operators.dropout(attention, share, True) if share > 0.0 else attention
+        found = attention @ v
+    else:
+        found = scaled_dot_product_attention(q, k, v, mask, share)
+    output = operators.linear(found.transpose(0, 1).reshape(length * batch, features), out_proj_weight, out_proj_bias)
+    output = output.view(length, batch, output.size(1))
+    shown = None
+    if need_weights:
+        shown = attention.view(batch, num_heads, length, k.size(1))
+        shown = shown.mean(dim=1) if average_attn_weights else shown
+    if batched:
+        return output, shown
+    return output.squeeze(1), None if shown is None else shown.squeeze(0)
+
+
+def _check_shapes(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    key_padding_mask: Optional,
+    attn_mask: Optional,
+    num_heads: int,
+) -> bool:
+    """Whether there is a dimension of the batch."""
+    dims = query.dim()
+    if dims not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")
+    kind = "batched (3-D)" if dims == 3 else "unbatched (2-D)"
+    if key.dim() != dims or value.dim() != dims:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key` and `value` to be {dims}-D but found {key.dim()}-D and {value.dim()}-D "
+            "tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.dim() != dims - 1:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {dims - 1}-D but found "
+            f"{key_padding_mask.dim()}-D tensor instead"
+        )
+    if key_padding_mask is not None and dims == 3 and key_padding_mask.size(0) != key.size(1):
+        raise AssertionError(
+            f"Expected key_padded_mask.shape[0] to be {key.size(1)}, but got {key_padding_mask.size(0)}"
+        )
+    if attn_mask is not None and attn_mask.dim() not in (2, 3):
+        raise AssertionError(
+            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
+        )
+    return dims == 3
+
+
+def _as_added(mask: Optional, name: str, dtype: torch.dtype) -> Optional:
+    """A mask as what is added to scores: where a boolean one is true, there is no attention."""
+    if mask is None or mask.is_floating_point():
+        return mask
+    if mask.dtype != torch.bool:
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill_(mask, -math.inf)
+
+
+def _checked_mask(mask: Optional, length: int, keys: int, heads: int) -> Optional:
+    if mask is None:
+        return None
+    wanted = (length, keys) if mask.dim() == 2 else (heads, length, keys)
+    if tuple(mask.shape) != wanted:
+        raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}.")
+    return mask.unsqueeze(0) if mask.dim() == 2 else mask
+
+
+def _wider(mask: Optional) -> Optional:
+    """A mask with one more key, which may be attended to."""
+    return None if mask is None else operators.pad(mask, (0, 1))
+
+
+def _together(attn_mask: Optional, key_padding_mask: Optional, batch: int, num_heads: int) -> Optional:
+    if key_padding_mask is None:
+        return attn_mask
+    keys = key_padding_mask.size(1)
+    spread = key_padding_mask.view(batch, 1, 1, keys).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, keys)
+    return spread if attn_mask is None else attn_mask + spread

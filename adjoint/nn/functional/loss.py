@@ -31,9 +31,17 @@ def _reduced(loss: torch.Tensor, reduction: str) -> torch.Tensor:
     return loss
 
 
-def _check_reduction(reduction: str) -> None:
+def _checked_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction that is asked for, be it by the deprecated arguments."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def _check_reduction(reduction: str) -> None:
+    _checked_reduction(None, None, reduction)
 
 
 def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -72,9 +80,7 @@ def mse_loss(
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The squared difference; with `weight`, the mean is the weighted one."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     if input.shape != target.shape:
         input, target = _of_one_size(input, target)
     if weight is not None:
@@ -91,8 +97,7 @@ def l1_loss(
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The absolute difference; with `weight`, the mean is the weighted one."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     input, target = _of_one_size(input, target)
     if weight is not None:
         return _weighted(operators.l1_loss, input, target, weight, reduction)
@@ -108,8 +113,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> torch.Tensor:
     """`d² / (2 beta)` where the absolute difference d is below `beta`, else `d - beta / 2` (Girshick, 2015)."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     input, target = _of_one_size(input, target)
     if beta == 0.0:
         return operators.l1_loss(input, target, reduction=reduction)
@@ -145,8 +149,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """The negative log-likelihood of the classes `target` (shape `(N, ...)`) under `input` (shape `(N, C, ...)`)."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     return operators.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
@@ -161,9 +164,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> torch.Tensor:
     """The cross entropy between the logits `input` and class indices or class probabilities `target`."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     return operators.cross_entropy(
         input,
         target,
@@ -187,8 +188,7 @@ def binary_cross_entropy(
     Raises:
         ValueError: if their sizes differ.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
@@ -211,8 +211,7 @@ def binary_cross_entropy_with_logits(
     Raises:
         ValueError: if the sizes of input and target differ.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     return operators.binary_cross_entropy_with_logits(
@@ -263,9 +262,7 @@ def poisson_nll_loss(
         full: add Stirling's approximation of `log(target!)` where `target > 1`.
         eps: added to the rate before taking its logarithm.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     return operators.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
@@ -323,8 +320,7 @@ def cosine_embedding_loss(
     Raises:
         RuntimeError: if the numbers of dimensions do not fit.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if not input1.dim() == input2.dim() == target.dim() + 1:
@@ -349,8 +345,7 @@ def margin_ranking_loss(
     Raises:
         RuntimeError: if the numbers of dimensions differ.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -368,8 +363,7 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """`input` where `target` is 1, `max(0, margin - input)` where it is -1."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     return operators.hinge_embedding_loss(input, target, margin, reduction)
 
 
@@ -440,8 +434,7 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """`log(1 + exp(-target * input))` for targets 1 and -1."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     return operators.soft_margin_loss(input, target, reduction)
 
 
@@ -463,8 +456,7 @@ def multi_margin_loss(
         ValueError: if `p` is neither 1 nor 2 or `weight` is no vector.
         RuntimeError: if the sizes do not fit or a target is no class.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
@@ -486,8 +478,7 @@ def multilabel_margin_loss(
     Raises:
         RuntimeError: if the sizes differ.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     return operators.multilabel_margin_loss(input, target, reduction)
 
 
@@ -500,8 +491,7 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """The mean over classes of the binary cross entropy between `sigmoid(input)` and `target`."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _checked_reduction(size_average, reduce, reduction)
     loss = -(target * operators.logsigmoid(input) + (1 - target) * operators.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight

@@ -1,4 +1,4 @@
-"""Normalization, and the lookup of embeddings whose norms may be limited."""
+"""Normalization of batches, layers and vectors, and the lookup of embeddings whose norms may be limited."""
 
 from __future__ import annotations
 
@@ -182,3 +182,15 @@ def rms_norm(
 ) -> torch.Tensor:
     """Divide the last dimensions, of `normalized_shape`, by their root mean square (Zhang and Sennrich, 2019)."""
     return torch.operators.rms_norm(input, normalized_shape, weight, eps)
+
+
+def normalize(
+    input: torch.Tensor,
+    p: float = 2.0,
+    dim: int = 1,
+    eps: float = 1e-12,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """`input` divided by its p-norm along `dim`, or by `eps` where that is larger."""
+    norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / norm if out is None else torch.div(input, norm, out=out)

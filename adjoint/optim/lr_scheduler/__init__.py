@@ -1,6 +1,5 @@
 """Learning rate schedulers; names, no logic."""
 
-from .composition import ChainedScheduler, SequentialLR
 from .cycle import CyclicLR, OneCycleLR
 from .decay import (
     ConstantLR,
@@ -14,7 +13,7 @@ from .decay import (
     PolynomialLR,
     StepLR,
 )
-from .plateau import ReduceLROnPlateau
+from .dependent import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from .scheduler import LRScheduler
 from .scheduler import _LRScheduler as _LRScheduler
 

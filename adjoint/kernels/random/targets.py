@@ -1,13 +1,11 @@
-"""Which types a sampler accepts, and PyTorch's words for those it does not."""
+"""Arrays that samplers fill: of which types, in PyTorch's words for others, and in the order of their memory."""
 
 from typing import Any, NoReturn
 
 import numpy
 from numpy import ndarray
 
-from ..precision import BFLOAT16, is_floating, type_name
-
-__all__ = ["as_real", "c_name", "real_dtype", "refuse", "require_floating"]
+from ..floating import BFLOAT16, is_floating, type_name
 
 C_NAMES = {
     numpy.dtype(name): c_name
@@ -45,3 +43,32 @@ def real_dtype(dtype: "numpy.dtype[Any]") -> "numpy.dtype[Any]":
 def as_real(x: ndarray) -> ndarray:
     """A view of a complex array with a last dimension of 2 for the real and the imaginary part."""
     return x[..., None].view(real_dtype(x.dtype))
+
+
+def memory_order(array: ndarray) -> list[int]:
+    """The dimensions sorted so that the memory of `array` is walked from front to back."""
+    strides = array.strides
+    return sorted(range(array.ndim), key=lambda dim: -strides[dim])
+
+
+def store(out: ndarray, values: ndarray) -> ndarray:
+    """Write one-dimensional `values` into `out` in the order of its memory, rounded to its type; returns `out`."""
+    values = round_to(values, out.dtype)
+    if out.flags.c_contiguous:
+        out[...] = values.reshape(out.shape)
+        return out
+    target = out.transpose(memory_order(out))
+    target[...] = values.reshape(target.shape)
+    return out
+
+
+def round_to(values: ndarray, dtype: "numpy.dtype[Any]") -> ndarray:
+    """`values` as `dtype`; the half types are reached through float32, as PyTorch's conversions do."""
+    if values.dtype == dtype:
+        return values
+    if values.dtype.kind in "bui" and dtype.kind in "bui":
+        return values.astype(dtype)
+    if dtype.itemsize == 2 and (dtype.kind == "f" or dtype == BFLOAT16):
+        values = values.astype(numpy.float32, copy=False)
+    with numpy.errstate(all="ignore"):
+        return values.astype(dtype)
