@@ -28,6 +28,7 @@ class device:
     device(type='cuda', index=1)
     """
 
+    __module__ = "adjoint"
     __slots__ = ("_index", "_type")
     _type: str
     _index: int | None
@@ -185,6 +186,7 @@ class Size(tuple[int, ...]):
     torch.Size([3, 4])
     """
 
+    __module__ = "adjoint"
     __slots__ = ()
 
     def __new__(cls, *iterable: Iterable[SupportsIndex]) -> "Size":

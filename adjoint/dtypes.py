@@ -27,6 +27,7 @@ class dtype:
         scalar_type: the name that error messages use, as in `'Float'`; `torch.FloatTensor` is named after it.
     """
 
+    __module__ = "adjoint"
     __slots__ = ("abbr", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy", "scalar_type")
 
     name: str

@@ -63,6 +63,7 @@ class Tensor(TensorMethods):
     be changed in place; `_view_version`, the version at which a view's `_edge` was made; `_extra`.
     """
 
+    __module__ = "adjoint"
     __slots__ = (
         "__dict__",
         "__weakref__",
@@ -126,6 +127,10 @@ class Tensor(TensorMethods):
             self._own_extra().former = (own.shape, own.dtype)
         self._array = array
         share_inference(self, value)
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -423,6 +428,10 @@ class Tensor(TensorMethods):
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._edge = LEAF if value else None
 
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
+
     @property
     def name(self) -> None:
         """Always None: a name, for exporters of graphs, that nothing sets."""
@@ -588,6 +597,11 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of size "
             f"'{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+        )
+    if grad.device != tensor.device:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{grad.device}' to a tensor with device type '{tensor.device}'. "
+            "Please ensure that the gradient and the tensor are on the same device"
         )
     wanted = tensor.dtype if tensor._extra is None or tensor._extra.grad_dtype is OWN else tensor._extra.grad_dtype
     if wanted is not None and grad.dtype is not wanted:

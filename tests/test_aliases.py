@@ -105,8 +105,9 @@ def test_derivatives_of_derivatives_in_inference_mode():
         assert torch.func.hessian(lambda x: (x * factor * x).sum())(point).tolist() == [[4.0, 0.0], [0.0, 6.0]]
         assert torch.func.vjp(lambda x: x * factor, point)[1](factor)[0].tolist() == [4.0, 9.0]
     assert product.tolist() == [3.0, 1.0]
+    assert torch.func.grad(lambda x: (x * factor).sum())(torch.ones(2)).tolist() == [2.0, 3.0]
     with pytest.raises(RuntimeError, match="cannot be saved for backward"):
-        torch.func.grad(lambda x: (x * factor).sum())(torch.ones(2))
+        torch.vmap(lambda x: x * factor)(torch.ones(2, 2, requires_grad=True))
 
 
 def test_a_function_that_returns_an_inference_tensor_as_it_is():

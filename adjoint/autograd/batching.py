@@ -23,7 +23,7 @@ from ..tensor import Tensor, new, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
 from .function import Function, without_setup_context
 from .hooks import recording_mode
-from .tree import Structure, flatten, prefix_leaves, unflatten
+from .tree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 __all__ = ["BatchLevel", "BatchedTensor", "vmap"]
 
@@ -395,9 +395,9 @@ class BatchLevel(Level, Transform):
 
     def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
         """The outputs of the `vmap` of a `Function`."""
-        leaves, structure = flatten(args)
-        in_dims = unflatten([leaf.bdim if self.concerns(leaf) else None for leaf in leaves], structure)
-        values = unflatten([leaf.value if self.concerns(leaf) else leaf for leaf in leaves], structure)
+        leaves, structure = tree_flatten(args)
+        in_dims = tree_unflatten([leaf.bdim if self.concerns(leaf) else None for leaf in leaves], structure)
+        values = tree_unflatten([leaf.value if self.concerns(leaf) else leaf for leaf in leaves], structure)
         with outside(self):
             returned = function.vmap(VmapInfo(self.size, self.randomness), in_dims, *values)
         if not isinstance(returned, tuple) or len(returned) != 2:
@@ -407,16 +407,16 @@ class BatchLevel(Level, Transform):
                 f"with the output. Got {found} instead"
             )
         output, out_dims = returned
-        results, shape = flatten(output)
-        dims = prefix_leaves(out_dims, shape)
+        results, shape = tree_flatten(output)
+        dims = _broadcast_to_and_flatten(out_dims, shape)
         if dims is None:
             raise RuntimeError(
                 "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
                 f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
-                f"{flatten(out_dims)[1]} but output has structure {shape}."
+                f"{tree_flatten(out_dims)[1]} but output has structure {shape}."
             )
         given = {id(leaf.value): leaf for leaf in leaves if self.concerns(leaf)}
-        return unflatten(
+        return tree_unflatten(
             [self._example_of(value, dim, given.get(id(value))) for value, dim in zip(results, dims, strict=True)],
             shape,
         )
@@ -525,7 +525,7 @@ def _name(func: Any) -> str:
     return getattr(func, "__name__", repr(func))
 
 
-def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], Structure, list[Any], int]:
+def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], TreeSpec, list[Any], int]:
     """The inputs one after another, their structure, the dimension of examples in each, and the number of examples."""
     name = _name(func)
     if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
@@ -538,12 +538,12 @@ def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
             f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function "
             "with no inputs. The latter is unsupported."
         )
-    leaves, structure = flatten(args)
-    dims = prefix_leaves(in_dims, structure)
+    leaves, structure = tree_flatten(args)
+    dims = _broadcast_to_and_flatten(in_dims, structure)
     if dims is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. in_dims "
-            f"has structure {flatten(in_dims)[1]} but inputs has structure {structure}."
+            f"has structure {tree_flatten(in_dims)[1]} but inputs has structure {structure}."
         )
     sizes = []
     for index, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
@@ -579,7 +579,7 @@ def _examples(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
 def _run(
     func: Any,
     leaves: list[Any],
-    structure: Structure,
+    structure: TreeSpec,
     dims: list[Any],
     size: int,
     out_dims: Any,
@@ -587,7 +587,7 @@ def _run(
     keywords: dict[str, Any],
 ) -> Any:
     """Call `func` once for all examples."""
-    for dim in flatten(out_dims)[0]:
+    for dim in tree_flatten(out_dims)[0]:
         if not isinstance(dim, int) and dim is not None:
             raise ValueError(
                 f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
@@ -600,21 +600,24 @@ def _run(
         examples = [
             leaf if dim is None else BatchedTensor(leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)
         ]
-        result = func(*unflatten(examples, structure), **keywords)
+        result = func(*tree_unflatten(examples, structure), **keywords)
     finally:
         level.leave()
         level.end()
-    outputs, shape = flatten(result)
+    outputs, shape = tree_flatten(result)
     places = _out_places(func, out_dims, outputs, shape)
-    return unflatten([_output(level, output, dim, func) for output, dim in zip(outputs, places, strict=True)], shape)
+    return tree_unflatten(
+        [_output(level, output, dim, func) for output, dim in zip(outputs, places, strict=True)], shape
+    )
 
 
-def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: Structure) -> list[Any]:
-    dims = prefix_leaves(out_dims, shape)
+def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: TreeSpec) -> list[Any]:
+    single = shape.is_leaf() and isinstance(out_dims, tuple) and len(out_dims) == 1
+    dims = _broadcast_to_and_flatten(out_dims[0] if single else out_dims, shape)
     if dims is None:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
-            f"`outputs`. out_dims has structure {flatten(out_dims)[1]} but outputs has structure {shape}."
+            f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {shape}."
         )
     return dims
 
@@ -643,11 +646,11 @@ def _output(level: BatchLevel, output: Any, dim: int | None, func: Any) -> Any:
 
 def _joined(results: list[Any], out_dims: Any, func: Any) -> Any:
     """The results of the chunks, one after another."""
-    columns = [flatten(result) for result in results]
+    columns = [tree_flatten(result) for result in results]
     shape = columns[0][1]
     dims = _out_places(func, out_dims, columns[0][0], shape)
     joined = [
         parts[0] if dim is None else operators.cat(list(parts), dim)
         for parts, dim in zip(zip(*(leaves for leaves, _ in columns), strict=True), dims, strict=True)
     ]
-    return unflatten(joined, shape)
+    return tree_unflatten(joined, shape)

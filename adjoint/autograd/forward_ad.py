@@ -142,7 +142,8 @@ class DualLevel(Level):
             )
         with below(self):
             dual = tensor.view(tensor.shape)
-            self.attach(dual, _laid_out_like(tangent, dual))
+            if not modes.STATE.inference or self.in_inference:
+                self.attach(dual, _laid_out_like(tangent, dual))
         return dual
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
@@ -240,10 +241,16 @@ class DualLevel(Level):
         nothing = (None,) * len(outputs)
         if not given:
             return nothing
-        found = tangents(operator, args, given, outputs)
-        if found is TRANSPOSE:
-            found = transposed(operator, args, given)
-        elif operator.tangent == "linear" and operator.nondifferentiable_outputs:
+        try:
+            found = tangents(operator, args, given, outputs)
+            if found is TRANSPOSE:
+                found = transposed(operator, args, given)
+        except RuntimeError as error:
+            if not str(error).startswith("derivative for aten::"):
+                raise
+            message = f"Trying to use forward AD with aten::{operator.called} that does not support it."
+            raise NotImplementedError(message) from error
+        if operator.tangent == "linear" and operator.nondifferentiable_outputs:
             found = tuple(
                 None if name in operator.nondifferentiable_outputs else tangent
                 for name, tangent in zip(operator.outputs, found, strict=True)
@@ -437,7 +444,12 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
             allow_unused=True,
         )
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
-    return tuple(found.get(id(output)) for output in outputs)
+    return tuple(
+        operators.zeros_like(output.detach())
+        if output.requires_grad and id(output) not in found
+        else found.get(id(output))
+        for output in outputs
+    )
 
 
 def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
@@ -525,7 +537,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         ValueError: if one of the two is neither floating point nor complex.
     """
     current = current_level()
-    if current is None:
+    if current is None or (level is not None and level < 0):
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
@@ -548,12 +560,12 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     Outside a `dual_level` no tensor has a tangent.
     """
     current = current_level()
-    if current is None:
+    if current is None or (level is not None and level < 0):
         return UnpackedDualTensor(tensor, None)
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
-    if level is not None and level != 0:
-        raise RuntimeError("Invalid level given to _fw_primal")
+    if level:
+        return UnpackedDualTensor(operators.forward_primal(tensor), None)
     return current.unpack(tensor)
 
 

@@ -576,6 +576,7 @@ class InplaceFunction(Function):
     """A function that may change its input in place; it only keeps whether it does. Kept for older code."""
 
     def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
         self.inplace = inplace
 
 

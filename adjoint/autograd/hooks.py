@@ -195,6 +195,21 @@ def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None
             hook((), grads)
 
 
+def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
+    """Accumulate a gradient, as calling an `AccumulateGrad` does."""
+    node._check_call(grads, names)
+    leaf = node.variable
+    if grads[0] is not None:
+        recorded = modes.is_grad_enabled()
+        accumulate(leaf, from_tensor(grads[0], recorded), recorded)
+    with recording_mode(False):
+        run_post_accumulate_hooks(leaf)
+    return ()
+
+
+AccumulateGrad.__call__ = run_alone  # type: ignore[method-assign,assignment]
+
+
 def run_post_accumulate_hooks(leaf: Tensor) -> None:
     """What is to run once the gradient of `leaf` has been added to its `.grad`."""
     extra = leaf._extra

@@ -162,16 +162,28 @@ def volatile(self: Tensor) -> bool:
     return False
 
 
+def set_volatile(self: Tensor, value: bool | None = None) -> None:
+    """Warn that it does nothing."""
+    warnings.warn(
+        "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning, stacklevel=2
+    )
+
+
+def keep_backward_hooks(self: Tensor) -> None:
+    """Refuse to delete the attribute."""
+    raise RuntimeError("Deletion of _backwards_hooks not allowed!")
+
+
 def install() -> None:
     """Make these functions methods of `Tensor`."""
     for function in (backward, register_hook, register_post_accumulate_grad_hook, requires_grad_, retain_grad):
         setattr(Tensor, function.__name__, function)
     for name, accessors in (
-        ("_backward_hooks", (backward_hooks, set_backward_hooks)),
+        ("_backward_hooks", (backward_hooks, set_backward_hooks, keep_backward_hooks)),
         ("_post_accumulate_grad_hooks", (post_accumulate_hooks,)),
         ("grad_dtype", (grad_dtype, set_grad_dtype)),
         ("retains_grad", (retains_grad,)),
-        ("volatile", (volatile,)),
+        ("volatile", (volatile, set_volatile, set_volatile)),
     ):
         setattr(Tensor, name, property(*accessors))
 

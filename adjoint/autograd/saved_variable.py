@@ -11,6 +11,7 @@ from ..tape.node import Node
 from ..tape.saved import (
     HOOKS_ARE_SET,
     Packed,
+    SavedTensor,
     check_callable,
     detached,
     modes_without_hooks,
@@ -22,7 +23,7 @@ from ..tape.saved import (
 from ..tensor import Tensor
 
 
-class SavedVariable:
+class SavedVariable(SavedTensor):
     """One tensor given to `save_for_backward`; an output is kept without its history, which is the node itself."""
 
     __slots__ = ("counter", "output_nr", "tensor", "version")
@@ -56,9 +57,6 @@ class SavedVariable:
             result._own_extra().tangents = tensor._extra.tangents
         return result
 
-    def __repr__(self) -> str:
-        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
-
     @property
     def data(self) -> Any:
         """The packed object if hooks are registered, else the tensor."""
@@ -74,13 +72,14 @@ class SavedVariable:
             self.tensor = pack(shown(self.tensor, None), (pack_hook, unpack_hook), edge)
 
 
-class SavedNone:
+class SavedNone(SavedTensor):
     """The None that was given to `save_for_backward`, as `_raw_saved_tensors` shows it."""
 
+    __slots__ = ()
     data = None
 
-    def __repr__(self) -> str:
-        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
+    def __init__(self) -> None:
+        pass
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Refuse."""

@@ -23,7 +23,7 @@ from .batching import BatchedTensor, BatchLevel, vmap
 from .engine import discover
 from .forward_ad import DualLevel, _set_fwd_grad_enabled, check_floating
 from .grad_mode import inference_mode
-from .tree import Structure, flatten, mapped, unflatten
+from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint
 from .wrappers import debug_unwrap
 
 __all__ = [
@@ -56,11 +56,13 @@ class Reverse(Transform):
         try:
             with inference_mode(False):
                 places = range(len(args)) if chosen is None else chosen
-                copies = [mapped(self.track, args[place]) for place in places]
+                copies = [tree_map(self.track, args[place]) for place in places]
                 replaced = list(args)
                 for place, copy in zip(places, copies, strict=True):
                     replaced[place] = copy
-                self.arguments = [leaf for leaf in flatten((replaced, dict(keywords)))[0] if isinstance(leaf, Tensor)]
+                self.arguments = [
+                    leaf for leaf in tree_flatten((replaced, dict(keywords)))[0] if isinstance(leaf, Tensor)
+                ]
                 return copies, func(*replaced, **keywords)
         finally:
             self.end()
@@ -130,7 +132,7 @@ def released(value: Any, outside: bool) -> Any:
     def release(leaf: Any) -> Any:
         return leaf.detach() if isinstance(leaf, Tensor) and not outside and leaf.requires_grad else leaf
 
-    return mapped(release, value)
+    return tree_map(release, value)
 
 
 def positions(argnums: Any, count: int) -> tuple[int, ...]:
@@ -157,15 +159,15 @@ def with_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
         raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
-    for leaf in flatten(output[1])[0]:
+    for leaf in tree_flatten(output[1])[0]:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
     return output
 
 
-def only_tensors(output: Any, name: str) -> tuple[list[Tensor], Structure]:
+def only_tensors(output: Any, name: str) -> tuple[list[Tensor], TreeSpec]:
     """The tensors of an output, and its structure."""
-    leaves, structure = flatten(output)
+    leaves, structure = tree_flatten(output)
     if not leaves or output is None:
         raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {leaves})")
     for leaf in leaves:
@@ -200,7 +202,7 @@ def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool) -> Ca
             found = reverse.gradients(output, None, outside, outside)
         else:
             found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
-        results = unflatten(found, flatten(copies)[1])
+        results = tree_unflatten(found, tree_flatten(copies)[1])
         gradient = tuple(results) if isinstance(argnums, tuple) else results[0]
         value = released(output, outside)
         return (gradient, (value, released(aux, outside))) if has_aux else (gradient, value)
@@ -252,21 +254,23 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             raise RuntimeError(
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {leaf.dtype}"
             )
-    structure = flatten(tuple(copies))[1]
+    structure = tree_flatten(tuple(copies))[1]
     outside = reverse.is_tracked_outside(outputs)
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        given, given_shape = flatten(cotangents)
+        given, given_shape = tree_flatten(cotangents)
         if given_shape != shape:
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
-                f"cotangents: {given_shape.sketch()}, primal output: {shape.sketch()}"
+                f"cotangents: {treespec_pprint(given_shape)}, primal output: {treespec_pprint(shape)}"
             )
         for vector in given:
             if not isinstance(vector, Tensor) and vector is not None:
                 raise TypeError(f"gradients can be either Tensors or None, but got {type(vector).__name__}")
         used = [(out, vector) for out, vector in zip(outputs, given, strict=True) if out.requires_grad]
-        record = modes.is_grad_enabled() and (outside or any(is_recorded(vector) for vector in given))
+        record = modes.is_grad_enabled() and (
+            outside or any(is_recorded(vector) for vector in given if vector is not None)
+        )
         if create_graph is not None:
             record = create_graph
         if used:
@@ -274,7 +278,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             found = reverse.gradients(roots, vectors, retain_graph, record)
         else:
             found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
-        return unflatten(found, structure)
+        return tree_unflatten(found, structure)
 
     outside_value = outside and reverse.outside_recorded
     value = released(output, outside_value)
@@ -302,8 +306,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
-    points, structure = flatten(primals)
-    directions, tangent_structure = flatten(tangents)
+    points, structure = tree_flatten(primals)
+    directions, tangent_structure = tree_flatten(tangents)
     if structure != tangent_structure:
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals "
@@ -324,7 +328,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
         level.arguments = duals
         with _set_fwd_grad_enabled(True):
-            result = func(*unflatten(duals, structure))
+            result = func(*tree_unflatten(duals, structure))
         output, aux = with_aux(result, has_aux, "jvp(f, primals, tangents)")
         outputs, shape = only_tensors(output, "jvp(f, primals, tangents)")
         found = [level.tangent_of(leaf) for leaf in outputs]
@@ -335,7 +339,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             )
         values = [level.without_tangent(leaf) for leaf in outputs]
         if has_aux:
-            aux = mapped(level.without_tangent, aux)
+            aux = tree_map(level.without_tangent, aux)
     finally:
         level.leave()
         level.end()
@@ -344,7 +348,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         operators.zeros_like(value) if tangent is None else tangent
         for value, tangent in zip(values, found, strict=True)
     ]
-    results = (unflatten(values, shape), unflatten(carried, shape))
+    results = (tree_unflatten(values, shape), tree_unflatten(carried, shape))
     return (*results, aux) if has_aux else results
 
 
@@ -366,12 +370,12 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> push(torch.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    points, structure = flatten(primals)
+    points, structure = tree_flatten(primals)
     for point in points:
         check_floating(point)
     reverse = Reverse(refuses_captured=False)
     _, output = reverse.run(func, primals)
-    outputs, shape = flatten(output)
+    outputs, shape = tree_flatten(output)
     roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
     outside = bool(roots) and reverse.is_recorded_outside(roots)
     with inference_mode(False):
@@ -379,7 +383,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         products = reverse.gradients(roots, vectors, True, True) if roots else ()
 
     def push(*tangents: Any) -> Any:
-        directions, tangent_structure = flatten(tangents)
+        directions, tangent_structure = tree_flatten(tangents)
         if tangent_structure != structure:
             raise RuntimeError(
                 f"Expected the tangents {tangent_structure} to have the same argspec as the primals {structure}"
@@ -408,7 +412,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                 allow_unused=True,
             )
             found = {id(root): value for root, value in zip(roots, derivatives, strict=True) if value is not None}
-        return unflatten([found[id(leaf)] if id(leaf) in found else _nothing_like(leaf) for leaf in outputs], shape)
+        return tree_unflatten(
+            [found[id(leaf)] if id(leaf) in found else _nothing_like(leaf) for leaf in outputs], shape
+        )
 
     return released(output, outside), push
 
@@ -496,23 +502,23 @@ def jacrev(
             return func(*replaced, **keywords)
 
         chosen = [args[place] for place in places]
-        _check_real([leaf for leaf in flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
+        _check_real([leaf for leaf in tree_flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
         result = vjp(partial, *chosen, has_aux=has_aux)
         output, pull = result[:2]
-        outputs, shape = flatten(output)
+        outputs, shape = tree_flatten(output)
         _check_real(outputs, "outputs", "jacrev")
-        basis = unflatten(_basis(outputs), shape)
+        basis = tree_unflatten(_basis(outputs), shape)
         rows = vmap(pull, chunk_size=chunk_size)(basis)
-        leaves, structure = flatten(rows)
-        inputs = flatten(tuple(args[place] for place in places))[0]
+        leaves, structure = tree_flatten(rows)
+        inputs = tree_flatten(tuple(args[place] for place in places))[0]
         counts = [leaf.numel() for leaf in outputs]
         split = [leaf.split(counts, 0) for leaf in leaves]
         jacobians = []
         for number, leaf in enumerate(outputs):
             row = [parts[number].reshape((*leaf.shape, *x.shape)) for parts, x in zip(split, inputs, strict=True)]
-            nested = unflatten(row, structure)
+            nested = tree_unflatten(row, structure)
             jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
-        found = unflatten(jacobians, shape)
+        found = tree_unflatten(jacobians, shape)
         return (found, result[2]) if has_aux else found
 
     return jacobian
@@ -549,26 +555,26 @@ def jacfwd(
 
         def column(directions: Any) -> Any:
             results = jvp(partial, chosen, directions, has_aux=has_aux)
-            _check_real(flatten(results[1])[0], "outputs", "jacfwd")
+            _check_real(tree_flatten(results[1])[0], "outputs", "jacfwd")
             return results[1:] if has_aux else results[1]
 
-        inputs, structure = flatten(chosen)
+        inputs, structure = tree_flatten(chosen)
         _check_real([leaf for leaf in inputs if isinstance(leaf, Tensor)], "inputs", "jacfwd")
-        basis = unflatten(_basis(inputs), structure)
+        basis = tree_unflatten(_basis(inputs), structure)
         out_dims: Any = (0, None) if has_aux else 0
         columns = vmap(column, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)(basis)
         aux = None
         if has_aux:
             columns, aux = columns
-        leaves, shape = flatten(columns)
+        leaves, shape = tree_flatten(columns)
         counts = [leaf.numel() for leaf in inputs]
         jacobians = []
         for leaf in leaves:
             parts = leaf.movedim(0, -1).split(counts, -1)
             blocks = [part.reshape((*leaf.shape[1:], *x.shape)) for part, x in zip(parts, inputs, strict=True)]
-            nested = unflatten(blocks, structure)
+            nested = tree_unflatten(blocks, structure)
             jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
-        found = unflatten(jacobians, shape)
+        found = tree_unflatten(jacobians, shape)
         return (found, aux) if has_aux else found
 
     return jacobian

@@ -1,116 +1,305 @@
-"""Nested tuples, lists and dicts of values, taken apart and put together again."""
+"""`torch.utils._pytree`: nested tuples, lists, dicts and containers that users register, taken apart and put together again."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ..device import Size
+
+PyTree = Any
+IsLeaf = Callable[[Any], bool] | None
 
 
-class Structure:
-    """What is left of a nested value without its leaves: the type, keys if it is a dict, and the children's structures."""
+class NodeDef(NamedTuple):
+    """How a kind of container is taken apart, into its items and what else it is (the context), and put together."""
 
-    __slots__ = ("children", "count", "keys", "kind")
+    type: Any
+    flatten_fn: Callable[[Any], tuple[Any, Any]]
+    unflatten_fn: Callable[[Any, Any], Any]
 
-    def __init__(self, kind: Any, keys: Any, children: tuple[Structure, ...]) -> None:
-        self.kind = kind
-        self.keys = keys
-        self.children = children
-        self.count: int = sum([child.count for child in children]) if kind is not None else 1
+
+SUPPORTED_NODES: dict[Any, NodeDef] = {}
+_MAPPINGS = (dict, OrderedDict, defaultdict)
+
+
+def _support(
+    kind: Any, together: Callable[[Any, Any], Any], context: Callable[[Any], Any] = lambda value: None
+) -> None:
+    def apart(value: Any) -> Any:
+        return list(value.values() if kind in _MAPPINGS else value), context(value)
+
+    SUPPORTED_NODES[kind] = NodeDef(kind, apart, together)
+
+
+for _kind in (tuple, list):
+    SUPPORTED_NODES[_kind] = NodeDef(_kind, lambda value: (value, None), lambda items, _, kind=_kind: kind(items))  # type: ignore[misc]
+_support(Size, lambda items, _: tuple(items))
+_support(dict, lambda items, keys: dict(zip(keys, items, strict=True)), list)
+_support(OrderedDict, lambda items, keys: OrderedDict(zip(keys, items, strict=True)), list)
+_support(
+    defaultdict,
+    lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)),
+    lambda value: [value.default_factory, list(value)],
+)
+_support(deque, deque, lambda value: value.maxlen)
+_support(namedtuple, lambda items, kind: kind(*items), type)
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable[[Any], tuple[Any, Any]],
+    unflatten_fn: Callable[[Any, Any], Any],
+    **others: Any,
+) -> None:
+    """Let instances of exactly `cls` be containers: `unflatten_fn(*flatten_fn(value))` is a value like the given one.
+
+    `flatten_fn` returns the items and a context; `others` concern paths and files.
+    """
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls!r} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+
+
+_deregister_pytree_node = SUPPORTED_NODES.pop
+
+
+def _register_pytree_node(cls: type, *functions: Any, **options: Any) -> None:
+    warnings.warn(
+        "`torch.utils._pytree._register_pytree_node` is deprecated. Please use `torch.utils._pytree.register_pytree_node` "
+        "instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    register_pytree_node(cls, *functions, **options)
+
+
+def _node_of(value: Any, is_leaf: IsLeaf = None) -> NodeDef | None:
+    """How `value` is taken apart; None for a leaf."""
+    if is_leaf is not None and is_leaf(value):
+        return None
+    kind = type(value)
+    node = SUPPORTED_NODES.get(kind)
+    if node is None and isinstance(value, tuple):
+        if hasattr(kind, "_fields"):
+            return SUPPORTED_NODES[namedtuple]
+        if hasattr(kind, "n_fields"):
+            _support(kind, lambda items, _: kind(items))
+            return SUPPORTED_NODES[kind]
+    return node
+
+
+class TreeSpec:
+    """What is left of a nested value without its leaves: the kind of container, its context, and the specs of its items."""
+
+    __slots__ = ("_children", "context", "num_leaves", "type")
+
+    def __init__(self, type: Any, context: Any, children: list[TreeSpec]) -> None:
+        self.type = type
+        self.context = context
+        self._children = children
+        self.num_leaves: int = sum([child.num_leaves for child in children]) if type is not None else 1
+
+    @property
+    def num_nodes(self) -> int:
+        """How many containers and leaves there are."""
+        return 1 + sum(child.num_nodes for child in self._children)
+
+    @property
+    def num_children(self) -> int:
+        """How many items the container has."""
+        return len(self._children)
+
+    def children(self) -> list[TreeSpec]:
+        """The specs of the items."""
+        return list(self._children)
+
+    def child(self, index: int) -> TreeSpec:
+        """The spec of one item."""
+        return self._children[index]
+
+    def is_leaf(self) -> bool:
+        """Whether this is the spec of a leaf."""
+        return self.type is None
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Structure)
-            and (self.kind, self.keys) == (other.kind, other.keys)
-            and self.children == other.children
+        return self is other or (
+            isinstance(other, TreeSpec)
+            and (self.type, self.context) == (other.type, other.context)
+            and self._children == other._children
         )
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.children))
+        return hash((self.type, *self._children))
 
     def __repr__(self) -> str:
         return self._text(0)
 
-    def sketch(self) -> str:
-        """The text of a value of this structure, with stars for its leaves."""
-        return repr(unflatten([_STAR] * self.count, self))
-
     def _text(self, indent: int) -> str:
-        if self.kind is None:
+        if self.type is None:
             return "*"
         indent += 2
-        children = f",\n{' ' * indent}".join(child._text(indent) for child in self.children)
-        return f"TreeSpec({self.kind.__name__}, {self.keys}, [{children}])"
+        children = f",\n{' ' * indent}".join(child._text(indent) for child in self._children)
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{children}])"
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The nested value of this structure and these leaves."""
+        leaves = list(leaves)
+        if len(leaves) != self.num_leaves:
+            raise ValueError(
+                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds "
+                f"{self.num_leaves} items ({self})."
+            )
+        return self._of(iter(leaves))
+
+    def _of(self, leaves: Iterator[Any]) -> Any:
+        if self.type is None:
+            return next(leaves)
+        items = [next(leaves) if child.type is None else child._of(leaves) for child in self._children]
+        return SUPPORTED_NODES[self.type].unflatten_fn(items, self.context)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """What stands in `tree`, which may go deeper, where this structure has its leaves; ValueError for another one."""
+        if self.type is None:
+            return [tree]
+        node = _node_of(tree)
+        kind = type(tree) if node is None else node.type
+        mappings = kind in _MAPPINGS and self.type in _MAPPINGS
+        if node is None or not (kind is self.type or mappings):
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {kind!r}.")
+        items, context = node.flatten_fn(tree)
+        if len(items) != len(self._children):
+            raise ValueError(f"Node arity mismatch; expected {len(self._children)}, but got {len(items)}.")
+        if mappings:
+            keys = self._keys()
+            if set(keys) != set(tree):
+                raise ValueError(
+                    f"Node keys mismatch; missing key(s): {set(keys) - set(tree)}; extra key(s): {set(tree) - set(keys)}."
+                )
+            items = [tree[key] for key in keys]
+        elif kind is not deque and context != self.context:
+            raise ValueError(
+                f"Node context mismatch for node type {kind!r}; expected {self.context!r}, but got {context!r}."
+            )
+        return [leaf for item, child in zip(items, self._children, strict=True) for leaf in child.flatten_up_to(item)]
+
+    def _keys(self) -> Any:
+        return self.context[1] if self.type is defaultdict else self.context
 
 
-_LEAF = Structure(None, None, ())
+class LeafSpec(TreeSpec):
+    """The spec of a leaf."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+
+
+_LEAF = LeafSpec()
 _STAR: Any = type("Star", (), {"__repr__": lambda self: "*"})()
 
 
-def flatten(value: Any) -> tuple[list[Any], Structure]:
-    """The leaves of a nested value, in order, and its structure."""
-    kind = type(value)
-    if kind in (dict, OrderedDict):
-        keys, items = list(value), list(value.values())
-    elif kind in (tuple, list) or (
-        isinstance(value, tuple) and (hasattr(value, "_fields") or hasattr(value, "n_fields"))
-    ):
-        keys, items = None, list(value)
-    else:
-        return [value], _LEAF
+def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Whether `tree` is no container."""
+    return _node_of(tree, is_leaf) is None
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
+    """The leaves of a nested value, in order, and its structure; what `is_leaf` says so of is not taken apart.
+
+    >>> tree_flatten({"a": 1, "b": (2, 3)})[0]
+    [1, 2, 3]
+    """
     leaves: list[Any] = []
-    children = []
-    for item in items:
-        structure = _LEAF
-        if isinstance(item, (tuple, list, dict)):
-            found, structure = flatten(item)
-            leaves += found
-        else:
-            leaves.append(item)
-        children.append(structure)
-    return leaves, Structure(kind, keys, tuple(children))
+    return leaves, _flatten(tree, leaves, is_leaf)
 
 
-def unflatten(leaves: list[Any], structure: Structure) -> Any:
+def _flatten(value: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeSpec:
+    node = SUPPORTED_NODES.get(type(value)) if is_leaf is None else _node_of(value, is_leaf)
+    if node is None and (is_leaf or not isinstance(value, tuple) or (node := _node_of(value)) is None):
+        leaves.append(value)
+        return _LEAF
+    kind, apart, _ = node
+    items, context = apart(value)
+    return TreeSpec(kind, context, [_flatten(item, leaves, is_leaf) for item in items])
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """The nested value of that structure and those leaves."""
-    if structure.kind is None:
-        return leaves[0]
-    items, start = [], 0
-    for child in structure.children:
-        items.append(unflatten(leaves[start : start + child.count], child))
-        start += child.count
-    if structure.keys is not None:
-        return structure.kind(zip(structure.keys, items, strict=True))
-    if hasattr(structure.kind, "_fields"):
-        return structure.kind(*items)
-    return structure.kind(items)
+    return treespec.unflatten(leaves)
 
 
-def mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """`value` with `function` applied to each leaf."""
-    leaves, structure = flatten(value)
-    return unflatten([function(leaf) for leaf in leaves], structure)
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """The text of a value of that structure, with stars for its leaves."""
+    return repr(treespec.unflatten([_STAR] * treespec.num_leaves))
 
 
-def prefix_leaves(prefix: Any, structure: Structure) -> list[Any] | None:
-    """One leaf for each of `structure`, from a nested value that may stop earlier; None if the two do not fit."""
-    kind = type(prefix)
-    if not (kind in (tuple, list, dict, OrderedDict) or hasattr(prefix, "_fields")):
-        return [prefix] * structure.count
-    _, own = flatten(prefix)
-    if structure.kind is None or len(own.children) != len(structure.children):
-        return None
-    if structure.keys is not None:
-        if not isinstance(prefix, dict) or set(prefix) != set(structure.keys):
-            return None
-        items = [prefix[key] for key in structure.keys]
-    elif own.keys is not None or (own.kind is not structure.kind and {own.kind, structure.kind} != {tuple, list}):
-        return None
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """The leaves."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
+    """The structure."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """`tree` with `func` applied to each leaf, and to what stands in its place in each of `rests`.
+
+    >>> tree_map(lambda x: x * 2, {"a": [1], "b": 2})
+    {'a': [2], 'b': 4}
+    """
+    leaves, spec = tree_flatten(tree, is_leaf)
+    return spec._of(map(func, leaves, *[spec.flatten_up_to(rest) for rest in rests]))
+
+
+def map_only(kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """A decorator: the function is applied to what is of a type, of one of a tuple of types, or fulfils a condition."""
+    if isinstance(kinds, (type, tuple)):
+        chosen: Callable[[Any], bool] = lambda value: isinstance(value, kinds)
+    elif callable(kinds):
+        chosen = kinds
     else:
-        items = list(prefix)
+        raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+    return lambda func: lambda value: func(value) if chosen(value) else value
+
+
+def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """`tree` with `func` applied to the leaves that `map_only(kinds)` chooses."""
+    return tree_map(map_only(kinds)(func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Whether `pred` is true of all leaves."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Whether `pred` is true of a leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
+    """One leaf for each of `treespec`, from a nested value that may stop earlier; None if the two do not fit."""
+    node = _node_of(tree, is_leaf)
+    if node is None:
+        return [tree] * treespec.num_leaves
+    items, context = node.flatten_fn(tree)
+    if len(items) != len(treespec._children):
+        return None
+    if node.type in _MAPPINGS and treespec.type in _MAPPINGS:
+        if set(tree) != set(treespec._keys()):
+            return None
+        items = [tree[key] for key in treespec._keys()]
+    elif node.type is not treespec.type or context != treespec.context:
+        return None
     leaves: list[Any] = []
-    for item, child in zip(items, structure.children, strict=True):
-        found = prefix_leaves(item, child)
+    for item, child in zip(items, treespec._children, strict=True):
+        found = _broadcast_to_and_flatten(item, child, is_leaf)
         if found is None:
             return None
         leaves += found

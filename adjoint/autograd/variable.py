@@ -7,6 +7,7 @@ from typing import Any
 
 from ..tape.saved import detached, shared_counter
 from ..tensor import Tensor, can_require_grad
+from . import methods
 from .backward import _engine_run_backward
 from .task import is_checkpoint_valid, queue_callback
 
@@ -58,6 +59,8 @@ class Variable(metaclass=VariableMeta):
             return Tensor()
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        if volatile:
+            methods.set_volatile(data)
         result = detached(data, shared_counter(data))
         if requires_grad and not can_require_grad(data._array):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")

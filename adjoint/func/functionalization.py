@@ -50,7 +50,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
     @functools.wraps(func)
     def functionalized(*args: Any, **keywords: Any) -> Any:
-        given = [value for value in transforms.flatten((args, keywords))[0] if isinstance(value, torch.Tensor)]
+        given = [value for value in transforms.tree_flatten((args, keywords))[0] if isinstance(value, torch.Tensor)]
         versions = [_version(value) for value in given]
         with transforms.Functional() as transform, _each_its_own()(transform) if transform.batches else nullcontext():
             result = func(*args, **keywords)
@@ -62,7 +62,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
             of_changed = any(leaf is value or _share_memory(leaf, value) for value in changed)
             return leaf.clone() if of_changed or (remove == "mutations_and_views" and leaf._is_view()) else leaf
 
-        return transforms.mapped(apart, result)
+        return transforms.tree_map(apart, result)
 
     return functionalized
 
@@ -88,6 +88,6 @@ def _each_its_own() -> Any:
         def __torch_function__(
             self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
-            return transforms.mapped(self.transform.spread, func(*args, **(kwargs or {})))
+            return transforms.tree_map(self.transform.spread, func(*args, **(kwargs or {})))
 
     return EachItsOwn

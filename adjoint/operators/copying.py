@@ -7,6 +7,7 @@ import numpy
 from ..device import contiguous_format, preserve_format
 from ..kernels import copying, shapes, storage
 from ..kernels.pending import bits_of, toggled, unmarked
+from ..notices import warn
 from ..tape import modes, views
 from ..tape.levels import check_owned, innermost
 from ..tape.saved import about_to_change, bump
@@ -318,6 +319,20 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
         input._array = toggled(storage.resized(input._array, shape), bits_of(input._array))
         bump(input, "resize_")
     return input
+
+
+@public(namespace=None, method=True)
+def resize(input, *sizes):
+    """`reshape`, with the sizes one by one. Deprecated."""
+    warn("non-inplace resize is deprecated")
+    return input.reshape(sizes)
+
+
+@public(namespace=None, method=True)
+def resize_as(input, tensor):
+    """`reshape` to the size of another. Deprecated."""
+    warn("non-inplace resize_as is deprecated")
+    return input.reshape(tensor.shape)
 
 
 @public(method=True)

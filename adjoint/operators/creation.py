@@ -19,6 +19,7 @@ from ..tape.saved import bump, mark_inference
 from ..tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from .build import public
 from .conversion import checked_dtype, is_meta
+from .dispatch import is_of_type
 from .meta import place_like
 from .out import check_overlap, store
 
@@ -47,6 +48,8 @@ def leaf(
         raise RuntimeError(f"unsupported layout {layout}: tensors are strided")
     tensor = wrap(array)
     if requires_grad:
+        if requires_grad is not True:
+            raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
         if not can_require_grad(array):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         tensor._edge = LEAF
@@ -442,13 +445,11 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
 
 def _fill_number(value, function, position):
     """`value` as a Python number; a zero-dimensional tensor stands for one."""
-    if isinstance(value, Tensor) and value._array.ndim == 0:
-        return value.item()
-    if not isinstance(value, (int, float, complex, numpy.number, numpy.bool_)):
+    if not is_of_type(value, "Number"):
         raise TypeError(
             f"{function}(): argument 'fill_value' (position {position}) must be Number, not {type(value).__name__}"
         )
-    return value
+    return value.item() if isinstance(value, Tensor) else value
 
 
 def _filled_with(array, value):

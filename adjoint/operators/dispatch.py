@@ -83,7 +83,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     """Apply `op` in any mode, to anything."""
     args = bind(op, args, names)
     if modes.STATE.levels:
-        level = innermost(args)
+        level = innermost(args if out is None else (*args, out))
         if level is not None:
             return note_births(level.call(op, args, out))
         if out is None and not op.draws:
@@ -199,7 +199,7 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
     """
     value, kind = values[position], op.types[name]
     if is_of_type(value, kind):
-        if kind == "Number" and isinstance(value, Tensor):
+        if kind in ("Number", "Float") and isinstance(value, Tensor):
             return value.item()
         return tuple(value) if type(value) is list else value
     if value is None and op.defaults.get(name, MISSING) is None:
@@ -219,12 +219,12 @@ def is_of_type(value: Any, kind: str) -> bool:
         return several or (kind == "Dims" and is_of_type(value, "Int"))
     if kind == "Bool":
         return isinstance(value, (bool, numpy.bool_))
-    if kind == "Number":
-        return isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) or (
-            isinstance(value, Tensor) and not value._array.ndim
+    if kind in ("Number", "Float"):
+        if isinstance(value, Tensor):
+            return not (value._array.ndim or value.requires_grad)
+        return isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) and (
+            kind == "Number" or not isinstance(value, (complex, numpy.complexfloating))
         )
-    if kind == "Float":
-        return isinstance(value, (int, float, numpy.floating, numpy.integer, numpy.bool_))
     return isinstance(value, dtypes.dtype if kind == "Dtype" else str)
 
 

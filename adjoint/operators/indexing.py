@@ -434,6 +434,8 @@ def as_part(part: Any) -> Any:
         kind = part._array.dtype
         if part._array.ndim == 0 and kind.kind in "biu" and not hasattr(part, "without_history"):
             return bool(part._array) if kind.char in "?B" else int(part._array)
+        if kind.kind in "iu" and kind.char not in "liqB":
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return part
     if isinstance(part, numpy.bool_):
         return bool(part)
@@ -583,7 +585,7 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
     kind = type(key)
     if kind is Tensor:
         key = key._array
-        if key.ndim == 0 or not (key.dtype.kind == "i" or (key.dtype.kind == "b" and key.shape == array.shape)):
+        if key.ndim == 0 or not (key.dtype.char in "li" or (key.dtype.kind == "b" and key.shape == array.shape)):
             return False
     elif kind is tuple:
         if any(type(part) is not int and (type(part) is not _slice or part.step is not None) for part in key):

@@ -23,6 +23,7 @@ class OpOverload:
     def __init__(self, packet: OpOverloadPacket, name: str) -> None:
         self._packet = packet
         self._overloadname = name
+        self.__name__ = f"{packet.__name__}.{name}"
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:

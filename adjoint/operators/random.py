@@ -495,28 +495,28 @@ def drawn(sampler: Any, node: str) -> Any:
 class normal:
     """Fill the tensor with normally distributed numbers."""
 
-    def forward(self: Array, mean=0.0, std=1.0, *, generator=None): ...
+    def forward(self: Array, mean: Float = 0.0, std: Float = 1.0, *, generator=None): ...
 
 
 @drawn(kernels.log_normal_, "LogNormalBackward0")
 class log_normal:
     """Fill the tensor with numbers whose logarithms are normally distributed."""
 
-    def forward(self: Array, mean=1.0, std=2.0, *, generator=None): ...
+    def forward(self: Array, mean: Float = 1.0, std: Float = 2.0, *, generator=None): ...
 
 
 @drawn(kernels.cauchy_, "CauchyBackward0")
 class cauchy:
     """Fill the tensor with numbers from the Cauchy distribution."""
 
-    def forward(self: Array, median=0.0, sigma=1.0, *, generator=None): ...
+    def forward(self: Array, median: Float = 0.0, sigma: Float = 1.0, *, generator=None): ...
 
 
 @drawn(kernels.exponential_, "ExponentialBackward0")
 class exponential:
     """Fill the tensor with numbers from the exponential distribution of rate `lambd`."""
 
-    def forward(self: Array, lambd=1.0, *, generator=None): ...
+    def forward(self: Array, lambd: Float = 1.0, *, generator=None): ...
 
 
 @drawn(kernels.geometric_, "GeometricBackward0")
@@ -530,7 +530,7 @@ class geometric:
 class uniform:
     """Fill the tensor with numbers evenly spread over [low, high)."""
 
-    def forward(self: Array, low=0.0, high=1.0, *, generator=None): ...
+    def forward(self: Array, low: Float = 0.0, high: Float = 1.0, *, generator=None): ...
 
 
 @drawn(kernels.random_, "RandomBackward2")

@@ -32,7 +32,7 @@ _ARANGE_SIGNATURES = (
 
 def _number(value: Any, function: str, name: str, position: int) -> Any:
     """A Python number; NumPy's scalars and zero-dimensional tensors stand for one."""
-    if isinstance(value, Tensor) and value._array.ndim == 0:
+    if isinstance(value, Tensor) and value._array.ndim == 0 and not (value.requires_grad and "range" in function):
         return value.item()
     if isinstance(value, (numpy.number, numpy.bool_)):
         return value.item()

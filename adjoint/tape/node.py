@@ -14,7 +14,8 @@ from itertools import count
 from types import CodeType
 from typing import Any, ClassVar, NamedTuple
 
-from ..device import Size
+import numpy
+
 from ..device import device as device_class
 from ..dtypes import dtype, from_numpy
 from ..tensor import Tensor, as_array, wrap
@@ -35,7 +36,7 @@ next_sequence = count().__next__
 class InputMetadata(NamedTuple):
     """What a gradient arriving at a node looks like."""
 
-    shape: Size
+    shape: list[int]
     dtype: dtype
     device: device_class = device_class("cpu")
     is_nested_tensor: bool = False
@@ -118,7 +119,10 @@ class Node:
         """Shape and dtype of the gradients this node takes, one entry for each output of the operation."""
         shapes = self.shape[: self.takes] if type(self.shape) is list else [self.shape]
         dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
-        return tuple(InputMetadata(Size(shape), from_numpy(kind)) for shape, kind in zip(shapes, dtypes, strict=False))
+        return tuple(
+            InputMetadata(list(shape or ()), from_numpy(kind or numpy.dtype("f4")))
+            for shape, kind in zip(shapes, dtypes, strict=False)
+        )
 
     def _sequence_nr(self) -> int:
         return self.sequence

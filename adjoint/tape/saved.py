@@ -105,9 +105,8 @@ class Packed:
 
     def tensor(self) -> Tensor:
         """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
-        if STATE.grad_enabled:
-            _stop_recording()
-        result: Tensor = bare(_checked(self.unpack_hook(self.packed)))
+        tensor = self._unpacked()
+        result = detached(tensor, shared_counter(tensor))
         result._edge = self.edge
         return result
 
@@ -267,9 +266,11 @@ class InferenceVersions:
         return self.counter
 
     def __getitem__(self, index: Any) -> Any:
-        # A transform that was called in inference mode may save one: its graph is used, if at all, within it.
+        # A transform in reverse, or one that was called in inference mode, may save one: its graph is used within it.
         state = modes.STATE
-        if state.task is not None or any(transform.begun_in_inference for transform in state.transforms):
+        if state.task is not None or any(
+            transform.begun_in_inference or not hasattr(transform, "concerns") for transform in state.transforms
+        ):
             return 0 if self.counter is None else self.counter[index]
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
@@ -511,6 +512,8 @@ def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
 class SavedTensor:
     """A saved tensor as `node._raw_saved_<name>` shows it: not unpacked, open to hooks."""
 
+    __slots__ = ("_item", "_node")
+
     def __init__(self, node: Node, item: str) -> None:
         self._node = node
         self._item = item
@@ -548,6 +551,8 @@ class SavedTensor:
 class SavedElement(SavedTensor):
     """One tensor of a saved list, as `node._raw_saved_<name>[position]` shows it."""
 
+    __slots__ = ("_position",)
+
     def __init__(self, node: Node, item: str, position: int) -> None:
         super().__init__(node, item)
         self._position = position
@@ -564,10 +569,10 @@ class SavedElement(SavedTensor):
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Replace the tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
         saved = getattr(self._node, f"saved_{self._item}")
-        if saved is not RELEASED and saved.packed is not None and self._position in saved.packed:
-            raise RuntimeError(HOOKS_ARE_SET)
         if saved is RELEASED:
             raise RuntimeError(FREED_BEFORE_HOOKS)
+        if saved.packed is not None and self._position in saved.packed:
+            raise RuntimeError(HOOKS_ARE_SET)
         if saved.element(self._position) is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         check_callable(pack_hook, unpack_hook)

@@ -1,5 +1,5 @@
 """PyTorch's public name for what surrounds training; only names here, no logic."""
 
-from . import checkpoint, data, hooks
+from . import _pytree, checkpoint, data, hooks
 
 __all__ = ["checkpoint", "data", "hooks"]

@@ -350,6 +350,8 @@ _TENSOR = {
     "expand_as": [both(_V, _M)],
     "repeat": [both(_M, 2, 1)],
     "reshape_as": [both(_M, real(3, 2))],
+    "resize": [both(_M, 3, 2)],
+    "resize_as": [both(_M, real(3, 2))],
     "sum_to_size": [both(_M, 1, 3)],
     "to": [both(_M, torch.complex128)],
     "type": [both(_M, torch.complex128)],

@@ -18,6 +18,7 @@ load_all()
 pytestmark = [  # they work all the same
     pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated"),
     pytest.mark.filterwarnings("ignore:.nn.functional.upsample. is deprecated"),
+    pytest.mark.filterwarnings("ignore:non-inplace resize"),
 ]
 
 CALLS = [

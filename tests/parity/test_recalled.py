@@ -1,0 +1,194 @@
+"""What an author of PyTorch's own tests of autograd and transforms would try: nested containers, forward mode, nodes, attributes."""
+# ruff: noqa: E501
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from .programs import program_test
+
+PROGRAMS = {
+    "trees": """
+        from collections import namedtuple, OrderedDict, defaultdict, deque
+        tree = torch.utils._pytree
+        Pair = namedtuple("Pair", "x y")
+        values = (1, (1, 2), [1, (2, 3)], {"a": 1, "b": [2]}, OrderedDict(b=1, a=2), (), [], {}, None, Pair(1, 2), deque([1], 3), defaultdict(list, a=1), "ab")
+        for value in values:
+            leaves, spec = tree.tree_flatten(value)
+            show(leaves, str(spec).split("<")[0], spec.num_leaves, spec.num_nodes, spec.num_children, spec.is_leaf(), str(tree.tree_unflatten(leaves, spec)))
+            for other in values:
+                raises(lambda: str(tree.tree_map(lambda x, y: (x, y), value, other)).replace(" ", "")) if str(value) != "{}" else None
+        spec = tree.tree_structure((1, [2, {"a": 3}]))
+        show(spec == tree.tree_structure((5, [6, {"a": 7}])), spec == tree.tree_structure((5, [6, {"b": 7}])), spec == 3, hash(spec) == hash(tree.tree_structure((5, [6, {"a": 7}]))))
+        show(spec.unflatten([1, 2, 3]), str(spec.child(1)), len(spec.children()), tree.LeafSpec().is_leaf())
+        raises(lambda: spec.unflatten([1])); raises(lambda: tree.tree_unflatten(3, spec)); raises(lambda: spec.flatten_up_to(3))
+        show(spec.flatten_up_to((1, [(2,), {"a": {}}])))
+        show(tree.tree_map_only(int, lambda x: x + 1, [1, 2.0, "a"]), tree.tree_map_only((int, float), lambda x: x + 1, [1, 2.0, "a"]), tree.tree_map_only(lambda x: x == 1, lambda x: 9, [1, 2]))
+        raises(lambda: tree.tree_map_only(3, lambda x: x, [1]))
+        show(tree.tree_all(lambda x: x > 0, [1, (2,)]), tree.tree_any(lambda x: x > 1, [1]), tree.tree_leaves({"a": [1, None]}), tree.tree_is_leaf(3), tree.tree_is_leaf([3]))
+        show(tree.tree_map(lambda x: x, [1, [2]], is_leaf=lambda x: x == [2]), len(tree.tree_leaves([1, (2, 3)], is_leaf=lambda x: isinstance(x, tuple))))
+        for prefix in (0, (0, 1), [0, 1], (0, [1, 2]), (0,), (0, (1, 2)), None):
+            show(tree._broadcast_to_and_flatten(prefix, tree.tree_structure((1, [2, 3]))))
+    """,
+    "registered_containers": """
+        fn, tree = torch.func, torch.utils._pytree
+        class Box:
+            def __init__(self, x, y, m): self.x, self.y, self.m = x, y, m
+            def __repr__(self): return f"Box({self.x}, {self.y}, {self.m})"
+        tree.register_pytree_node(Box, lambda box: ([box.x, box.y], box.m), lambda items, m: Box(*items, m))
+        raises(lambda: tree.register_pytree_node(Box, None, None))
+        one = torch.ones(2)
+        show(str(tree.tree_map(lambda x: x + 1, [Box(1, 2, 3)])))
+        parts = lambda box: [box.x, box.y, box.m]
+        show(parts(fn.grad(lambda box: (box.x * box.y).sum())(Box(one, one * 3, "k"))))
+        show(fn.vmap(lambda box: box.x + box.y)(Box(one, one * 3, "k")), parts(fn.vmap(lambda a: Box(a, a * 2, "z"))(one)))
+        show(parts(fn.vjp(lambda a: Box(a, a * 2, "z"), one)[0]), parts(fn.jacrev(lambda a: Box(a, a * 2, "z"))(one)))
+        show([parts(box) for box in fn.jvp(lambda a: Box(a, a * 2, "z"), (one,), (one,))])
+        show(fn.vmap(lambda box: box.x, in_dims=(Box(0, None, "k"),))(Box(one, one, "k")))
+        raises(lambda: fn.vmap(lambda box: box.x, in_dims=(Box(0, None, "q"),))(Box(one, one, "k")))
+        tree._deregister_pytree_node(Box)
+        raises(lambda: fn.vmap(lambda box: box.x)(Box(one, one, "k")))
+    """,
+    "containers_of_transforms": """
+        from collections import OrderedDict, defaultdict, deque
+        fn, tree = torch.func, torch.utils._pytree
+        x = torch.ones(2, 3)
+        for value in (deque([x, x * 2]), OrderedDict(u=x, v=x), defaultdict(list, u=x), {"u": [x, (x,)]}):
+            show(tree.tree_leaves(fn.grad(lambda t: sum((leaf ** 2).sum() for leaf in tree.tree_leaves(t)))(value)))
+            show(type(fn.vmap(lambda t: tree.tree_map(lambda leaf: leaf * 2, t))(value)).__name__)
+        for dims in (0, (0,), [0], (0, 1), [0, 1], {"a": 0}, None, {"a": 0, "b": 1}, (0, (1,)), 1.0):
+            for f in (lambda x: x, lambda x: (x, x), lambda x: [x, x], lambda x: {"a": x, "b": x}, lambda x: (x, (x,))):
+                raises(lambda: fn.vmap(f, out_dims=dims)(x))
+        for dims in (0, (0,), [0], (0, 1), None, (None,), ((0, 0),), ([0, None],), ({"a": 0, "b": None},), ({"a": 0},), "a", (0.0,)):
+            for args in ((x,), ((x, x),), ([x, x],), ({"a": x, "b": x},)):
+                raises(lambda: fn.vmap(lambda t: sum(leaf.sum() for leaf in tree.tree_leaves(t)), in_dims=dims)(*args))
+        value, pull = fn.vjp(lambda x: (x, {"a": x}), torch.ones(2))
+        for given in ((x[0, :2], {"b": x[0, :2]}), [x[0, :2], {"a": x[0, :2]}], (x[0, :2], {"a": None}), (x[0, :2], {"a": 3})):
+            raises(lambda: pull(given))
+        show(fn.vjp(torch.sum, torch.ones(2))[1](None))
+    """,
+    "forward_mode_corners": """
+        fw = torch.autograd.forward_ad
+        one = torch.ones(2)
+        with fw.dual_level():
+            raises(lambda: fw.make_dual(one, one, level=-2)); raises(lambda: fw.make_dual(one, one, level=3))
+            dual = fw.make_dual(one, one * 3)
+            show(fw.unpack_dual(dual, level=-1).tangent, fw.unpack_dual(one, level=1).tangent)
+            raises(lambda: torch.add(one, one, out=dual))
+            for f in (torch.round, lambda d: torch.round(d, decimals=1), lambda d: torch.div(d, 2, rounding_mode="floor"), lambda d: torch.div(d, 2, rounding_mode="trunc"), torch.floor, torch.sign, lambda d: torch.fill(d, 3.0), lambda d: d > 1, lambda d: d.argmax(), lambda d: d.int()):
+                show(fw.unpack_dual(f(dual)).tangent)
+            for f in (lambda d: d // 2, lambda d: torch.heaviside(d, d)):
+                try:
+                    f(dual)
+                except NotImplementedError as error:
+                    show(str(error).startswith("Trying to use forward AD with"))
+            with torch.inference_mode():
+                inside = fw.make_dual(torch.ones(2), one)
+                show(fw.unpack_dual(inside).tangent, fw.unpack_dual(inside * 2).tangent)
+    """,
+    "accumulating_by_hand": """
+        x = torch.ones(2, requires_grad=True)
+        node = (x * 2).grad_fn.next_functions[0][0]
+        show(node(torch.ones(2)), x.grad, node(None), x.grad, node(torch.ones(2)), x.grad)
+        raises(lambda: node()); raises(lambda: node(3))
+        x.register_hook(lambda grad: show("hook")); x.register_post_accumulate_grad_hook(lambda p: show("after", p.grad))
+        node.register_prehook(lambda grads: show("before"))
+        with torch.no_grad():
+            show(node(torch.ones(2)))
+        x.grad = None
+        show(node(torch.ones(2, requires_grad=True) * 2), x.grad.requires_grad)
+        class Several(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x * 1, None, 3, x.double()
+            @staticmethod
+            def backward(ctx, *grads): return grads[0]
+        show([(m.shape, str(m.dtype)) for m in Several.apply(x)[0].grad_fn._input_metadata], [m.shape for m in (x * 2).grad_fn._input_metadata])
+    """,
+    "saved_tensors_share_versions": """
+        for kind in range(4):
+            class Save(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    ctx.save_for_backward(x)
+                    return x.sin()
+                @staticmethod
+                def backward(ctx, grad):
+                    (x,) = ctx.saved_tensors
+                    before = a._version
+                    x.add_(1)
+                    show(a._version == before, x._version, packed[-1]._version)
+                    return grad
+            packed = []
+            a = torch.tensor(1.0, requires_grad=True).clone()
+            other = a.clone().detach()
+            makers = [lambda x: x, lambda x: other, lambda x: x.clone(), lambda x: a]
+            def pack(x):
+                packed.append(makers[kind](x))
+                return packed[-1]
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+                b = Save.apply(a)
+            b.backward()
+        class Raw(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x, None)
+                return x * 2
+            @staticmethod
+            def backward(ctx, grad): return grad
+        x = torch.ones(2, requires_grad=True)
+        saved = torch._C._autograd.SavedTensor
+        show([isinstance(each, saved) for each in Raw.apply(x).grad_fn._raw_saved_tensors], isinstance(x.exp().grad_fn._raw_saved_result, saved), isinstance(x[torch.tensor([0])].grad_fn._raw_saved_indices[0], saved))
+    """,
+    "attributes": """
+        x = torch.ones(2, requires_grad=True)
+        del x.grad
+        for name in ("data", "requires_grad", "_backward_hooks"):
+            raises(lambda: delattr(x, name))
+        x.volatile = True
+        del x.volatile
+        torch.autograd.Variable(x, volatile=True)
+        for grad in (torch.ones(2, device="meta"), torch.ones(3), torch.ones(2).double(), 3):
+            raises(lambda: setattr(x, "grad", grad))
+        show(str(type(x)).replace("adjoint", "torch"), str(type(x.shape)).replace("adjoint", "torch"), str(type(x.device)).replace("adjoint", "torch"), str(type(x.dtype)).replace("adjoint", "torch"))
+        show(x.resize(2, 1).shape, x.resize_as(torch.ones(1, 2)).shape)
+        raises(lambda: torch.autograd.set_detect_anomaly(True, 3))
+        class Old(torch.autograd.function.InplaceFunction): pass
+        Old(True)
+    """,
+    "numbers_that_require_grad": """
+        v = torch.tensor(2.0, requires_grad=True)
+        one = torch.ones(1)
+        def refuses(f):
+            try:
+                f(v)
+            except TypeError:
+                show(True)
+            else:
+                show(False)
+            show(f(v.detach()) is not None)
+        F = torch.nn.functional
+        for f in (lambda n: torch.full((2,), n), torch.arange, lambda n: torch.full_like(one, n), lambda n: one.new_full((2,), n), lambda n: torch.add(one, 1, alpha=n), lambda n: F.leaky_relu(one, n), lambda n: F.elu(one, n), lambda n: F.hardshrink(one, n), lambda n: F.threshold(one, n, 0.0), lambda n: torch.addmm(one[None], one[None], one[None], beta=n), lambda n: torch.zeros(2).uniform_(0, n), lambda n: torch.zeros(2).normal_(0, n), lambda n: torch.zeros(2).exponential_(n)):
+            refuses(f)
+        for flag in (1, "a"):
+            for f in (torch.ones, torch.rand):
+                try:
+                    f(2, requires_grad=flag)
+                except TypeError:
+                    show("refused")
+        y = torch.ones(3)
+        for kind in (torch.int8, torch.int16, torch.int32, torch.int64, torch.float32):
+            index = torch.tensor([0], dtype=kind)
+            raises(lambda: y[index]); raises(lambda: y.__setitem__(index, 1.0))
+        show(y[torch.tensor(0, dtype=torch.int8)])
+    """,
+    "captured_inference_tensors": """
+        fn = torch.func
+        with torch.inference_mode():
+            x = torch.ones(2)
+        w = torch.ones(2, requires_grad=True)
+        show(fn.grad(lambda z: (z * x).sum())(torch.ones(2)), fn.jacrev(lambda z: z * x)(torch.ones(2)), fn.vjp(lambda z: z * x, torch.ones(2))[1](x), fn.grad(fn.grad(lambda z: z * x[0] * z))(torch.tensor(1.0)), fn.vmap(fn.grad(lambda z: z * x[0] * z))(torch.ones(2)))
+        raises(lambda: fn.vmap(lambda z: w * x * z)(torch.ones(2))); raises(lambda: w * x)
+    """,
+}
+
+test_recalled = program_test(PROGRAMS)
