@@ -108,7 +108,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
         results = [toggled(result, pending) for result in results]
     if op.operands and out is None:
         given = [tensors[name] for name in op.operands]
-        results[0] = laid_out(results[0], [None if item is None else item._array for item in given])
+        results[0] = laid_out(results[0], [None if item is None else unmarked(item._array) for item in given])
     if at_meta:
         results = on_meta(op, results)
         if out is not None:

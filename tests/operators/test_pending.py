@@ -1,5 +1,7 @@
 """Every operator and public function on conjugates and negatives that are views, and changes of these in place."""
 
+import gc
+
 import numpy
 import pytest
 
@@ -51,10 +53,12 @@ def check_same(results, expected):
             assert one == other
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def nothing_is_left_alive():
+    gc.collect()
     before = ALIVE.count
     yield
+    gc.collect()
     assert ALIVE.count == before
 
 

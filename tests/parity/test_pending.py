@@ -29,7 +29,7 @@ def graph(node, depth=4):
 
 
 def bits(tensor):
-    return tensor.is_conj(), tensor.is_neg(), tensor._is_view(), tensor._version
+    return tensor.is_conj(), tensor.is_neg(), tensor._is_view(), tensor._version, tensor.stride()
 
 
 def saved(value):
@@ -178,6 +178,8 @@ show(c.data_ptr() == x.data_ptr(), c._base is x, c.conj() is x, c.resolve_conj()
 show(c.imag.data_ptr() - x.data_ptr(), c.real.data_ptr() == x.data_ptr(), c.untyped_storage().data_ptr() == x.data_ptr())
 
 show(r.conj() is r, r.resolve_neg() is r, torch.is_conj(c), torch.is_neg(c.imag), c.is_set_to(x))
+
+show((c.mT * 2).stride(), (c.t() * r).stride(), (c.mT + c.mT).stride(), c.mT.exp().stride(), c.mT.clone().stride())
 
 show(c.item())
 
