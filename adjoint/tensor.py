@@ -18,7 +18,7 @@ from . import dtypes, printing
 from .device import Size, cpu, device, layout, meta, strided
 from .device import device as device_class
 from .dtypes import C_NAMES, dtype
-from .extra import BIRTHS, OWN, Extra
+from .extra import BIRTHS, Extra
 from .kernels import storage as storages
 from .kernels.creation import array_from_data
 from .kernels.meta import Meta, Unread, check_copy, check_item, check_numpy
@@ -587,32 +587,6 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim + limit if dim < 0 else dim
 
 
-def check_new_grad(tensor: Tensor, grad: Any) -> None:
-    """Raise unless `grad` may become the `.grad` of `tensor`."""
-    if not isinstance(grad, Tensor):
-        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
-    if grad is tensor:
-        raise RuntimeError("can't assign Variable as its own grad")
-    if grad._array.shape != tensor._array.shape:
-        raise RuntimeError(
-            f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of size "
-            f"'{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
-        )
-    if grad.device != tensor.device:
-        raise RuntimeError(
-            f"attempting to assign a gradient with device type '{grad.device}' to a tensor with device type '{tensor.device}'. "
-            "Please ensure that the gradient and the tensor are on the same device"
-        )
-    wanted = tensor.dtype if tensor._extra is None or tensor._extra.grad_dtype is OWN else tensor._extra.grad_dtype
-    if wanted is not None and grad.dtype is not wanted:
-        raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype]}' to a tensor with grad_dtype "
-            f"'{wanted.scalar_type}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can "
-            "set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
-            "caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."
-        )
-
-
 def legacy_array(
     args: tuple[Any, ...], kind: dtype, device: Any = None, exact: bool = False
 ) -> numpy.ndarray[Any, Any]:
@@ -692,12 +666,13 @@ def subclassed(cls: type[Tensor]) -> None:
     """Told of each new class of tensors: `adjoint.tape.overrides.subclassed`, put here when that is imported."""
 
 
-# The rooms of the tape put these here, when they are imported.
+# The rooms of the tape, and of autograd, put these here when they are imported.
 share_inference: Callable[..., Tensor] = lambda alias, tensor: alias
 in_inference_mode: Callable[[], bool] = bool
 born: Callable[[Tensor], None] = lambda tensor: None
 is_grad_enabled: Callable[[], bool] = bool
 NOWHERE: Any = None
+check_new_grad: Callable[[Tensor, Any], None] = lambda tensor, grad: None
 
 
 def is_recorded(edge: Any) -> bool:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy
 
 from ..dtypes import from_numpy
+from ..extra import OWN
 from ..kernels.shapes import can_expand, sum_to_shape
 from ..operators.build import tensors as tensor_operators
 from ..tape.node import Node
-from ..tensor import OWN, Tensor, as_array
+from ..tensor import Tensor, as_array
 
 
 def conform(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:

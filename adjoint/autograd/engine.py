@@ -17,11 +17,12 @@ from collections.abc import Container
 from operator import attrgetter
 from typing import Any
 
+from ..extra import OWN
 from ..tape import modes, origin
 from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.overrides import DOORS, recorded
-from ..tensor import OWN, Tensor
+from ..tensor import Tensor
 from .accumulate import Shown, accumulate
 from .anomaly_mode import check_nan, report
 from .conform import conform

@@ -201,7 +201,8 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
     leaf = node.variable
     if grads[0] is not None:
         recorded = modes.is_grad_enabled()
-        accumulate(leaf, from_tensor(grads[0], recorded), recorded)
+        grad = from_tensor(grads[0], recorded)  # which the caller keeps: held here, it is not taken over
+        accumulate(leaf, grad, recorded)
     with recording_mode(False):
         run_post_accumulate_hooks(leaf)
     return ()
@@ -221,13 +222,3 @@ def run_post_accumulate_hooks(leaf: Tensor) -> None:
             if result is not None:
                 check_replacement(value, result, hook)
                 value = result
-
-
-def call_accumulator(node: AccumulateGrad, grad: Any, keep: bool, edges: Any) -> tuple[()]:
-    """Called by hand, as `node(grad)`."""
-    accumulate(node.variable, grad, isinstance(grad, Tensor))
-    run_post_accumulate_hooks(node.variable)
-    return ()
-
-
-AccumulateGrad.backward = AccumulateGrad.backward_recorded = call_accumulator  # type: ignore[assignment]

@@ -7,12 +7,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import adjoint.tensor as tensor_module
+
 from ..dtypes import dtype
+from ..extra import OWN
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hooks import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tensor import C_NAMES, OWN, Tensor, can_require_grad, history, is_recorded
+from ..tensor import C_NAMES, Tensor, can_require_grad, history, is_recorded
 from .backward import backward as run_backward
 
 
@@ -174,6 +177,32 @@ def keep_backward_hooks(self: Tensor) -> None:
     raise RuntimeError("Deletion of _backwards_hooks not allowed!")
 
 
+def check_new_grad(tensor: Tensor, grad: Any) -> None:
+    """Raise unless `grad` may become the `.grad` of `tensor`."""
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
+    if grad is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if grad._array.shape != tensor._array.shape:
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(grad._array.shape)}' to a tensor of size "
+            f"'{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+        )
+    if grad.device != tensor.device:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{grad.device}' to a tensor with device type '{tensor.device}'. "
+            "Please ensure that the gradient and the tensor are on the same device"
+        )
+    wanted = tensor.dtype if tensor._extra is None or tensor._extra.grad_dtype is OWN else tensor._extra.grad_dtype
+    if wanted is not None and grad.dtype is not wanted:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype]}' to a tensor with grad_dtype "
+            f"'{wanted.scalar_type}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can "
+            "set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with "
+            "caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."
+        )
+
+
 def install() -> None:
     """Make these functions methods of `Tensor`."""
     for function in (backward, register_hook, register_post_accumulate_grad_hook, requires_grad_, retain_grad):
@@ -189,3 +218,4 @@ def install() -> None:
 
 
 install()
+tensor_module.check_new_grad = check_new_grad

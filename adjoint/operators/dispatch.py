@@ -125,7 +125,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
         for output in outputs:
             make_view(output, tensors[op.tensors[0]], recording, views.MULTI_OUTPUT if several else None)
             if modes.STATE.view_replay and not several:
-                note_making(output, tensors[op.tensors[0]], (op, args[1:]))
+                views.note_making(output, tensors[op.tensors[0]], (op, args[1:]))
     elif modes.STATE.inference:
         for output in outputs:
             mark_inference(output)
@@ -431,15 +431,6 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
     view._creation = creation
     if not recording and view._base._edge is not None and can_require_grad(view._array):
         view._edge = NOWHERE  # it requires grad as its base does, though nothing of its making is recorded
-
-
-def note_making(view: Tensor, source: Tensor, step: tuple[Operator, tuple[Any, ...]]) -> None:
-    """Note the operations that lead from the base to `view`, of which `step` is the last, if those to `source` are known."""
-    earlier: Any = ()
-    if source._base is not None:
-        earlier = None if source._extra is None else source._extra.made_by
-    if earlier is not None:
-        view._own_extra().made_by = (*earlier, step)
 
 
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:

@@ -409,7 +409,10 @@ def body(op: Operator, way_out: str, caller: int, behind: bool = False) -> list[
 
 
 def layout_lines(op: Operator) -> list[str]:
-    """Mind the order in memory where an operand has one of its own; of two operands only views may, to save a look at both."""
+    """Mind the order in memory where an operand has one of its own; the second of two only if it is a view.
+
+    NumPy's order is PyTorch's where the first lies row by row and the second is no view.
+    """
     arrays = [f"{name}_array" for name in op.operands]
     optional = any(op.kinds[name] == OPTIONAL_ARRAY for name in op.operands)
     if len(arrays) > 2 or optional:
@@ -421,7 +424,8 @@ def layout_lines(op: Operator) -> list[str]:
         ]
         condition = f"not ({' and '.join(others)})"
     else:
-        condition = " or ".join(f"{public_name(name)}._base is not None" for name in op.operands)
+        first, second = arrays[0], public_name(op.operands[1])
+        condition = f"{first}.ndim > 1 and not {first}.flags.c_contiguous or {second}._base is not None"
     return [f"if {condition}:", f"    array = laid_out(array, ({', '.join(arrays)}))"]
 
 

@@ -72,6 +72,15 @@ tensor_module.NOWHERE = NOWHERE
 tensor_module.in_inference_mode = lambda: modes.STATE.inference
 
 
+def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]]) -> None:
+    """Note the operations that lead from the base to `view`, of which `step` is the last, if those to `source` are known."""
+    earlier: Any = ()
+    if source._base is not None:
+        earlier = None if source._extra is None else source._extra.made_by
+    if earlier is not None:
+        view._own_extra().made_by = (*earlier, step)
+
+
 def invalid_view(view: Tensor) -> RuntimeError:
     """The error for a view whose base has been changed in place, made in a way that hides what that means for it."""
     what = "its base or another view of its base has been modified inplace"
