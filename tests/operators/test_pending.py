@@ -59,7 +59,7 @@ def nothing_is_left_alive():
     before = ALIVE.count
     yield
     gc.collect()
-    assert ALIVE.count == before
+    assert ALIVE.count <= before
 
 
 @pytest.mark.parametrize(("name", "function", "call"), CALLS, ids=IDS)
