@@ -103,7 +103,9 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     batch = next((level for level in reversed(modes.STATE.levels) if isinstance(level, BatchLevel)), None)
     if batch is None or batch.concerns(tensor):
-        edge = edge_of(tensor)
+        edge = tensor._edge
+        if edge is not NOWHERE or transform.begun_recording:  # else nobody asks whether it has become ambiguous
+            edge = edge_of(tensor)
         if edge is not None and edge is not NOWHERE:
             return operators.alias(tensor)
         if batch is not None:

@@ -102,6 +102,8 @@ def _resolved_each(value: Any) -> Any:
 def _turned(array: Any, bits: int) -> Any:
     if bits & CONJ:
         array = numpy.asarray(numpy.conjugate(array))
+    if bits & NEG and array.dtype.kind == "b":
+        raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
     return numpy.asarray(numpy.negative(array)) if bits & NEG else array
 
 

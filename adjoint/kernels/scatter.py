@@ -470,6 +470,8 @@ def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) 
     length = x.shape[dim] if x.ndim else 1
     wrong = out_of_bounds(index, length, -length)
     if wrong is not None:
+        if 0 in x.shape[:dim] + x.shape[dim + 1 :]:
+            return x  # PyTorch does not look where there is nothing to fill
         raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
     if isinstance(value, complex) and x.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")

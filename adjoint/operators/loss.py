@@ -28,6 +28,11 @@ def scaled(grad, reduction, count):
     return grad / count if reduction == "mean" else grad
 
 
+def _difference(first, second):
+    """`first - second`, where one of them may be of booleans."""
+    return first - second if first.dtype == second.dtype else first * 1 - second * 1
+
+
 @operator(kernel=kernels.mse_loss, promote="common", namespace=None, method=False, out=False)
 class mse_loss:
     """The squared difference."""
@@ -37,11 +42,11 @@ class mse_loss:
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction):
-        difference = self - target
+        difference = _difference(self, target)
         return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
 
     def grad_target(grad, self, target, reduction):
-        difference = target - self
+        difference = _difference(target, self)
         return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
 
 
@@ -74,10 +79,10 @@ class smooth_l1_loss:
     def forward(self: Array, target: Array, reduction="mean", beta=1.0): ...
 
     def grad_self(grad, self, target, reduction, beta, xp):
-        return _smooth(grad, self - target, reduction, beta, xp)
+        return _smooth(grad, _difference(self, target), reduction, beta, xp)
 
     def grad_target(grad, self, target, reduction, beta, xp):
-        return _smooth(grad, target - self, reduction, beta, xp)
+        return _smooth(grad, _difference(target, self), reduction, beta, xp)
 
 
 def _smooth(grad, difference, reduction, beta, xp):

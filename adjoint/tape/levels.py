@@ -56,13 +56,14 @@ class Transform:
     """A transform of a function while the function runs.
 
     `number` counts the transforms around it and itself; `serial` all that ever began; `begun_in_inference`: it was called in
-    inference mode. `arguments` are the tensors the function was given, which it may change in place, unlike others that were
+    inference mode; `begun_recording`: while operators were recorded. `arguments` are the tensors the function was given, which it may change in place, unlike others that were
     there before it, where it `refuses_captured`; `asks_births`: whether it asks what the function has made.
     """
 
     number: int
     serial: int
     begun_in_inference: bool
+    begun_recording: bool
     refuses_captured = False
     asks_births = True
     arguments: Sequence[Tensor] = ()
@@ -71,7 +72,7 @@ class Transform:
         """The function starts."""
         outer = modes.STATE.transforms
         self.number = len(outer) + 1
-        self.begun_in_inference = modes.STATE.inference
+        self.begun_in_inference, self.begun_recording = modes.STATE.inference, modes.is_recording()
         self.serial = next(_serials)
         modes.STATE.transforms = (*outer, self)
         if not isinstance(self, Level):  # which closes the gate itself, for the operators that concern it

@@ -299,7 +299,7 @@ def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor
 
     Outside of inference mode its changes are counted. `name`: what has made the alias, which ends the history.
     """
-    if modes.ANOMALY.enabled and edge_of(tensor) is not None:
+    if modes.ANOMALY.enabled and tensor.requires_grad:
         note_cut(name, BY_DEFINITION, [tensor], [alias])
     if tensor._extra is None or not tensor._extra.inference:  # asked without going through doors
         return alias

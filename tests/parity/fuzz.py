@@ -56,7 +56,7 @@ EXPLAINED = [
     Explained(
         "PyTorch takes what a transform returns to depend on the point wherever the point requires grad",
         r"NAME = .*torch.func.",
-        "requires_grad False, expected True",
+        "(requires_grad False|is_leaf True), expected",
     ),
     Explained(
         "the same, differentiated",
@@ -244,7 +244,17 @@ EXPLAINED = [
     Explained(
         "PyTorch takes the gradient it is given for its own, though its memory is that of the leaf, which it then adds to",
         r"\.backward\([a-dt]\d*\)",
-        r"^[a-d] \(float\d+\): \[",
+        r"^[a-d](\.grad)? \(float\d+\): \[",
+    ),
+    Explained(
+        "PyTorch keeps the gradient of a tensor as it was before it became another view of itself",
+        r"retain_grad[^Z]*\.(t|swapaxes|transpose|squeeze|unsqueeze)_\(",
+        r"\.grad \(",
+    ),
+    Explained(
+        "PyTorch fails to conjugate what requires no grad any more",
+        r"requires_grad( = |_\()False",
+        "expected RuntimeError$",
     ),
     Explained(
         "PyTorch fails to repeat a view in inference mode",
@@ -377,6 +387,7 @@ LEFT_OUT = [
         "any(t.output_nr > 0 for t in given)",
     ),
     LeftOut("random numbers are drawn before or after an error", "dropout", "not given[0].is_floating_point()"),
+    LeftOut("booleans have no negatives", "_neg_view", "given[0].dtype == torch.bool"),
     LeftOut("memory beyond the tensor", "as_strided", "given[0].numel() < 4 or not given[0].is_contiguous()"),
     LeftOut(
         "elements are read after they have been written to",

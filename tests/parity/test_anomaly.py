@@ -101,6 +101,15 @@ PROGRAMS = {
                 A.grad(h.sum(), x)
         traced(second)
     """,
+    "a_view_that_has_become_ambiguous_is_detached": """
+        import warnings
+        warnings.simplefilter('ignore')
+        with torch.autograd.set_detect_anomaly(True):
+            x = torch.tensor([.5, 1.5], requires_grad=True)
+            y = x.unbind(0)[-1]
+            with torch.no_grad(): y.fill_(1)
+            show(y.detach(), y.data)
+    """,
 }
 
 test_program_shows_the_same = program_test(

@@ -356,6 +356,12 @@ PROGRAMS = {
             with torch.no_grad():
                 show(call())
     """,
+    "losses_of_booleans": """
+        d, a = torch.full((2, 2), .5, dtype=torch.float64, requires_grad=True), torch.tensor([[True, False], [False, True]])
+        for loss in (torch.nn.functional.mse_loss, torch.nn.functional.smooth_l1_loss):
+            g, = torch.autograd.grad(loss(a, d), d, create_graph=True)
+            show(g.detach())
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

@@ -519,6 +519,10 @@ PROGRAMS = {
             raises(y.index_add_, 0, j, y)
             show(y.copy_(y))
     """,
+    "nothing_to_fill": """
+        x = torch.ones(0, 0)
+        show(x.index_fill_(1, torch.tensor([0]), 1.), x._version)
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

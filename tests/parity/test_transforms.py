@@ -639,6 +639,20 @@ BATCHES = {
         show(torch.func.vmap(torch.func.vmap(lambda a: (a * a).sum()))(nothing))
         show(torch.func.vmap(torch.func.vmap(torch.func.grad(lambda a: (a * a).sum())))(nothing))
     """,
+    "views_that_have_become_ambiguous": """
+        for mode in (torch.no_grad, torch.inference_mode):
+            def view():
+                b = torch.ones(3, requires_grad=True)
+                with mode(): v = b[:2]
+                with torch.no_grad(): b.mul_(2)
+                return v
+            square = lambda a: (a * a).sum()
+            raises(torch.func.grad(square), view())
+            raises(torch.func.vjp, square, view())
+            raises(torch.func.linearize, square, view())
+            with torch.no_grad():
+                show(torch.func.grad(square)(view()))
+    """,
 }
 
 test_batches = program_test(BATCHES)
