@@ -56,8 +56,9 @@ class Transform:
     """A transform of a function while the function runs.
 
     `number` counts the transforms around it and itself; `serial` all that ever began; `begun_in_inference`: it was called in
-    inference mode; `begun_recording`: while operators were recorded. `arguments` are the tensors the function was given, which it may change in place, unlike others that were
-    there before it, where it `refuses_captured`; `asks_births`: whether it asks what the function has made.
+    inference mode; `begun_recording`: while operators were recorded. `arguments` are the tensors the function was given, which it
+    may change in place, unlike others that were there before it, where it `refuses_captured`; `asks_births`: whether it asks what
+    the function has made.
     """
 
     number: int
