@@ -40,7 +40,10 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
     with _LOCKS[(id(leaf) >> 6) & 63]:
         held = leaf._grad
         if create_graph:
-            leaf._grad = own(grad, leaf) if held is None else held + grad
+            if held is not None and not STATE.grad_enabled and type(grad) is Tensor:
+                held.add_(grad)
+            else:
+                leaf._grad = own(grad, leaf) if held is None else held + grad
         elif held is None:
             if type(grad) is not ndarray:
                 grad = as_array(grad)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 
+from .copying import clone
 from .floating import BFLOAT16, HALVES, is_floating, silent, type_name, widen
 from .parallel import parallel_rows
 from .scalar import ONE, ZERO, Number
@@ -200,7 +201,7 @@ def conj(self: Array) -> Array:
 def _rounding(name: str, ufunc: Any) -> Kernel:
     def kernel(self: Array) -> Array:
         if self.dtype.kind in "iu":
-            return self.copy(order="K")
+            return clone(self)
         if self.dtype.kind == "c":
             raise NotImplementedError(f"{name} is not supported for complex inputs")
         if self.dtype.kind == "b":
@@ -259,7 +260,7 @@ def sign(self: Array) -> Array:
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
         )
     if self.dtype.kind == "b":
-        return self.copy(order="K")
+        return clone(self)
     if self.dtype.kind in "iu":
         return numpy.sign(self)
     zero = ZERO[self.dtype]
@@ -326,7 +327,7 @@ def nan_to_num(
 ) -> Array:
     """Finite numbers for nans and infinities, by default 0 and the dtype's extremes; in both parts if complex."""
     if self.dtype.kind in "iub":
-        return self.copy(order="K")
+        return clone(self)
     if self.dtype.kind == "c":
         result = numpy.asarray(numpy.positive(self))
         result.real = nan_to_num(self.real, nan, posinf, neginf)

@@ -64,7 +64,7 @@ class Transform:
     number: int
     serial: int
     begun_in_inference: bool
-    begun_recording: bool
+    begun_recording: bool = True
     refuses_captured = False
     asks_births = True
     arguments: Sequence[Tensor] = ()

@@ -242,6 +242,11 @@ EXPLAINED = [
         "derivative for",
     ),
     Explained(
+        "what is saved for a gradient that nobody needs is not looked at",
+        r"\*\*|pow\(",
+        "^raised nothing, expected RuntimeError: one of the variables needed for gradient computation has been modified",
+    ),
+    Explained(
         "PyTorch takes the gradient it is given for its own, though its memory is that of the leaf, which it then adds to",
         r"\.backward\([a-dt]\d*\)",
         r"^[a-d](\.grad)? \(float\d+\): \[",
