@@ -66,6 +66,7 @@ EXPLAINED = [
         r"a tensor that doesn't require gradient|a leaf Variable that requires grad is being used in an in-place operation\.), "
         "expected nothing",
     ),
+    Explained("the same, accumulated", r"torch\.(func|autograd\.functional)\.", r"grad None, expected tensor\(\[*-?0"),
     Explained(
         "an operand is also what is changed: saved as it was, so that its gradient is right",
         r"\b(\w+)\.\w+_\(.*\b\1\b",
@@ -263,7 +264,7 @@ EXPLAINED = [
     ),
     Explained(
         "PyTorch fails to repeat a view in inference mode",
-        r"view_as_(real|complex)[^Z]*inference_mode|inference_mode[^Z]*view_as_(real|complex)",
+        r"(view_as_|conj|\.m?H\b|adjoint|imag|real|_neg_view)[^Z]*inference_mode|inference_mode[^Z]*view_as_(real|complex)",
         "expected RuntimeError$",
     ),
     Explained(
@@ -370,8 +371,8 @@ EXPLAINED = [
     Explained("PyTorch's library refuses to transform nothing", "fft", "expected RuntimeError: MKL FFT error"),
     Explained(
         "whether what has changed is a view of a conjugate, or the conjugate of a view",
-        r"conj\(|H\b|adjoint|ifft",
-        "grad_fn (Conj|AsStrided)Backward0, expected (Conj|AsStrided)Backward0",
+        r"conj\(|H\b|adjoint|ifft|_neg_view",
+        "grad_fn (Conj|NegView|AsStrided)Backward0, expected (Conj|NegView|AsStrided)Backward0",
     ),
 ]
 
