@@ -68,6 +68,47 @@ EXPLAINED = [
     ),
     Explained("the same, accumulated", r"torch\.(func|autograd\.functional)\.", r"grad None, expected tensor\(\[*-?0"),
     Explained(
+        "the same, told to require no grad",
+        r"torch\.(func|autograd\.functional)\.",
+        "^raised nothing, expected RuntimeError: you can only change requires_grad flags of leaf variables",
+    ),
+    Explained(
+        "two mistakes",
+        "",
+        r"^raised IndexError: index_copy_.*, expected RuntimeError: a (view of a )?leaf Variable that",
+    ),
+    Explained("the sign of a zero that something is divided by", "div|/", r"\): \[.*inf.*expected .*inf"),
+    Explained(
+        "PyTorch negates, or conjugates, in inference mode",
+        r"(conj|adjoint|H\b|_neg_view|imag)[^Z]*inference_mode",
+        "laid out|is (neg|conj|view) (True|False)",
+    ),
+    Explained(
+        "PyTorch has no tangents of losses by integers",
+        r"dual[^Z]*_loss\(",
+        "^raised nothing, expected RuntimeError: result type",
+    ),
+    Explained(
+        "the gradient of a mean is one number here",
+        r"mean\(",
+        "^raised RuntimeError: unsupported operation: more than one element of the written-to .*, expected nothing",
+    ),
+    Explained(
+        "inference tensors may be saved within a transform, whose graph does not outlive it",
+        r"inference_mode[^Z]*torch\.func",
+        "^raised nothing, expected RuntimeError: Inference tensors cannot be saved",
+    ),
+    Explained(
+        "a node whose hook has failed has let go of what it saved",
+        "register_hook\\(failing",
+        "^raised RuntimeError: Trying to backward through the graph a second time.*, expected KeyError",
+    ),
+    Explained(
+        "a hook reads the gradients of a batch, of a root at which PyTorch calls none",
+        "register_multi_grad_hook[^Z]*is_grads_batched",
+        "^raised RuntimeError: Cannot access data pointer of Tensor that doesn't have storage, expected nothing",
+    ),
+    Explained(
         "an operand is also what is changed: saved as it was, so that its gradient is right",
         r"\b(\w+)\.\w+_\(.*\b\1\b",
         "raised nothing, expected RuntimeError: one of the variables needed for gradient computation has been modified",
@@ -160,7 +201,7 @@ EXPLAINED = [
         "requires_grad",
         "^raised RuntimeError: cannot register a hook on a ten",
     ),
-    Explained("how often vmap calls the backward of a function", "vmap.*Sinh", "^seen .*'Sinh'"),
+    Explained("how often transforms call the backward of a function", "(vmap|vjp).*Sinh", "^seen .*'Sinh'"),
     Explained(
         "PyTorch changes the tensor, and then raises",
         "",
@@ -269,7 +310,7 @@ EXPLAINED = [
     ),
     Explained(
         "another choice of what is saved has the same derivative",
-        r"polar|cosine_similarity|copysign|linalg\.\w+",
+        r"polar|cosine_similarity|copysign|addcdiv|linalg\.\w+",
         "^seen (.*'(un)?pack'|array)",
     ),
     Explained(
@@ -337,7 +378,7 @@ EXPLAINED = [
     Explained(
         "PyTorch finds no sum of the elements of no examples",
         "vmap",
-        r"^raised nothing, expected IndexError: select\(\): index 0 out of range for tensor of size \[0\]",
+        r"^raised nothing, expected IndexError: select\(\): index 0 out of range for tensor of size \[0",
     ),
     Explained(
         "PyTorch records no operation on nothing but inference tensors",
