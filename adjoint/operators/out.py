@@ -8,6 +8,7 @@ import numpy
 
 from .. import dtypes
 from ..kernels import storage
+from ..kernels.copying import preserved_order
 from ..kernels.pending import bits_of, toggled
 from ..kernels.scalar import C_NAMES
 from ..notices import warn
@@ -219,12 +220,12 @@ def check_overlap(target: Tensor) -> None:
 def store(result: Any, target: Tensor) -> None:
     """Write `result` to `target`, which takes on its shape."""
     about_to_change(target)
-    resize(target, result.shape)
+    resize(target, result.shape, preserved_order(result))
     numpy.copyto(target._array, result, casting="unsafe")
 
 
-def resize(target: Tensor, shape: tuple[int, ...]) -> None:
-    """Give `target` the shape of what is to be written to it."""
+def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> None:
+    """Give `target` the shape of what is to be written to it, its dimensions in `order` in memory, the first slowest."""
     array = target._array
     if array.shape != shape:
         if array.size:
@@ -234,7 +235,9 @@ def resize(target: Tensor, shape: tuple[int, ...]) -> None:
                 "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor "
                 "t by resizing it, inplace, to zero elements with t.resize_(0)."
             )
-        target._array = toggled(storage.resized(array, shape), bits_of(array))
+        order = order or tuple(range(len(shape)))
+        resized = storage.resized(array, tuple([shape[dim] for dim in order]))
+        target._array = toggled(resized.transpose([order.index(dim) for dim in range(len(order))]), bits_of(array))
 
 
 def check_partial_overlap(target: Tensor, others: list[Any], apart: bool = False) -> None:
