@@ -127,9 +127,8 @@ EXPLAINED = [
     Explained(
         "integers never require grad here",
         r"retain_grad|grad_fn\.|autograd\.grad",
-        "^raised (RuntimeError: (can't retain_grad on Tensor that has requires_grad=False|One of the differentiated Tensors does not "
-        "require grad)|AttributeError: 'NoneType' object has "
-        r"no attribute '\w+'), expected nothing",
+        "^raised (RuntimeError: (can't retain_grad on Tensor that has requires_grad=False|One of the differentiated Tensors does "
+        r"not require grad)|AttributeError: 'NoneType' object has no attribute '\w+'), expected nothing",
     ),
     Explained(
         "the leaf has another shape, or dtype, than when it was used",
@@ -138,7 +137,7 @@ EXPLAINED = [
         "nothing, expected RuntimeError: (output with shape .* doesn't match the broadcast shape|The size of tensor a|"
         "Mismatch in shape)|"
         r"\.grad \(\w+\): (dtype|shape)|expected RuntimeError$|"
-        r"^seen \[\], expected|^seen .*, expected \[\]$|^raised ValueError: operands could not be broadcast",
+        r"^seen \[\], expected|^seen .*, expected \[\]$|^names |^raised ValueError: operands could not be broadcast",
     ),
     Explained(
         "`data` of an inference tensor set to one that is none, whose changes nobody counts then, or that of a view set to one",
