@@ -114,6 +114,11 @@ EXPLAINED = [
         r"The expanded size of the tensor \(\d{6}",
     ),
     Explained(
+        "PyTorch traces other results than it asks for in inference mode",
+        "inference_mode[^Z]*linearize",
+        "expected ValueError: treespec.unflatten",
+    ),
+    Explained(
         "an operand is also what is changed: saved as it was, so that its gradient is right",
         r"\b(\w+)\.\w+_\(.*\b\1\b",
         "raised nothing, expected RuntimeError: one of the variables needed for gradient computation has been modified",
