@@ -290,7 +290,7 @@ EXPLAINED = [
     ),
     Explained(
         "PyTorch finds that there is no derivative before leaves accumulate",
-        "//",
+        r"//|\.set_\(",
         r"grad tensor.*, expected None|^[a-d] \(float\d+\): \[",
         "derivative for",
     ),
