@@ -66,7 +66,9 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             if array.flags.writeable and (held._base is None or 0 not in array.strides):
                 try:
                     numpy.add(array, grad, out=array)
-                except ValueError:  # the leaf has been given another shape
+                except (ValueError, TypeError):  # the leaf has been given another shape, or dtype
+                    if grad.shape == array.shape:
+                        raise
                     shapes = f"{list(array.shape)} doesn't match the broadcast shape {list(grad.shape)}"
                     raise RuntimeError(f"output with shape {shapes}") from None
                 counter = counting(held)

@@ -116,7 +116,29 @@ EXPLAINED = [
     Explained(
         "PyTorch traces other results than it asks for in inference mode",
         "inference_mode[^Z]*linearize",
-        "expected ValueError: treespec.unflatten",
+        r"expected ValueError: treespec.unflatten|\): shape",
+    ),
+    Explained(
+        "rounding, and then a remainder",
+        r"linalg[^Z]*NAME = .*(fmod|remainder|%|//)",
+        r"^\w+ \(\w+\): \[.*, expected \[",
+    ),
+    Explained("a leaf of another shape, used before", r"NAME\.data = ", r"\.grad \(\w+\): \["),
+    Explained(
+        "PyTorch finds that a gradient does not fit before other leaves accumulate",
+        r"\.data = ",
+        r"^\w+\.grad \(|grad tensor.*, expected None",
+        "invalid gradient at index|Mismatch in shape",
+    ),
+    Explained(
+        "two mistakes",
+        "",
+        r"^raised RuntimeError: unsupported operation: some elements of the input .*, expected IndexError",
+    ),
+    Explained(
+        "PyTorch forgets the outer of two contexts within each other",
+        "allow_mutation_on_saved_tensors[^Z]*allow_mutation_on_saved_tensors",
+        "expected AssertionError: Trying to backward outside of the 'allow_mutation_on_saved_tensors'",
     ),
     Explained(
         "an operand is also what is changed: saved as it was, so that its gradient is right",
