@@ -123,6 +123,8 @@ EXPLAINED = [
         r"linalg[^Z]*NAME = .*(fmod|remainder|%|//)",
         r"^\w+ \(\w+\): \[.*, expected \[",
     ),
+    Explained("which of dimensions is the faster where strides are equal", r"\[:, None[^Z]*NAME = \w+ ", "laid out"),
+    Explained("functions of expanded tensors", r"(broadcast_tensors|expand)[^Z]*NAME = \w+\.\w+\(\)", "laid out"),
     Explained("a leaf of another shape, used before", r"NAME\.data = ", r"\.grad \(\w+\): \["),
     Explained(
         "PyTorch finds that a gradient does not fit before other leaves accumulate",
