@@ -42,3 +42,10 @@ def test_results_in_the_right_order_are_not_copied():
     for operands in ((a, a), (b, b)):
         result = numpy.add(*operands)
         assert laid_out(result, operands) is result
+
+
+def test_gradients_of_running_sums_and_products_go_forwards():
+    for function in (torch.cumsum, torch.cumprod):
+        for x in (torch.rand(4, requires_grad=True), torch.rand(2, 4, requires_grad=True)):
+            (grad,) = torch.autograd.grad(function(x, -1).square().sum(), x)
+            assert grad.is_contiguous()

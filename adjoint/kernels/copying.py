@@ -11,6 +11,7 @@ from ..device import channels_last, channels_last_3d, contiguous_format, preserv
 from ..dtypes import from_numpy
 from ..notices import warn
 from .floating import HALVES, silent
+from .layout import row_major
 from .scalar import scalar_array
 from .shapes import broadcast_shapes
 from .storage import to_python
@@ -113,7 +114,7 @@ def clone(array: Array, memory_format: Any = None) -> Array:
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
     """`array` itself if its elements lie in row-major order, otherwise a copy for which that holds."""
-    return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
+    return row_major(array)
 
 
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:

@@ -32,7 +32,7 @@ def has_channels_last(array: Array) -> bool:
 
 def row_major(array: Array) -> Array:
     """`array` itself if its elements lie row by row in memory, otherwise a copy for which that holds."""
-    return array if array.ndim < 2 or array.flags.c_contiguous else numpy.ascontiguousarray(array)
+    return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
 def laid_out(result: Array, operands: Sequence[Any]) -> Array:

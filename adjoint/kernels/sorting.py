@@ -10,7 +10,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from .floating import is_floating, is_inexact, type_name, widen
-from .layout import laid_out
+from .layout import laid_out, row_major
 from .parallel import parallel_rows
 from .shapes import normalize_dim
 
@@ -144,11 +144,7 @@ def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool =
         indices = numpy.sort(chosen[..., kth:] if largest else chosen[..., :k], -1)
         values, order = _sort_last(take_last(along_last, indices), descending=largest)
         indices = take_last(indices, order)
-    return _contiguous(values.swapaxes(dim, -1)), _contiguous(indices.swapaxes(dim, -1))
-
-
-def _contiguous(x: ndarray) -> ndarray:
-    return numpy.ascontiguousarray(x) if x.ndim else x
+    return row_major(values.swapaxes(dim, -1)), row_major(indices.swapaxes(dim, -1))
 
 
 def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
@@ -186,8 +182,8 @@ def _pick(x: ndarray, dim: int, indices: ndarray, keepdim: bool) -> Pair:
     """Elements and indices for `indices` into the last dimension of `x.swapaxes(dim, -1)`."""
     values = take_last(x.swapaxes(dim, -1), indices)
     if not keepdim:
-        return _contiguous(values.swapaxes(dim, -1).squeeze(dim)), _contiguous(indices.swapaxes(dim, -1).squeeze(dim))
-    return _contiguous(values.swapaxes(dim, -1)), _contiguous(indices.swapaxes(dim, -1))
+        return row_major(values.swapaxes(dim, -1).squeeze(dim)), row_major(indices.swapaxes(dim, -1).squeeze(dim))
+    return row_major(values.swapaxes(dim, -1)), row_major(indices.swapaxes(dim, -1))
 
 
 def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
