@@ -115,17 +115,12 @@ class FunctionNode(FunctionCtx, Node):
     def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` on tensors, nothing recorded."""
         stop_recording()
-        results = self._call([to_tensor(item) for item in grad], keep)
-        if edges is not self.edges:
-            self._check_unwanted(results, edges)
+        results = self._call([to_tensor(item) for item in grad], keep, edges)
         return tuple([None if result is None else resolved(result._array) for result in results])
 
     def backward_recorded(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` as an operation among others, recorded where they are."""
-        results = self._call(grad, keep)
-        if edges is not self.edges:
-            self._check_unwanted(results, edges)
-        return results
+        return self._call(grad, keep, edges)
 
     def _check_unwanted(self, results: tuple[Any, ...], edges: Any) -> None:
         """Raise, as the engine does for those it takes, if a gradient that nobody needs this time does not fit its input."""
@@ -133,7 +128,7 @@ class FunctionNode(FunctionCtx, Node):
             if result is not None and edge is not None and wanted is None:
                 as_taken(result, edge, self)
 
-    def _call(self, grads: list[Any], keep: bool) -> tuple[Any, ...]:
+    def _call(self, grads: list[Any], keep: bool, edges: Any) -> tuple[Any, ...]:
         if self.materialize_grads:
             for number, grad in enumerate(grads):
                 if grad is None:
@@ -152,6 +147,8 @@ class FunctionNode(FunctionCtx, Node):
             for edge, result in zip(self.edges, checked, strict=True):
                 if edge is not None and result is None:
                     note_end(self, edge)
+        if edges is not self.edges:
+            self._check_unwanted(checked, edges)
         return checked
 
     def _materialized(self, grads: list[Any], first: int) -> list[Any]:

@@ -16,9 +16,8 @@ from .conform import as_taken
 
 def stop_recording() -> None:
     """Record nothing of what the user's hooks do until the backward ends, unless it records gradients."""
-    state = STATE
-    if state.grad_enabled and state.task is not None:
-        state.task.stop_recording()
+    if STATE.grad_enabled and STATE.task is not None:
+        STATE.task.stop_recording()
 
 
 class recording_mode:

@@ -116,15 +116,10 @@ class Packed:
         return array if type(array) is ndarray else resolved(array)
 
     def _unpacked(self) -> Tensor:
-        if STATE.grad_enabled:
-            _stop_recording()
+        if STATE.grad_enabled and STATE.task is not None:
+            STATE.task.stop_recording()
         tensor = self.unpack_hook(self.packed)
         return tensor if type(tensor) is Tensor else _checked(tensor)
-
-
-def _stop_recording() -> None:
-    if STATE.task is not None:
-        STATE.task.stop_recording()
 
 
 def _checked(tensor: Any) -> Tensor:
