@@ -13,7 +13,7 @@ from math import e, inf, nan, pi
 from . import _C, autograd, backends, cuda, fft, linalg, operators, ops, special
 from ._version import __version__
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
-from .autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
+from .autograd.debug.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .device import (
     Size,
     channels_last,
@@ -57,7 +57,7 @@ from .dtypes import (
     uint32,
     uint64,
 )
-from .kernels.parallel import get_num_threads, set_num_threads
+from .kernels.runtime.parallel import get_num_threads, set_num_threads
 from .printing import set_printoptions
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .settings import (

@@ -37,9 +37,9 @@ from adjoint.autograd import is_grad_enabled as is_grad_enabled
 from adjoint.autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from adjoint.autograd import no_grad as no_grad
 from adjoint.autograd import set_grad_enabled as set_grad_enabled
-from adjoint.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from adjoint.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
-from adjoint.autograd.anomaly_mode import set_anomaly_enabled as set_anomaly_enabled
+from adjoint.autograd.debug.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from adjoint.autograd.debug.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
+from adjoint.autograd.debug.anomaly_mode import set_anomaly_enabled as set_anomaly_enabled
 from adjoint.device import Size as Size
 from adjoint.device import channels_last as channels_last
 from adjoint.device import channels_last_3d as channels_last_3d
@@ -79,8 +79,8 @@ from adjoint.dtypes import uint8 as uint8
 from adjoint.dtypes import uint16 as uint16
 from adjoint.dtypes import uint32 as uint32
 from adjoint.dtypes import uint64 as uint64
-from adjoint.kernels.parallel import get_num_threads as get_num_threads
-from adjoint.kernels.parallel import set_num_threads as set_num_threads
+from adjoint.kernels.runtime.parallel import get_num_threads as get_num_threads
+from adjoint.kernels.runtime.parallel import set_num_threads as set_num_threads
 from adjoint.printing import set_printoptions as set_printoptions
 from adjoint.random import Generator as Generator
 from adjoint.random import default_generator as default_generator

@@ -73,7 +73,7 @@ get_device_capability = current_stream = default_stream = get_rng_state = initia
 def __getattr__(name: str) -> Any:
     """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`, which nothing is an instance of."""
     if name.endswith("Tensor"):
-        from .operators.legacy import ON_CUDA
+        from .operators.create.legacy import ON_CUDA
 
         if name in ON_CUDA:
             return ON_CUDA[name]

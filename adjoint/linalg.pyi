@@ -19,7 +19,7 @@ _Dims: TypeAlias = _int | Sequence[_int]
 
 from adjoint.tensor import Tensor
 
-from adjoint.kernels.errors import LinAlgError as LinAlgError
+from adjoint.kernels.runtime.errors import LinAlgError as LinAlgError
 
 def cholesky(input: Tensor, *, upper: _bool = False, out: Tensor | None = None) -> Tensor: ...
 def cholesky_ex(input: Tensor, *, upper: _bool = False, check_errors: Any = False, out: Tensor | None = None) -> Tensor: ...

@@ -2,8 +2,7 @@
 
 from types import SimpleNamespace
 
-from . import autograd
-from .operators.overloads import OpOverload, OpOverloadPacket, aten
+from .dispatch.overload_names import OpOverload, OpOverloadPacket, aten
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten"]
 
@@ -11,6 +10,7 @@ __all__ = ["OpOverload", "OpOverloadPacket", "aten"]
 def __getattr__(name: str) -> SimpleNamespace:
     if name != "profiler":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    functions = autograd.profiler
-    enter, leave = functions._record_function_enter, functions._record_function_exit
+    from .autograd.debug.profiler import _record_function_enter as enter
+    from .autograd.debug.profiler import _record_function_exit as leave
+
     return SimpleNamespace(_record_function_enter=enter, _record_function_enter_new=enter, _record_function_exit=leave)

@@ -1,7 +1,7 @@
 """`torch.overrides`: what can be overridden by `__torch_function__`, and modes that see every call.
 
-Importing this puts doors (`adjoint.operators.doors`) in front of all of it: it is imported with the first class of tensors that
-may take over calls, or when another class that does is first met (`adjoint.operators.beginning`).
+Importing this puts doors (`adjoint.dispatch.wrappers`) in front of all of it: it is imported with the first class of tensors that
+may take over calls, or when another class that does is first met (`adjoint.dispatch.lazy_stubs`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from . import autograd, fft, linalg, special
+from .dispatch import profiled_functions, wrappers
 from .nn import functional, init
 from .notices import warn
-from .operators import PUBLIC, doors, events, load_all
-from .tape import overrides
+from .operators import PUBLIC, load_all
+from .tape import torch_function
 from .tape.modes import STATE
-from .tape.overrides import (
+from .tape.torch_function import (
     NOT_WRAPPED,
     ask,
     has_torch_function,
@@ -144,11 +145,11 @@ def _remember(namespace: str, name: str, function: Any) -> None:
 def _put(namespace: str, name: str, function: Any, shown: Any = None) -> None:
     """A door in front of one function, unless it has got one under another name."""
     _remember(namespace, name, function)
-    if doors.door_of(function) is not None:
+    if wrappers.door_of(function) is not None:
         return
     of_python = name in IN_PYTHON.get(namespace, ())
     place = PYTHON_MODULES.get(namespace, namespace) if of_python else ERROR_NAMES.get(namespace, namespace)
-    door = doors.put(function, f"{place}.{(shown or function).__name__}", shown)
+    door = wrappers.put(function, f"{place}.{(shown or function).__name__}", shown)
     door.of_python = of_python
     door.of_data = name in DATA_TAKERS
     door.of_keywords = namespace == "torch.nn.init"
@@ -175,11 +176,11 @@ def _put_in_front_of_tensors() -> None:
             member.__name__ = CALLED.get(name, member.__name__)
             _put("torch.Tensor", name, member, shown)
             if name.strip("_") in OF_OPERATORS and name.startswith("__"):
-                doors.door_of(member).of_operator = True  # type: ignore[union-attr]
-            doors.door_of(member).of_method = name != "is_pinned"  # type: ignore[union-attr]
-            doors.door_of(member).of_attribute = name in ("apply_", "new", "new_tensor")  # type: ignore[union-attr]
-    doors.door_of(vars(Tensor)["__setitem__"]).of_statement = True  # type: ignore[union-attr]
-    doors.door_of(vars(Tensor)["__eq__"]).of_first = vars(Tensor)["eq"]  # type: ignore[union-attr]
+                wrappers.door_of(member).of_operator = True  # type: ignore[union-attr]
+            wrappers.door_of(member).of_method = name != "is_pinned"  # type: ignore[union-attr]
+            wrappers.door_of(member).of_attribute = name in ("apply_", "new", "new_tensor")  # type: ignore[union-attr]
+    wrappers.door_of(vars(Tensor)["__setitem__"]).of_statement = True  # type: ignore[union-attr]
+    wrappers.door_of(vars(Tensor)["__eq__"]).of_first = vars(Tensor)["eq"]  # type: ignore[union-attr]
 
 
 def _put_in_front_of_attribute(name: str, attribute: property) -> None:
@@ -187,7 +188,7 @@ def _put_in_front_of_attribute(name: str, attribute: property) -> None:
     for function, access in ((attribute.fget, "__get__"), (attribute.fset, "__set__"), (attribute.fdel, "__delete__")):
         if function is not None:
             shown = getattr(attribute, access)
-            doors.put(function, f"torch.Tensor.{name}.{access}", shown).of_attribute = True  # type: ignore[arg-type]
+            wrappers.put(function, f"torch.Tensor.{name}.{access}", shown).of_attribute = True  # type: ignore[arg-type]
             _names[shown] = f"torch.Tensor.{name}.{access}"
             if access == "__get__":
                 _members["torch.Tensor"].append(shown)
@@ -207,10 +208,10 @@ def _open() -> None:
     _put_in_front_of_namespace("torch.nn.init", init, IN_PYTHON["torch.nn.init"])
     _put_in_front_of_namespace("torch.autograd", autograd, IN_PYTHON["torch.autograd"])
     _put_in_front_of_tensors()
-    overrides.DOORS.open = True
+    torch_function.DOORS.open = True
 
 
-with events.unwatched():
+with profiled_functions.unwatched():
     _open()
 
 
@@ -252,7 +253,7 @@ def _returning(function: Any) -> Callable[..., Any]:
     def override(*args: Any, **kwargs: Any) -> int:
         return -1
 
-    override.__signature__ = doors.signature_of(function.__dict__.get("__wrapped__", function))  # type: ignore[attr-defined]
+    override.__signature__ = wrappers.signature_of(function.__dict__.get("__wrapped__", function))  # type: ignore[attr-defined]
     return override
 
 
@@ -302,7 +303,7 @@ def handle_torch_function(
     likes = tensor_likes(relevant_args, {})
     result = ask(public_api, likes, args, kwargs, True)
     if result is NotImplemented:
-        door = doors.door_of(public_api) if type(public_api) is FunctionType else None
+        door = wrappers.door_of(public_api) if type(public_api) is FunctionType else None
         name = f"{public_api.__module__}.{public_api.__name__}" if door is None else door.name
         raise nobody(name, likes, True)
     return result

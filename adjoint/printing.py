@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy
 
 from adjoint import dtypes
-from adjoint.kernels.meta import Meta
-from adjoint.kernels.pending import resolved
+from adjoint.kernels.runtime.lazy_conj import resolved
+from adjoint.kernels.runtime.meta_array import Meta
 
 __all__ = ["format_tensor", "format_with", "get_printoptions", "printoptions", "set_printoptions"]
 
@@ -169,7 +169,7 @@ def forward_tangent(tensor: Printable) -> Any:
 
 
 def within_transforms(tensor: Printable) -> str | None:
-    """The text of a tensor within the transforms of functions: installed by `adjoint.autograd.wrappers`."""
+    """The text of a tensor within the transforms of functions: installed by `adjoint.transforms.wrapped_tensors`."""
     return None
 
 

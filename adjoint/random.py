@@ -11,7 +11,7 @@ import numpy
 
 from .device import cpu
 from .device import device as device_class
-from .kernels.mt19937 import Stream
+from .kernels.create.mt19937 import Stream
 from .tensor import Tensor, wrap
 
 __all__ = [

@@ -19,10 +19,10 @@ from .device import Size, cpu, device, layout, meta, strided
 from .device import device as device_class
 from .dtypes import C_NAMES, dtype
 from .extra import BIRTHS, Extra
-from .kernels import storage as storages
-from .kernels.creation import array_from_data
-from .kernels.meta import Meta, Unread, check_copy, check_item, check_numpy
-from .kernels.pending import CONJ, NEG, Pending, bits_of, resolved
+from .kernels.create.creation import array_from_data
+from .kernels.memory import storage as storages
+from .kernels.runtime.lazy_conj import CONJ, NEG, Pending, bits_of, resolved
+from .kernels.runtime.meta_array import Meta, Unread, check_copy, check_item, check_numpy
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install
@@ -86,7 +86,7 @@ class Tensor(TensorMethods):
     _view_version: int
     _extra: Extra | None
 
-    # Put here by `adjoint.tape.overrides` and `adjoint.operators.subclassing`.
+    # Put here by `adjoint.tape.torch_function` and `adjoint.operators.memory.subclassing`.
     __torch_function__: ClassVar[Any]
     _make_subclass: ClassVar[Any]
 
@@ -663,7 +663,7 @@ def current_edge(view: Tensor) -> Any:
 
 
 def subclassed(cls: type[Tensor]) -> None:
-    """Told of each new class of tensors: `adjoint.tape.overrides.subclassed`, put here when that is imported."""
+    """Told of each new class of tensors: `adjoint.tape.torch_function.subclassed`, put here when that is imported."""
 
 
 # The rooms of the tape, and of autograd, put these here when they are imported.

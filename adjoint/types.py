@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from .device import Size
 from .device import device as _device
-from .kernels.storage import UntypedStorage as Storage
+from .kernels.memory.storage import UntypedStorage as Storage
 from .tensor import Tensor
 
 _int, _float, _bool = int, float, bool

@@ -1,7 +1,7 @@
 """Write which family of operators declares what: `python scripts/write_operator_index.py`.
 
 Families are loaded when something of theirs is first asked for. This loads them all and writes down, in
-`adjoint/operators/index.py`, what came with each.
+`adjoint/dispatch/operator_index.py`, what came with each.
 """
 
 import sys
@@ -15,7 +15,8 @@ from types import ModuleType
 from typing import Any
 
 PACKAGE = "adjoint.operators"
-DIRECTORY = Path(str(find_spec("adjoint").origin)).parent / "operators"  # type: ignore[union-attr]
+DISPATCH = "adjoint.dispatch"
+ROOT = Path(str(find_spec("adjoint").origin)).parent  # type: ignore[union-attr]
 HEAD = '''"""What each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
 
 # fmt: off
@@ -25,15 +26,15 @@ FAMILIES: dict[str, dict[str, str]] = {
 
 def declared() -> dict[tuple[str, str], Any]:
     """What has been declared so far, by the part of the index and the name."""
-    build = sys.modules.get(f"{PACKAGE}.build")
+    build = sys.modules.get(f"{DISPATCH}.decorators")
     if not hasattr(build, "operator"):
         return {}
-    families, tensor = import_module(f"{PACKAGE}.families"), import_module("adjoint.tensor")
+    registry, tensor = import_module(f"{DISPATCH}.registry"), import_module("adjoint.tensor")
     parts = {
         **build.PUBLIC,
-        families.METHODS: vars(tensor.Tensor),
-        families.OPERATORS: {
-            **import_module(f"{PACKAGE}.declaration").OPERATORS,
+        registry.METHODS: vars(tensor.Tensor),
+        registry.OPERATORS: {
+            **import_module(f"{DISPATCH}.declaration").OPERATORS,
             **vars(build.tensors),
             **vars(build.arrays),
         },
@@ -42,7 +43,7 @@ def declared() -> dict[tuple[str, str], Any]:
         (part, name): value
         for part, values in parts.items()
         for name, value in values.items()
-        if type(value) is not families.Awaited and name != "_families"
+        if type(value) is not registry.Awaited and name != "_families"
     }
 
 
@@ -57,10 +58,10 @@ class Watch:
         def exec_module(loader: SourceFileLoader, module: ModuleType) -> None:
             before = declared()
             self.run(loader, module)
-            if module.__name__.startswith(f"{PACKAGE}."):
+            if module.__name__.startswith((f"{PACKAGE}.", f"{DISPATCH}.")):
                 by_others = {key for found in self.found.values() for key in found}
                 new = {key: value for key, value in declared().items() if key not in before and key not in by_others}
-                self.found[module.__name__.rpartition(".")[2]].update(new)
+                self.found[module.__name__].update(new)
 
         SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign, assignment]
         return self
@@ -71,20 +72,19 @@ class Watch:
 
 def index() -> dict[str, dict[str, set[str]]]:
     """By family and name, the parts of the index; that of operators where no other part has the name."""
-    sys.modules[f"{PACKAGE}.index"] = nothing = ModuleType(
+    sys.modules[f"{DISPATCH}.operator_index"] = nothing = ModuleType(
         "index"
     )  # so that nothing depends on what was written before
     nothing.FAMILIES = {}  # type: ignore[attr-defined]
     with Watch() as watch:
         import_module(PACKAGE)
-        for path in sorted(DIRECTORY.glob("*.py")):
-            if path.stem != "__init__":
-                import_module(f"{PACKAGE}.{path.stem}")
+        for path in sorted((ROOT / "operators").glob("*/[!_]*.py")):
+            import_module(f"{PACKAGE}.{path.parent.name}.{path.stem}")
     families: dict[str, dict[str, set[str]]] = {}
     for family, found in sorted(watch.found.items()):
         for part, name in sorted(found):
-            if family != "build":
-                families.setdefault(family, {}).setdefault(name, set()).add(part)
+            if family.startswith(f"{PACKAGE}."):
+                families.setdefault(family.removeprefix(f"{PACKAGE}."), {}).setdefault(name, set()).add(part)
     for names in families.values():
         for parts in names.values():
             if parts & {"torch", "Tensor"}:
@@ -111,4 +111,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    (DIRECTORY / "index.py").write_text(text(), encoding="utf-8")
+    (ROOT / "dispatch" / "operator_index.py").write_text(text(), encoding="utf-8")

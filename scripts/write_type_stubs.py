@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any
 
 import adjoint
+from adjoint.dispatch.declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
 from adjoint.operators import PUBLIC, load_all
-from adjoint.operators.declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
 
 PACKAGE = Path(adjoint.__file__).parent
 
@@ -46,18 +46,18 @@ from types import EllipsisType
 from typing import TypeVar, overload
 
 from adjoint import *
-from adjoint.operators.build import PUBLIC as PUBLIC
-from adjoint.operators.declaration import OPERATORS as OPERATORS
-from adjoint.operators.families import load_all as load_all
-from adjoint.operators.generate import SOURCES as SOURCES
-from adjoint.tape.hooks import RemovableHandle as _RemovableHandle
+from adjoint.dispatch.decorators import PUBLIC as PUBLIC
+from adjoint.dispatch.declaration import OPERATORS as OPERATORS
+from adjoint.dispatch.registry import load_all as load_all
+from adjoint.dispatch.generation import SOURCES as SOURCES
+from adjoint.tape.hook_handles import RemovableHandle as _RemovableHandle
 
 _T = TypeVar("_T", bound=Tensor)
 _Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
 
 class TensorMethods:"""
 OF_NAMESPACES = "from adjoint.tensor import Tensor\n"
-OF_LINALG = "from adjoint.kernels.errors import LinAlgError as LinAlgError\n"
+OF_LINALG = "from adjoint.kernels.runtime.errors import LinAlgError as LinAlgError\n"
 
 TENSORS = """
     self input mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor weight index mask target

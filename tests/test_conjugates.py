@@ -10,8 +10,8 @@ import numpy
 import pytest
 
 import adjoint as torch
-from adjoint.kernels.meta import ALIVE
-from adjoint.kernels.pending import Pending
+from adjoint.kernels.runtime.lazy_conj import Pending
+from adjoint.kernels.runtime.meta_array import ALIVE
 from adjoint.tape import modes
 
 

@@ -5,7 +5,6 @@ import warnings
 import pytest
 
 import adjoint as torch
-from adjoint.operators import former_signatures
 
 CALLS = {
     "add": (lambda x, y: x.add(2, y), lambda x, y: x.add(y, alpha=2)),
@@ -30,7 +29,7 @@ def test_numbers_may_stand_before_tensors(name):
 
 
 def test_the_first_such_call_warns(monkeypatch):
-    monkeypatch.setattr(former_signatures, "_warned", [])
+    monkeypatch.setattr("adjoint.dispatch.deprecated_signatures._warned", [])
     x = torch.ones(2)
     with pytest.warns(
         UserWarning, match=r"This overload of add_ is deprecated:\n\tadd_\(Number alpha, Tensor other\)"

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels.convolution import conv_forward, conv_input_grad, conv_weight_grad, transposed
+from adjoint.kernels.nn.convolution import conv_forward, conv_input_grad, conv_weight_grad, transposed
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 

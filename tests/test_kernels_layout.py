@@ -3,7 +3,7 @@
 import numpy
 
 import adjoint as torch
-from adjoint.kernels.layout import laid_out
+from adjoint.kernels.runtime.layout import laid_out
 
 
 def test_first_operand_decides():

@@ -2,7 +2,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels import normalization
+from adjoint.kernels.nn import normalization
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 EPS = 1e-5

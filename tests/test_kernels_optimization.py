@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels.optimization import adam_step, sgd_step
+from adjoint.kernels.nn.optimization import adam_step, sgd_step
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 SHAPES = [(), (7,), (5, 4), (300, 200)]

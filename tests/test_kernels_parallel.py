@@ -3,8 +3,8 @@ import threading
 import numpy
 import pytest
 
-from adjoint.kernels import parallel
-from adjoint.kernels.parallel import get_num_threads, parallel_rows, set_num_threads
+from adjoint.kernels.runtime import parallel
+from adjoint.kernels.runtime.parallel import get_num_threads, parallel_rows, set_num_threads
 
 
 @pytest.fixture(params=[1, 2, 4])

@@ -5,8 +5,8 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels import pooling
-from adjoint.kernels.windows import pooled_size
+from adjoint.kernels.nn import pooling
+from adjoint.kernels.nn.windows import pooled_size
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 

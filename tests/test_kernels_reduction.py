@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels import moments, reduction, scan
+from adjoint.kernels.reduce import moments, reduction, scan
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 SHAPES = [(), (1,), (7,), (3, 4), (3, 1, 5), (2, 0, 3), (70, 500), (40001, 3), (6, 9000), (5, 40, 300), (12, 8, 20, 20)]

@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels import indexing, scatter
+from adjoint.kernels.index import indexing, scatter
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 

@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels.loss import nll_loss_backward, nll_loss_forward
-from adjoint.kernels.softmax import log_softmax, log_softmax_backward, logsumexp, softmax, softmax_backward
+from adjoint.kernels.nn.loss import nll_loss_backward, nll_loss_forward
+from adjoint.kernels.nn.softmax import log_softmax, log_softmax_backward, logsumexp, softmax, softmax_backward
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 SHAPES = [

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels import counting, sorting
+from adjoint.kernels.reduce import counting, sorting
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 DTYPES = ["?", "u1", "i4", "i8", "f2", BFLOAT16, "f4", "f8"]

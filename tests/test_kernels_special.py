@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels import special
+from adjoint.kernels.math import special
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 EVERY = ["erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "log_ndtr", "lgamma", "digamma", "i0"]

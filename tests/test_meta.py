@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import adjoint as torch
-from adjoint.kernels.meta import ALIVE
+from adjoint.kernels.runtime.meta_array import ALIVE
 from adjoint.tape import modes
 
 nn = torch.nn

@@ -13,7 +13,7 @@ import pytest
 import adjoint as torch
 from adjoint.autograd.profiler import profile, record_function
 from adjoint.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
-from adjoint.operators import events as composites
+from adjoint.dispatch import profiled_functions as composites
 from adjoint.tape import modes
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from adjoint import random
 from adjoint.device import device
-from adjoint.kernels import random as kernels
-from adjoint.kernels.fused import fma32, fma64
-from adjoint.kernels.random import Stream
+from adjoint.kernels.create import random as kernels
+from adjoint.kernels.create.random import Stream
+from adjoint.kernels.math.fma import fma32, fma64
 from adjoint.tensor import wrap
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)

@@ -8,17 +8,17 @@ from ..autograd import undefined_grad as _functions
 from ..autograd.bindings import current_autograd_node as _current_autograd_node
 from ..autograd.bindings import will_engine_execute_node as _will_engine_execute_node
 from ..autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
-from ..autograd.task import current_task_id as _current_graph_task_id
+from ..autograd.graph_task import current_task_id as _current_graph_task_id
 from ..tape.modes import set_grad as _set_grad_enabled
-from ..tape.overrides import DisableTorchFunction as DisableTorchFunction
-from ..tape.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-from ..tape.overrides import classes_are_asked as _is_torch_function_enabled
-from ..tape.overrides import disabled_torch_function_impl as _disabled_torch_function_impl
-from ..tape.overrides import has_torch_function as _has_torch_function
-from ..tape.overrides import has_torch_function_unary as _has_torch_function_unary
-from ..tape.overrides import has_torch_function_variadic as _has_torch_function_variadic
-from ..tape.overrides import mode_is_active as _is_torch_function_mode_enabled
-from ..tape.overrides import modes_entered as _len_torch_function_stack
+from ..tape.torch_function import DisableTorchFunction as DisableTorchFunction
+from ..tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from ..tape.torch_function import classes_are_asked as _is_torch_function_enabled
+from ..tape.torch_function import disabled_torch_function_impl as _disabled_torch_function_impl
+from ..tape.torch_function import has_torch_function as _has_torch_function
+from ..tape.torch_function import has_torch_function_unary as _has_torch_function_unary
+from ..tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
+from ..tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
+from ..tape.torch_function import modes_entered as _len_torch_function_stack
 
 __all__ = [
     "DisableTorchFunction",

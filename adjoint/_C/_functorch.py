@@ -1,13 +1,13 @@
 """`torch._C._functorch`: those of its names that programs use to look at what a transformed function is given; no logic."""
 
-from ..autograd.wrappers import get_unwrapped as get_unwrapped
-from ..autograd.wrappers import is_batchedtensor as is_batchedtensor
-from ..autograd.wrappers import is_functorch_wrapped_tensor as is_functorch_wrapped_tensor
-from ..autograd.wrappers import is_gradtrackingtensor as is_gradtrackingtensor
-from ..autograd.wrappers import maybe_current_level as maybe_current_level
-from ..autograd.wrappers import maybe_get_bdim as maybe_get_bdim
-from ..autograd.wrappers import maybe_get_level as maybe_get_level
-from ..autograd.wrappers import unwrap_if_dead as unwrap_if_dead
+from ..transforms.wrapped_tensors import get_unwrapped as get_unwrapped
+from ..transforms.wrapped_tensors import is_batchedtensor as is_batchedtensor
+from ..transforms.wrapped_tensors import is_functorch_wrapped_tensor as is_functorch_wrapped_tensor
+from ..transforms.wrapped_tensors import is_gradtrackingtensor as is_gradtrackingtensor
+from ..transforms.wrapped_tensors import maybe_current_level as maybe_current_level
+from ..transforms.wrapped_tensors import maybe_get_bdim as maybe_get_bdim
+from ..transforms.wrapped_tensors import maybe_get_level as maybe_get_level
+from ..transforms.wrapped_tensors import unwrap_if_dead as unwrap_if_dead
 
 __all__ = [
     "get_unwrapped",

@@ -23,7 +23,7 @@ from .grad_mode import (
     set_multithreading_enabled,
 )
 from .gradcheck import gradcheck, gradgradcheck
-from .task import is_checkpoint_valid as _is_checkpoint_valid
+from .graph_task import is_checkpoint_valid as _is_checkpoint_valid
 from .variable import Variable, variable
 
 
@@ -68,9 +68,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """What few programs need, imported when first used."""
-    if name in ("forward_ad", "functional", "profiler", "profiler_util", "transforms"):
+    if name in ("forward_ad", "functional", "profiler", "profiler_util"):
         return importlib.import_module(f"{__name__}.{name}")
     if name in ("Explanation", "explain"):
-        value = globals()[name] = getattr(importlib.import_module(f"{__name__}.explanation"), name)
+        value = globals()[name] = getattr(importlib.import_module(f"{__name__}.debug.explanation"), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy
 
-from ..kernels.meta import Meta
-from ..kernels.storage import owner
+from ..kernels.memory.storage import owner
+from ..kernels.runtime.meta_array import Meta
 from ..tape.modes import GATE, STATE
 from ..tape.saved import counting, mark_inference, shared_counter
 from ..tape.views import check_inference

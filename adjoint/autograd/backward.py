@@ -10,12 +10,12 @@ from typing import Any
 import numpy
 
 from ..device import Size
+from ..dispatch.lazy_stubs import begun
+from ..dispatch.meta import has_meta
 from ..dtypes import from_numpy
-from ..kernels.floating import quiet, restore
-from ..kernels.meta import ALIVE, Meta
-from ..kernels.pending import resolved
-from ..operators.beginning import begun
-from ..operators.meta import has_meta
+from ..kernels.runtime.floating import quiet, restore
+from ..kernels.runtime.lazy_conj import resolved
+from ..kernels.runtime.meta_array import ALIVE, Meta
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -23,9 +23,9 @@ from ..tape.modes import GATE, STATE
 from ..tape.node import NOWHERE
 from ..tensor import Tensor, as_array, history, wrap
 from .accumulate import Shown, made
-from .edge import GradientEdge, recorded_edge
 from .engine import run
-from .task import Capture
+from .gradient_edge import GradientEdge, recorded_edge
+from .graph_task import Capture
 
 
 @begun
@@ -248,7 +248,7 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
 
 def batched_grad(roots: Any, targets: Any, grads: list[Tensor], keep: bool, create_graph: bool) -> list[Any]:
     """One vector-Jacobian product for each slice of the leading dimension, all at once; None for what is not used."""
-    from .transforms import vmap
+    from ..transforms.reverse import vmap
 
     unused: list[bool] = []
 

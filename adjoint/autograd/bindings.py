@@ -66,7 +66,7 @@ def _unsafe_set_version_counter(tensors: tuple[Tensor, ...], versions: tuple[int
 
 def current_autograd_node() -> Node | None:
     """The node that this thread is running in a backward."""
-    from .task import current_node
+    from .graph_task import current_node
 
     return current_node()
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy
 
+from ..dispatch.decorators import tensors as tensor_operators
 from ..dtypes import from_numpy
 from ..extra import OWN
-from ..kernels.shapes import can_expand, sum_to_shape
-from ..operators.build import tensors as tensor_operators
+from ..kernels.runtime.shapes import can_expand, sum_to_shape
 from ..tape.node import Node
 from ..tensor import Tensor, as_array
 

@@ -21,12 +21,13 @@ from ..extra import OWN
 from ..tape import modes, origin
 from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
-from ..tape.overrides import DOORS, recorded
+from ..tape.torch_function import DOORS, recorded
 from ..tensor import Tensor
 from .accumulate import Shown, accumulate
-from .anomaly_mode import check_nan, report
 from .conform import conform
-from .hooks import (
+from .debug.anomaly_mode import check_nan, report
+from .graph_task import Capture, Task, run_callbacks
+from .hook_calls import (
     run_accumulator,
     run_leaf_hooks,
     run_node,
@@ -35,7 +36,6 @@ from .hooks import (
     run_tensor_hooks,
     run_with_hooks,
 )
-from .task import Capture, Task, run_callbacks
 
 _by_sequence = attrgetter("sequence")
 origin.engine = globals()

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy
 
-from ..kernels.pending import resolved
+from ..kernels.runtime.lazy_conj import resolved
 from ..tape import modes, views
 from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
-from ..tape.levels import innermost
+from ..tape.interpreters import innermost
 from ..tape.node import Node, start
-from ..tape.overrides import has_override
 from ..tape.saved import bump, detached, mark_inference, released, shared_counter
+from ..tape.torch_function import has_override
 from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass, wrap
-from .anomaly_mode import check_nan
 from .conform import as_taken
-from .hooks import recording_mode, stop_recording, to_tensor
+from .debug.anomaly_mode import check_nan
+from .hook_calls import recording_mode, stop_recording, to_tensor
 from .once_differentiable import once_differentiable as once_differentiable
 from .saved_variable import SavedNone, SavedVariable
 

@@ -12,11 +12,11 @@ from typing import Any
 from ..operators import cat, eye, ones_like, stack, zeros, zeros_like
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
+from ..transforms.reverse import jvp as forward_product
+from ..transforms.reverse import vjp as transposed_product
+from ..transforms.reverse import vmap
 from .backward import grad
 from .grad_mode import enable_grad, set_grad_enabled
-from .transforms import jvp as forward_product
-from .transforms import vjp as transposed_product
-from .transforms import vmap
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..operators.signatures import type_name
+from ..dispatch.signatures import type_name
 from ..tape import modes
 from ..tape.saved import shared_counter
 from ..tensor import Tensor

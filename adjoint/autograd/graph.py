@@ -9,15 +9,15 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..tape import modes, node
-from ..tape.hooks import RemovableHandle
+from ..tape.hook_handles import RemovableHandle
 from ..tape.saved import bump
 from ..tensor import Tensor
 from .backward import _engine_run_backward as _engine_run_backward
-from .edge import GradientEdge, get_gradient_edge
-from .keeping import keeping as keeping
+from .gradient_edge import GradientEdge, get_gradient_edge
+from .graph_task import current_node, current_task_id
 from .multi_grad import register_multi_grad_hook
 from .mutation import allow_mutation_on_saved_tensors
-from .task import current_node, current_task_id
+from .result_cache import keeping as keeping
 
 __all__ = [
     "GradientEdge",

@@ -13,7 +13,7 @@ from ..dtypes import dtype
 from ..extra import OWN
 from ..tape import modes
 from ..tape.edges import edge_of
-from ..tape.hooks import HookDict, RemovableHandle
+from ..tape.hook_handles import HookDict, RemovableHandle
 from ..tape.node import own_hooks
 from ..tensor import C_NAMES, Tensor, can_require_grad, history, is_recorded
 from .backward import backward as run_backward

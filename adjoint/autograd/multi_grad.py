@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from ..tape import modes
 from ..tape.edges import edge_of
-from ..tape.hooks import RemovableHandle
+from ..tape.hook_handles import RemovableHandle
 from ..tape.node import NOWHERE, Node
 from ..tensor import Tensor
-from .edge import get_gradient_edge
-from .task import Task
+from .gradient_edge import get_gradient_edge
+from .graph_task import Task
 
 
 class _MultiHandle(RemovableHandle):

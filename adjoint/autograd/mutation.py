@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from ..kernels import storage
+from ..kernels.memory import storage
 from ..tape import modes
 from ..tensor import Tensor, pending
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..tape import modes
 from ..tape.node import Node, start
 from ..tensor import Tensor, wrap
-from .hooks import recording_mode
+from .hook_calls import recording_mode
 
 __all__ = ["once_differentiable"]
 

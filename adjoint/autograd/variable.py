@@ -9,7 +9,7 @@ from ..tape.saved import detached, shared_counter
 from ..tensor import Tensor, can_require_grad
 from . import methods
 from .backward import _engine_run_backward
-from .task import is_checkpoint_valid, queue_callback
+from .graph_task import is_checkpoint_valid, queue_callback
 
 __all__ = ["Variable", "VariableMeta"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import adjoint as torch
 
-__all__ = ["functionalize"]
+from ..transforms import reverse as transforms
 
-transforms: Any = torch.autograd.transforms
+__all__ = ["functionalize"]
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
@@ -32,6 +32,8 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         remove: `"mutations"`, or `"mutations_and_views"`.
 
     >>> import adjoint as torch
+
+    from ..transforms import reverse as transforms
     >>> def first_only(x):
     ...     result = torch.zeros(2)
     ...     result[0] = x

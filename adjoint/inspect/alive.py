@@ -11,7 +11,7 @@ from pathlib import PurePath
 from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from ..kernels.storage import owner
+from ..kernels.memory.storage import owner
 from ..tape.node import AccumulateGrad, Node
 from ..tape.origin import is_internal, line_of
 from ..tape.saved import Packed

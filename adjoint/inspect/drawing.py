@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..autograd.edge import GradientEdge
+from ..autograd.gradient_edge import GradientEdge
 from ..tensor import Tensor
 from . import dot, mermaid, text
 from .model import NodeBox, Snapshot

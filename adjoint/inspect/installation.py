@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from .._version import __version__
-from ..kernels.parallel import get_num_threads
+from ..kernels.runtime.parallel import get_num_threads
 
 EXTRAS = {
     "scipy": "special functions, parts of linalg",

@@ -12,19 +12,7 @@ from math import isfinite
 from string import Template
 from typing import Any
 
-from .model import (
-    Flow,
-    Group,
-    Hook,
-    Line,
-    NodeBox,
-    OperationBox,
-    Saved,
-    Snapshot,
-    Statistics,
-    Step,
-    TensorBox,
-)
+from .model import Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, Step, TensorBox
 from .palette import variables
 
 SCRIPTS = ("layout.js", "model.js", "cards.js", "scene.js", "view.js", "draw.js", "panel.js", "player.js", "main.js")

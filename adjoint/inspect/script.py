@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from .. import autograd
-from ..autograd.edge import GradientEdge
+from ..autograd.gradient_edge import GradientEdge
 from ..tape.node import accumulator_of
 from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy
 
-from ..autograd.edge import GradientEdge, recorded_edge
 from ..autograd.engine import discover
+from ..autograd.gradient_edge import GradientEdge, recorded_edge
 from ..dtypes import from_numpy
-from ..kernels.storage import owner
+from ..kernels.memory.storage import owner
 from ..tape.edges import edge_of
 from ..tape.node import Node
 from ..tape.origin import line_of

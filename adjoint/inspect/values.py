@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from ..kernels.meta import Unread
-from ..kernels.pending import resolved
+from ..kernels.runtime.lazy_conj import resolved
+from ..kernels.runtime.meta_array import Unread
 from .model import Statistics
 
 SAMPLE = 4096

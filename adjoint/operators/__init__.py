@@ -3,17 +3,16 @@
 A family is loaded when something of it is first asked for (see `families`).
 """
 
-from importlib import import_module
 from typing import Any
 
-from . import memory, parts, view  # what the tape asks for
-from .beginning import begun
-from .build import PUBLIC
-from .build import tensors as _by_name
-from .declaration import OPERATORS
-from .families import load_all, stand_in_for_methods
-from .generate import SOURCES
-from .index import FAMILIES
+from ..dispatch.declaration import OPERATORS
+from ..dispatch.decorators import PUBLIC
+from ..dispatch.decorators import tensors as _by_name
+from ..dispatch.generation import SOURCES
+from ..dispatch.lazy_stubs import begun
+from ..dispatch.registry import load_all, stand_in_for_methods
+from .memory import storage_views  # what the tape asks for
+from .shape import parts, view  # what the tape asks for
 
 stand_in_for_methods()
 
@@ -21,7 +20,5 @@ __all__ = ["OPERATORS", "PUBLIC", "SOURCES", "begun", "load_all"]
 
 
 def __getattr__(name: str) -> Any:
-    """A family's module, or an operator by its name."""
-    if name in FAMILIES:
-        return import_module(f"{__name__}.{name}")
+    """An operator by its name."""
     return getattr(_by_name, name)

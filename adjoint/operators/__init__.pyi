@@ -23,11 +23,11 @@ from types import EllipsisType
 from typing import TypeVar, overload
 
 from adjoint import *
-from adjoint.operators.build import PUBLIC as PUBLIC
-from adjoint.operators.declaration import OPERATORS as OPERATORS
-from adjoint.operators.families import load_all as load_all
-from adjoint.operators.generate import SOURCES as SOURCES
-from adjoint.tape.hooks import RemovableHandle as _RemovableHandle
+from adjoint.dispatch.decorators import PUBLIC as PUBLIC
+from adjoint.dispatch.declaration import OPERATORS as OPERATORS
+from adjoint.dispatch.registry import load_all as load_all
+from adjoint.dispatch.generation import SOURCES as SOURCES
+from adjoint.tape.hook_handles import RemovableHandle as _RemovableHandle
 
 _T = TypeVar("_T", bound=Tensor)
 _Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy
 
-from ..kernels.storage import UntypedStorage
+from ..kernels.memory.storage import UntypedStorage
 from .allowed import data_globals, user_globals, weights_globals
 from .files import FileLike, open_to_read, open_to_write, stem
 from .legacy import read_legacy, write_legacy

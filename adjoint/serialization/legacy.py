@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy
 
-from ..kernels.storage import UntypedStorage
+from ..kernels.memory.storage import UntypedStorage
 from .files import read_into
 from .pickler import dumps
 from .storages import Restore, StorageTable, StorageType, as_storage, swap_bytes

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..device import layout
 from ..dtypes import dtype
-from ..kernels.storage import UntypedStorage
+from ..kernels.memory.storage import UntypedStorage
 from ..tensor import Tensor
 from . import tensors
 from .allowed import global_name

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy
 
-from ..kernels.meta import Meta
-from ..kernels.pending import bits_of, toggled
-from ..kernels.storage import address, element_strides, owner
+from ..kernels.memory.storage import address, element_strides, owner
+from ..kernels.runtime.lazy_conj import bits_of, toggled
+from ..kernels.runtime.meta_array import Meta
 
 __all__ = ["reduce_array", "split_array", "storage_bytes", "view_array", "view_bytes"]
 

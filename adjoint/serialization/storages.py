@@ -8,7 +8,7 @@ import numpy
 from .. import dtypes
 from ..device import device
 from ..dtypes import dtype
-from ..kernels.storage import TypedStorage, UntypedStorage, address
+from ..kernels.memory.storage import TypedStorage, UntypedStorage, address
 from .rebuild import storage_bytes
 
 __all__ = [

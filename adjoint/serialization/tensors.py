@@ -13,9 +13,9 @@ from typing import Any
 from .. import dtypes
 from ..device import layout, strided
 from ..dtypes import dtype
-from ..kernels.meta import Meta, remade
-from ..kernels.pending import CONJ, NEG, bits_of, toggled
-from ..kernels.storage import TypedStorage, UntypedStorage
+from ..kernels.memory.storage import TypedStorage, UntypedStorage
+from ..kernels.runtime.lazy_conj import CONJ, NEG, bits_of, toggled
+from ..kernels.runtime.meta_array import Meta, remade
 from ..tensor import Tensor, make_subclass, wrap
 from .rebuild import split_array, storage_bytes, view_bytes
 from .storages import UNTYPED, storage_type

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..device import device
-from ..kernels.meta import ALIVE
+from ..kernels.runtime.meta_array import ALIVE
 
 
 class _Gate:

@@ -20,7 +20,7 @@ from ..device import device as device_class
 from ..dtypes import dtype, from_numpy
 from ..tensor import Tensor, as_array, wrap
 from . import origin
-from .hooks import NodeHooks, RemovableHandle
+from .hook_handles import NodeHooks, RemovableHandle
 from .modes import ANOMALY, is_grad_enabled
 
 FREED_MESSAGE = (

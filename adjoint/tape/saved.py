@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import adjoint.tensor as tensor_module
 
-from ..kernels.pending import Pending, resolved
+from ..kernels.runtime.lazy_conj import Pending, resolved
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new, wrap
 from . import modes, origin
 from .anomaly import BY_DEFINITION, note_cut

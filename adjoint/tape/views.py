@@ -14,8 +14,8 @@ import numpy
 
 import adjoint.tensor as tensor_module
 
-from ..kernels import storage
-from ..kernels.pending import resolved, toggled
+from ..kernels.memory import storage
+from ..kernels.runtime.lazy_conj import resolved, toggled
 from ..tensor import LEAF, Tensor, current_edge, is_recorded, pending
 from . import modes
 from .edges import edge_of
@@ -27,17 +27,17 @@ MULTI_OUTPUT = "multi_output"
 CUSTOM = "custom"
 
 make_as_strided_node: Any = None
-"""Set by `adjoint.operators.memory`: makes the node of `as_strided(base, ...)` for a view's geometry."""
+"""Set by `adjoint.operators.memory.storage_views`: makes the node of `as_strided(base, ...)` for a view's geometry."""
 
 replay: Any = None
-"""Set by `adjoint.operators.memory`: applies to a base the operations that made a view of it."""
+"""Set by `adjoint.operators.memory.storage_views`: applies to a base the operations that made a view of it."""
 
 real_view: Any = None
 complex_view: Any = None
-"""Set by `adjoint.operators.memory`: `view_as_real` and `view_as_complex`."""
+"""Set by `adjoint.operators.memory.storage_views`: `view_as_real` and `view_as_complex`."""
 
 lazily: Any = None
-"""Set by `adjoint.operators.memory`: a view of which something is yet to be conjugated or negated."""
+"""Set by `adjoint.operators.memory.storage_views`: a view of which something is yet to be conjugated or negated."""
 
 
 def regenerate(view: Tensor, *, told: bool = False) -> None:
@@ -294,7 +294,7 @@ def _span(geometry: Geometry) -> int:
 
 
 def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
-    from ..kernels.shapes import sum_to_shape
+    from ..kernels.runtime.shapes import sum_to_shape
 
     return array if array.shape == shape else sum_to_shape(array, shape)
 

@@ -3,4 +3,4 @@
 import sys
 from importlib import import_module
 
-sys.modules[__name__] = import_module("adjoint.autograd.tree")
+sys.modules[__name__] = import_module("adjoint.transforms.tree")

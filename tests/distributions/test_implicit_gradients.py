@@ -4,7 +4,7 @@ import numpy
 import pytest
 
 import adjoint as torch
-from adjoint.kernels.incomplete import dirichlet_grad, igamma, igammac, standard_gamma_grad
+from adjoint.kernels.math.incomplete import dirichlet_grad, igamma, igammac, standard_gamma_grad
 
 # fmt: off
 # Concentration, sample, how the sample moves, and the lower and the upper incomplete function; computed with mpmath.

@@ -13,7 +13,7 @@ from adjoint.inspect import graph
 from adjoint.inspect.model import Snapshot
 from adjoint.inspect.snapshot import snapshot
 from adjoint.inspect.values import SAMPLE, in_short, statistics
-from adjoint.tape.hooks import HookDict
+from adjoint.tape.hook_handles import HookDict
 from tests.inspect.edges import assert_same_edges
 
 

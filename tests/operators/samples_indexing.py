@@ -10,7 +10,7 @@ _REDUCTIONS = "sum prod mean amax amin".split()
 
 def _indices(*parts):
     """Integer indices of an operator below the public functions; None stands for a whole dimension."""
-    from adjoint.operators.indexing import Indices
+    from adjoint.operators.index.indexing import Indices
 
     return Value(lambda: Indices.of([None if part is None else torch.tensor(part) for part in parts]))
 

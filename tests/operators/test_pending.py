@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 import adjoint as torch
-from adjoint.kernels.meta import ALIVE
+from adjoint.kernels.runtime.meta_array import ALIVE
 from adjoint.operators import OPERATORS, load_all
 
 from . import test_matrix, test_public

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from adjoint.kernels import random as kernels
-from adjoint.kernels.random import Stream
+from adjoint.kernels.create import random as kernels
+from adjoint.kernels.create.random import Stream
 
 torch = pytest.importorskip("torch")
 

@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import adjoint
-from adjoint.autograd.tree import tree_flatten as flatten
-from adjoint.autograd.tree import tree_unflatten as unflatten
+from adjoint.transforms.tree import tree_flatten as flatten
+from adjoint.transforms.tree import tree_unflatten as unflatten
 
 from . import samples
 from .conversion import to_array

@@ -67,14 +67,7 @@ from .normalization import (
     rms_norm,
 )
 from .padding import pad
-from .pooling import (
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-)
+from .pooling import adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, max_pool1d, max_pool2d, max_pool3d
 
 # What is an operator just as it is.
 adaptive_avg_pool1d = operators.adaptive_avg_pool1d

@@ -1,0 +1,1 @@
+"""Checking derivatives: `gradcheck`, `gradgradcheck` and what they compare."""

@@ -1,0 +1,395 @@
+"""What `gradcheck` checks, one function each: that derivatives agree with finite differences, and their other duties."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from ...dtypes import float32
+from ...operators import allclose, empty, rand, randn_like, stack, view_as_real, zeros_like
+from ...random import Generator
+from ...tensor import Tensor, wrap
+from ..backward import grad
+from ..function import Function
+from . import report
+from .gradcheck import GradcheckError
+from .jacobians import (
+    Mapping,
+    backward_jacobians,
+    backward_product,
+    complex_ones,
+    forward_along,
+    forward_jacobians,
+    forward_product,
+    is_source,
+    numerical,
+    numerical_along,
+    numerical_by,
+    tangents_at,
+)
+
+Array = numpy.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How derivatives are compared."""
+
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    fast_mode: bool
+
+
+def check_inputs(inputs: tuple[Any, ...]) -> None:
+    """Warn of inputs of little precision, refuse expanded ones, and those of which none requires grad."""
+    for number, value in enumerate(inputs):
+        if not is_source(value):
+            continue
+        if value._array.dtype not in (numpy.float64, numpy.complex128):
+            warnings.warn(
+                f"Input #{number} requires gradient and is not a double precision floating point or complex. This check will "
+                "likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=3,
+            )
+        if any(stride == 0 and size > 1 for stride, size in zip(value.stride(), value.shape, strict=True)):
+            raise RuntimeError(
+                f"The {number}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping "
+                "to be able to compute the numerical gradients correctly. You should call .contiguous on the input before "
+                "passing it to gradcheck."
+            )
+    if not any(is_source(value) for value in inputs):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+
+
+def check_constant(mapping: Mapping, options: Options) -> None:
+    """Check that outputs that do not require grad do not depend on the inputs that do."""
+    for source in mapping.sources:
+        if options.fast_mode:
+            directions = directions_of(source, Directions())
+            found = [value for along in numerical_along(mapping, source, directions, options.eps) for value in along]
+        else:
+            found = numerical_by(mapping, source, options.eps)
+        if any(value.any() for value in found):
+            raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
+def check_backward(mapping: Mapping, options: Options) -> None:
+    """Compare backward with finite differences."""
+    check = compare_along if options.fast_mode else compare_jacobians
+    if complex_ones(mapping.outputs):
+        for part in ("imag", "real"):
+            check(mapping.part_of_outputs(part), options)
+    else:
+        check(mapping, options)
+
+
+def check_forward(mapping: Mapping, options: Options) -> None:
+    """Compare forward mode with finite differences."""
+    check = compare_forward_along if options.fast_mode else compare_forward_jacobians
+    if complex_ones(mapping.sources):
+        for part in ("imag", "real"):
+            check(mapping.part_of_inputs(part), options)
+    else:
+        check(mapping, options)
+
+
+def compare_jacobians(mapping: Mapping, options: Options) -> None:
+    """Compare the whole Jacobians of backward."""
+    with progress(mapping, moves(mapping) + 2 * sum(output._array.size for output in mapping.outputs), "gradcheck"):
+        expected = numerical(mapping, options.eps)
+        found = []
+        for output in range(len(mapping.outputs)):
+            found.append(backward_jacobians(mapping, output))
+            check_reentrant(found[-1], backward_jacobians(mapping, output), options.nondet_tol)
+    for output, by_source in enumerate(found):
+        for source, analytical in enumerate(by_source):
+            if not close(analytical, expected[source][output], options.rtol, options.atol):
+                raise mismatch(mapping, output, source, analytical, expected[source][output], options)
+
+
+def compare_forward_jacobians(mapping: Mapping, options: Options) -> None:
+    """Compare the whole Jacobians of forward mode."""
+    with progress(
+        mapping, moves(mapping) + sum(source._array.size for source in mapping.sources), "gradcheck, forward"
+    ):
+        expected = numerical(mapping, options.eps)
+        found = [forward_jacobians(mapping, number) for number in range(len(mapping.sources))]
+    for output in range(len(mapping.outputs)):
+        for source, by_output in enumerate(found):
+            if not close(by_output[output], expected[source][output], options.rtol, options.atol):
+                raise mismatch(
+                    mapping, output, source, by_output[output], expected[source][output], options, forward=True
+                )
+
+
+def compare_along(mapping: Mapping, options: Options) -> None:
+    """Compare `v^T J u` of backward, for each input and output."""
+    draw = Directions()
+    directions = [directions_of(source, draw) for source in mapping.sources]
+    vectors = [draw(output) for output in mapping.outputs]
+    expected = [
+        numerical_along(mapping, source, along, options.eps)
+        for source, along in zip(mapping.sources, directions, strict=True)
+    ]
+    found = []
+    for output, vector in enumerate(vectors):
+        found.append(gradients_along(mapping, output, vector, directions))
+        check_reentrant(found[-1], gradients_along(mapping, output, vector, directions), options.nondet_tol)
+    for source, along in enumerate(directions):
+        for output, vector in enumerate(vectors):
+            products = [vector.astype(by[output].dtype) @ by[output].reshape(-1) for by in expected[source]]
+            expect = joined(products)
+            atol = options.atol * sum(float(u.sum()) for u in along) * float(vector.sum())
+            if not close(found[output][source], expect, options.rtol, atol):
+                raise mismatch(mapping, output, source, found[output][source], expect, options)
+
+
+def compare_forward_along(mapping: Mapping, options: Options) -> None:
+    """Compare `J u` of forward mode, for each input and output."""
+    draw = Directions()
+    for source, tensor in enumerate(mapping.sources):
+        direction = draw(tensor)
+        (expected,) = numerical_along(mapping, tensor, [direction], options.eps)
+        found = forward_along(mapping, source, direction)
+        for output, analytical in enumerate(found):
+            expect = expected[output].reshape(-1)
+            if not close(analytical, expect, options.rtol, options.atol * float(direction.sum())):
+                raise mismatch(mapping, output, source, analytical, expect, options, forward=True)
+
+
+def check_reentrant(first: list[Array], second: list[Array], tolerance: float) -> None:
+    """Raise unless two runs of the same backward agree."""
+    with numpy.errstate(invalid="ignore"):
+        if any((numpy.abs(one - other) > tolerance).any() for one, other in zip(first, second, strict=True)):
+            raise failure(report.NOT_REENTRANT.format(tolerance), report.NOT_REENTRANT_NOTE)
+
+
+def check_linear(mapping: Mapping) -> None:
+    """Check that zeros as gradients of the outputs give zeros."""
+    zeros = [wrap(numpy.zeros_like(output._array)) for output in mapping.outputs]
+    found = grad(mapping.outputs, mapping.sources, zeros, retain_graph=True, allow_unused=True)
+    if any(gradient is not None and gradient._array.any() for gradient in found):
+        raise GradcheckError("backward not multiplied by grad_output")
+
+
+def check_undefined_gradients(mapping: Mapping) -> None:
+    """Check that undefined gradients, of all outputs and of each of several, count as zeros."""
+    count = len(mapping.outputs)
+    cases = [set(range(count)), *({number} for number in range(count) if count > 1)]
+    for undefined in cases:
+        error: BaseException | None = None
+        try:
+            found = gradients_of_undefined(mapping, undefined)
+        except RuntimeError as raised:
+            error = raised
+        if error is None and not any(gradient is not None and gradient._array.any() for gradient in found):
+            continue
+        warnings.warn(report.UNDEFINED_WARNING, stacklevel=3)
+        words = report.UNDEFINED_GRADS_UNEXPECTED if error else report.UNDEFINED_GRADS_MEAN_ZERO
+        raise failure(words, report.UNDEFINED_NOTE) from error
+
+
+class Undefined(Function):
+    """The same tensor, whose gradient goes no further."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        """A view of `x`."""
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> None:
+        """Nothing."""
+
+
+def gradients_of_undefined(mapping: Mapping, undefined: set[int]) -> tuple[Any, ...]:
+    """The gradients of the inputs where those of some outputs are undefined and the others zeros."""
+    outputs = [
+        Undefined.apply(output) if number in undefined else output
+        for number, output in enumerate(mapping(*mapping.inputs))
+    ]
+    zeros = [wrap(numpy.zeros_like(output._array)) for output in outputs]
+    return grad(outputs, mapping.sources, zeros, allow_unused=True)
+
+
+def check_undefined_tangents(mapping: Mapping) -> None:
+    """Check that an input without a tangent counts as one whose tangent is zero, for each of several inputs."""
+    draw = Directions()
+    directions: list[Array | None] = [draw(source) for source in mapping.sources]
+    for number, source in enumerate(mapping.sources):
+        zero = tangents_at(mapping, number, numpy.zeros(source._array.size), directions)
+        of_zero = forward_product(mapping, zero)
+        zero[number] = None
+        of_undefined = forward_product(mapping, zero)
+        for output, (got, expected) in enumerate(zip(of_zero, of_undefined, strict=True)):
+            if got is not None and expected is not None and not close(got._array, expected._array, 1e-5, 1e-8):
+                raise GradcheckError(
+                    f"Mismatch in tangent values for output with index: {output} when input: {source} has an undefined "
+                    f"tangent value. Got: {got} but expected: {expected}"
+                )
+
+
+def check_batched_gradients(mapping: Mapping) -> None:
+    """Check that a batch of gradients gives what they give one by one."""
+    from ...transforms.reverse import vmap
+
+    for number, output in enumerate(mapping.outputs):
+
+        def product(vector: Tensor, output: Tensor = output) -> tuple[Tensor, ...]:
+            found = grad(output, mapping.sources, vector, retain_graph=True, allow_unused=True)
+            return tuple(
+                zeros_like(source.detach()) if gradient is None else gradient
+                for gradient, source in zip(found, mapping.sources, strict=True)
+            )
+
+        vectors = [randn_like(output.detach()) for _ in range(2)]
+        one_by_one = [product(vector) for vector in vectors]
+        with batching(report.BATCHED, report.BATCHED_NOTE):
+            found = vmap(product)(stack(vectors))
+        for source, (got, *expected) in enumerate(zip(found, *one_by_one, strict=True)):
+            compare_batches(got, expected, number, source, report.BATCHED, report.BATCHED_NOTE)
+
+
+def check_batched_tangents(mapping: Mapping) -> None:
+    """Check that a batch of tangents gives what they give one by one."""
+    from ...transforms.reverse import vmap
+
+    for number, source in enumerate(mapping.sources):
+
+        def product(tangent: Tensor, number: int = number) -> tuple[Tensor, ...]:
+            tangents = [tangent if position == number else None for position in range(len(mapping.sources))]
+            return tuple(
+                zeros_like(output.detach()) if found is None else found
+                for found, output in zip(forward_product(mapping, tangents), mapping.outputs, strict=True)
+            )
+
+        vectors = [randn_like(source.detach()) for _ in range(2)]
+        one_by_one = [product(vector) for vector in vectors]
+        with batching(report.BATCHED_FORWARD, report.BATCHED_FORWARD_NOTE):
+            found = vmap(product)(stack(vectors))
+        for output, (got, *expected) in enumerate(zip(found, *one_by_one, strict=True)):
+            compare_batches(got, expected, output, number, report.BATCHED_FORWARD, report.BATCHED_FORWARD_NOTE)
+
+
+@contextmanager
+def batching(words: str, note: str) -> Iterator[None]:
+    """Say of an error that it was raised while derivatives were computed in a batch."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise failure(f"While computing batched gradients, got: {error}\n{words}", note) from error
+
+
+def compare_batches(got: Tensor, expected: list[Tensor], output: int, source: int, words: str, note: str) -> None:
+    """Raise unless a batch holds what was computed one by one."""
+    wanted = stack(expected)
+    if not close(got._array, wanted._array, 1e-5, 1e-8):
+        raise failure(f"For output {output} and input {source}:\n{words}\nGot:\n{got}\n\nExpected:\n{wanted}", note)
+
+
+# --- directions -----------------------------------------------------------------------------------------------------
+
+
+class Directions:
+    """Draws random directions of norm 1: the same for every check, and PyTorch's."""
+
+    def __init__(self) -> None:
+        self.generator = Generator()
+
+    def __call__(self, tensor: Tensor) -> Array:
+        """A direction, flat, of as many elements as `tensor`, in its precision."""
+        values = rand(tensor.numel(), generator=self.generator, dtype=float32)._array
+        values = values.astype(tensor._array.real.dtype)
+        with numpy.errstate(invalid="ignore"):  # of no elements
+            return values / values.dtype.type(numpy.linalg.norm(values.astype(numpy.float64)))
+
+
+def directions_of(source: Tensor, draw: Directions) -> list[Array]:
+    """One direction for a real tensor; two for a complex one, of its real and of its imaginary part."""
+    return [draw(source) for _ in range(2 if source.is_complex() else 1)]
+
+
+def gradients_along(mapping: Mapping, output: int, vector: Array, directions: list[list[Array]]) -> list[Array]:
+    """`v^T J u` for all inputs and one output."""
+    found = []
+    for gradient, along in zip(backward_product(mapping, output, vector), directions, strict=True):
+        if gradient is None:
+            found.append(joined([numpy.zeros((), u.dtype) for u in along]))
+        else:
+            flat = gradient._array.reshape(-1)
+            found.append(joined([part @ u for part, u in zip((flat.real, flat.imag), along, strict=False)]))
+    return found
+
+
+def joined(parts: list[Any]) -> Array:
+    """A number from its real, and perhaps its imaginary, part."""
+    if len(parts) == 1:
+        return numpy.asarray(parts[0])
+    return numpy.asarray(parts[0] + 1j * parts[1])
+
+
+# --- comparing and failing ------------------------------------------------------------------------------------------
+
+
+def close(analytical: Array, expected: Array, rtol: float, atol: float) -> bool:
+    """Whether two arrays agree, in the precision of the better one."""
+    kind = numpy.result_type(analytical, expected)
+    return bool(allclose(wrap(analytical.astype(kind)), wrap(expected.astype(kind)), rtol, atol))
+
+
+def failure(words: str, note: str) -> GradcheckError:
+    """An error of PyTorch's words, with a note of ours."""
+    error = GradcheckError(words)
+    error.add_note(note)
+    return error
+
+
+def mismatch(
+    mapping: Mapping, output: int, source: int, found: Array, expected: Array, options: Options, forward: bool = False
+) -> GradcheckError:
+    """What to raise for a derivative that differs from finite differences."""
+    words = report.mismatch(mapping, output, source, found, expected, forward)
+    matrices = (found, expected)
+    if options.fast_mode:
+        analytical = (
+            forward_jacobians(mapping, source)[output] if forward else backward_jacobians(mapping, output)[source]
+        )
+        matrices = (analytical, numerical_by(mapping, mapping.sources[source], options.eps)[output])
+        words += report.explained(*matrices, close(*matrices, options.rtol, options.atol))
+    return failure(words, report.note(mapping, output, source, matrices, options.rtol, options.atol))
+
+
+def moves(mapping: Mapping) -> int:
+    """How often finite differences evaluate a function."""
+    return sum(source._array.size * (4 if source.is_complex() else 2) for source in mapping.sources)
+
+
+@contextmanager
+def progress(mapping: Mapping, total: int, what: str) -> Iterator[None]:
+    """Show how far a check is, if it takes long."""
+    mapping.watch = bar = report.Progress(total, what)
+    try:
+        yield
+    finally:
+        bar.close()
+
+
+def random_gradient(output: Tensor, non_contiguous: bool) -> Tensor:
+    """A gradient for `output`, uniformly distributed from -1 to 1, that requires grad."""
+    shape: tuple[int, ...] = output.shape
+    if non_contiguous and output.numel() > 1:  # every other element of twice as many
+        shape = (*shape[:-1], 2 * shape[-1])
+    gradient = empty(shape, dtype=output.dtype)
+    (view_as_real(gradient) if output.is_complex() else gradient).uniform_(-1, 1)
+    if shape != output.shape:
+        gradient = gradient[..., 1::2]
+    return gradient.requires_grad_()

@@ -1,0 +1,246 @@
+"""Jacobians of a user's function: by finite differences, by backward and by forward mode; whole, or along a direction.
+
+A matrix has a row for each element of an input and a column for each element of an output. What the functions return is
+indexed by input, then by output. Derivatives by complex inputs are `d/dx + 1j * d/dy`: twice the derivative by the conjugate,
+PyTorch's convention for the gradient of a real function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from ...kernels.math import finite_differences
+from ...kernels.runtime.floating import is_inexact
+from ...kernels.runtime.lazy_conj import resolved
+from ...tensor import Tensor, wrap
+from ..backward import grad
+
+Array = numpy.ndarray[Any, Any]
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """The several results, or inputs, of a function; one alone as a tuple of one."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def nothing() -> None:
+    """What happens after each evaluation if nobody watches."""
+
+
+class Mapping:
+    """A function at some inputs, as a check sees it: from the inputs that require grad to the outputs that depend on them.
+
+    Where no output does, all floating-point and complex ones are looked at. `part`: "real" or "imag" if that part only
+    is looked at, of the outputs (or inputs) of the numbers `parted`. `watch` is called after each evaluation.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], inputs: Sequence[Any], part: str = "", parted: Sequence[int] = ()
+    ) -> None:
+        self.function = function
+        self.inputs = tuple(inputs)
+        self.part, self.parted = part, parted
+        self.sources = [value for value in self.inputs if is_source(value)]
+        self.watch: Callable[[], None] = nothing
+        self.check_dtypes = False
+        outputs = as_tuple(function(*self.inputs))
+        self.positions = [number for number, output in enumerate(outputs) if output.requires_grad]
+        self.differentiable = bool(self.positions)
+        if not self.differentiable:
+            self.positions = [number for number, output in enumerate(outputs) if is_inexact(output._array.dtype)]
+        self.outputs: list[Tensor] = [outputs[number] for number in self.positions]
+        self.below: list[Tensor] | None = None
+
+    def __call__(self, *inputs: Any) -> list[Tensor]:
+        """The outputs that are looked at, for other inputs."""
+        outputs = as_tuple(self.function(*inputs))
+        return [outputs[number] for number in self.positions]
+
+    def evaluate(self, eps: float, index: tuple[int, ...] | None) -> list[Array]:
+        """The outputs for inputs that were changed by `eps` at `index`.
+
+        It is called twice for each change: the second time they must be as they were the first in shape and dtype.
+        """
+        results = self(*self.inputs)
+        place = "" if index is None else f" on index {index}"
+        before, self.below = self.below, results if self.below is None else None
+        for result, output in zip(results, before or (), strict=before is not None):
+            for what in ("shape", "dtype"):
+                expected, actual = getattr(output, what), getattr(result, what)
+                if expected != actual:
+                    raise AssertionError(
+                        f"Expected `func` to return outputs with the same {what} when inputs are perturbed{place} by {eps}, "
+                        f"but got: {what}s {expected} and {actual}."
+                    )
+        self.watch()
+        return [resolved(result._array) for result in results]
+
+    def part_of_outputs(self, part: str) -> Mapping:
+        """The same function with the real or the imaginary part in place of complex outputs."""
+
+        def function(*inputs: Any) -> tuple[Any, ...]:
+            return tuple(
+                getattr(output, part) if output.is_complex() else output for output in as_tuple(self.function(*inputs))
+            )
+
+        return self._with(Mapping(function, self.inputs, part, complex_ones(self.outputs)))
+
+    def part_of_inputs(self, part: str) -> Mapping:
+        """The same function of the real or the imaginary part of complex inputs that require grad."""
+        from ...operators import complex as complex_of
+
+        def whole(given: Any, value: Any) -> Any:
+            if not (is_source(value) and value.is_complex()):
+                return given
+            fixed = value.detach()
+            return complex_of(given, fixed.imag) if part == "real" else complex_of(fixed.real, given)
+
+        def function(*inputs: Any) -> Any:
+            return self.function(*map(whole, inputs, self.inputs))
+
+        parts = [
+            getattr(value.detach(), part).clone().requires_grad_() if is_source(value) and value.is_complex() else value
+            for value in self.inputs
+        ]
+        return self._with(Mapping(function, parts, part, complex_ones(self.sources)))
+
+    def _with(self, other: Mapping) -> Mapping:
+        other.check_dtypes = self.check_dtypes
+        return other
+
+
+def is_source(value: Any) -> bool:
+    """Whether `value` is an input whose gradient is checked."""
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def complex_ones(tensors: Sequence[Tensor]) -> list[int]:
+    """Which of some tensors are complex."""
+    return [number for number, tensor in enumerate(tensors) if tensor.is_complex()]
+
+
+# --- finite differences ---------------------------------------------------------------------------------------------
+
+
+def numerical(mapping: Mapping, eps: float) -> list[list[Array]]:
+    """The Jacobians by finite differences."""
+    return [numerical_by(mapping, source, eps) for source in mapping.sources]
+
+
+def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
+    """The Jacobians of all outputs by one tensor."""
+
+    def evaluate(index: tuple[int, ...] | None) -> list[Array]:
+        return mapping.evaluate(eps, index)
+
+    return finite_differences.jacobians(evaluate, source._array, eps)
+
+
+def numerical_along(mapping: Mapping, source: Tensor, directions: Sequence[Array], eps: float) -> list[list[Array]]:
+    """The derivatives of all outputs by one tensor, along each of one or (for complex tensors: x, y) two directions."""
+
+    def evaluate(index: tuple[int, ...] | None) -> list[Array]:
+        return mapping.evaluate(eps, index)
+
+    shape = source._array.shape
+    return [
+        finite_differences.along(evaluate, source._array, direction.reshape(shape) * unit, eps)
+        for direction, unit in zip(directions, (1, 1j), strict=False)
+    ]
+
+
+def check_dtypes(derivatives: Sequence[Tensor | None], tensors: Sequence[Tensor], words: str) -> None:
+    """Raise unless each derivative has the dtype of its tensor."""
+    from .gradcheck import GradcheckError
+
+    for derivative, tensor in zip(derivatives, tensors, strict=True):
+        if derivative is not None and derivative.dtype != tensor.dtype:
+            raise GradcheckError(words)
+
+
+# --- backward -------------------------------------------------------------------------------------------------------
+
+
+def backward_product(mapping: Mapping, output: int, vector: Array) -> list[Tensor | None]:
+    """The gradients of all inputs for the gradient `vector` of one output; None where it does not depend on them."""
+    root = mapping.outputs[output]
+    gradient = wrap(vector.astype(root._array.dtype).reshape(root._array.shape))
+    found = list(grad(root, mapping.sources, gradient, retain_graph=True, allow_unused=True))
+    if mapping.check_dtypes:
+        check_dtypes(found, mapping.sources, "Gradient has dtype mismatch")
+    mapping.watch()
+    return found
+
+
+def backward_jacobians(mapping: Mapping, output: int) -> list[Array]:
+    """The Jacobians of one output, by backward, column by column."""
+    size = mapping.outputs[output]._array.size
+    found = [numpy.zeros((source._array.size, size), source._array.dtype) for source in mapping.sources]
+    for column in range(size):
+        vector = numpy.zeros(size)
+        vector[column] = 1
+        for matrix, gradient in zip(found, backward_product(mapping, output, vector), strict=True):
+            if gradient is not None:
+                matrix[:, column] = gradient._array.reshape(-1)
+    return found
+
+
+# --- forward mode ---------------------------------------------------------------------------------------------------
+
+
+def forward_product(mapping: Mapping, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The tangents of all outputs for tangents of the inputs that require grad."""
+    from ...transforms.forward_mode import dual_level, make_dual, unpack_dual
+
+    given = iter(tangents)
+    with dual_level():
+        inputs = []
+        for value in mapping.inputs:
+            if is_source(value):
+                tangent, value = next(given), value.detach()
+                if tangent is not None:
+                    value = make_dual(value, tangent)
+            inputs.append(value)
+        found = [unpack_dual(output).tangent for output in mapping(*inputs)]
+    if mapping.check_dtypes:
+        check_dtypes(found, mapping.outputs, "Forward AD gradient has dtype mismatch.")
+    mapping.watch()
+    return found
+
+
+def tangents_at(
+    mapping: Mapping, number: int, tangent: Array, others: Sequence[Array | None] | None = None
+) -> list[Any]:
+    """Tangents for `forward_product`: `tangent` for one input, for the other ones 0, or what `others` says."""
+    found: list[Any] = []
+    for position, source in enumerate(mapping.sources):
+        array = source._array
+        chosen = tangent if position == number else others[position] if others else numpy.zeros(array.shape)
+        found.append(None if chosen is None else wrap(chosen.astype(array.dtype).reshape(array.shape)))
+    return found
+
+
+def forward_along(mapping: Mapping, number: int, direction: Array) -> list[Array]:
+    """The derivatives of all outputs by one input along a direction, flat."""
+    products = forward_product(mapping, tangents_at(mapping, number, direction))
+    return [
+        numpy.zeros(output._array.size, output._array.dtype)
+        if product is None
+        else resolved(product._array).reshape(-1)
+        for product, output in zip(products, mapping.outputs, strict=True)
+    ]
+
+
+def forward_jacobians(mapping: Mapping, number: int) -> list[Array]:
+    """The Jacobians of all outputs by one input, by forward mode, row by row."""
+    size = mapping.sources[number]._array.size
+    found = [numpy.zeros((size, output._array.size), output._array.dtype) for output in mapping.outputs]
+    for row in range(size):
+        direction = numpy.zeros(size)
+        direction[row] = 1
+        for matrix, product in zip(found, forward_along(mapping, number, direction), strict=True):
+            matrix[row] = product
+    return found

@@ -1,0 +1,1 @@
+"""Debugging what runs: anomaly detection, `explain`, the profiler."""

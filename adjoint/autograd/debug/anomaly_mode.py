@@ -1,0 +1,153 @@
+"""Anomaly detection: backward stops at the first nan and names the operation that it comes from, and its line."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from ...tape import modes, origin
+from ...tape.anomaly import Statistics, elements
+from ...tape.node import Node, accumulator_of
+from ...tensor import Tensor
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on. It is on or off in all threads."""
+    return modes.ANOMALY.enabled
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether, if it is on, a gradient that is not a number is an error."""
+    return modes.ANOMALY.check_nan
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off, in all threads."""
+    for position, (name, value) in enumerate((("enabled", enabled), ("check_nan", check_nan)), 1):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, not {type(value).__name__}"
+            )
+    modes.set_anomaly(enabled, check_nan)
+
+
+class set_detect_anomaly:
+    """Switch anomaly detection on or off: at once, and as a context manager until its end.
+
+    Args:
+        mode: on or off.
+        check_nan: raise RuntimeError where a backward returns nan; otherwise only errors are traced.
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.prev = modes.ANOMALY.enabled
+        self.prev_check_nan = modes.ANOMALY.check_nan
+        set_anomaly_enabled(mode, check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        modes.set_anomaly(self.prev, self.prev_check_nan)
+
+
+class detect_anomaly:
+    """Context manager: an error in backward comes with a warning that shows the call that recorded the operation.
+
+    And, with `check_nan`, a backward that returns nan is such an error. Everything is slower.
+
+    >>> import adjoint as torch, warnings
+    >>> x = torch.tensor([0.0], requires_grad=True)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     with torch.autograd.detect_anomaly():
+    ...         (x * 0 / x).sum().backward()
+    Traceback (most recent call last):
+    ...
+    RuntimeError: Function 'DivBackward0' returned nan values in its 1th output.
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.prev = modes.ANOMALY.enabled
+        self.prev_check_nan = modes.ANOMALY.check_nan
+        self.check_nan = check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    def __enter__(self) -> None:
+        self.prev = modes.ANOMALY.enabled
+        self.prev_check_nan = modes.ANOMALY.check_nan
+        modes.set_anomaly(True, self.check_nan)
+
+    def __exit__(self, *exception: object) -> None:
+        modes.set_anomaly(self.prev, self.prev_check_nan)
+
+
+def check_nan(node: Node, grad: Any, results: Any) -> None:
+    """Raise if one of the `results` of `node`, run on `grad`, has a nan."""
+    for index, result in enumerate(results):
+        if result is not None and has_nan(result):
+            error: Any = RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
+            error.node = node
+            error.grads = [Statistics.of(elements(each)) for each in listed(grad) if each is not None]
+            error.results = [None if each is None else Statistics.of(elements(each)) for each in results]
+            raise error
+
+
+def listed(grad: Any) -> list[Any]:
+    """The gradients of a node's outputs as a list, also where there is one."""
+    return grad if isinstance(grad, list) else [grad]
+
+
+def has_nan(value: Any) -> bool:
+    """Whether some element is not a number."""
+    array = elements(value)
+    return array.dtype.kind in "fcV" and bool(numpy.isnan(array).any())
+
+
+def report(node: Node | Tensor) -> None:
+    """Warn of an error in the backward of `node`: where the operation was called, and what in turn made that call."""
+    if isinstance(node, Tensor):
+        node = accumulator_of(node)
+    told = node.metadata.get("traceback_")
+    if told is None:
+        _warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward "
+            "pass for more information."
+        )
+        return
+    _warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(told)}")
+    for parent in parents_of(node):
+        told = parent.metadata.get("traceback_")
+        if told is None:
+            _warn(
+                f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. Enable "
+                "detect anomaly during forward pass for more information."
+            )
+            return
+        _warn(
+            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
+            f"calculation:\n{''.join(told)}"
+        )
+
+
+def parents_of(node: Node) -> Iterator[Node]:
+    """The node whose backward made `node`, the one whose backward made that, and so on."""
+    parent = node.metadata.get("parent_")
+    while parent is not None:
+        yield parent
+        parent = parent.metadata.get("parent_")
+
+
+def _warn(message: str) -> None:
+    frame = origin.user_frame(1)
+    warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)

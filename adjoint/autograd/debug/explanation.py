@@ -1,0 +1,346 @@
+"""`explain`: where a nan comes from, why there is no gradient, who changed what backward needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from ...kernels.runtime.floating import quiet, restore
+from ...tape import anomaly, modes
+from ...tape.anomaly import Statistics
+from ...tape.edges import edge_of
+from ...tape.node import Node
+from ...tape.saved import RELEASED, unpack
+from ...tensor import Tensor, ndarray
+from ..backward import first_grad
+from ..engine import deliver, discover
+from ..graph_task import Capture, Task
+from .anomaly_mode import has_nan, listed
+
+OF_GRADIENT = "If it is a gradient, explain the tensor whose backward it comes from."
+ENABLE = (
+    "Run it within torch.autograd.detect_anomaly() to learn more: then every operation's place and values are noted."
+)
+
+
+class Explanation(str):
+    """What `explain` has found, as text; `node` is the operation it is about, `line` its place in the user's code."""
+
+    __slots__ = ("line", "node")
+
+    node: Node | None
+    line: str | None
+
+    def __new__(cls, text: str, node: Node | None = None) -> Explanation:
+        """An explanation about `node`."""
+        self = super().__new__(cls, text)
+        self.node = node
+        self.line = None if node is None else node.describe_origin()
+        return self
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(subject: BaseException | Tensor) -> Explanation:
+    """Tell where an error, a nan or a missing gradient comes from.
+
+    Args:
+        subject: one of
+
+            - an error that a backward has raised: for a nan, the operation that made it and the numbers it had; for a saved
+              tensor that was changed in place, who saved and who changed it; for a tensor that has no history, where it was
+              cut off;
+            - a tensor with nans: the first operation of its history that made one;
+            - a tensor whose backward makes nans (as long as the graph has not been freed): the first operation that does;
+            - a leaf whose `.grad` is None: where the paths from it were cut (`detach`, `no_grad`, a conversion to integers),
+              or that it was not used; any other tensor without a `.grad`: that it has to be retained;
+            - a tensor that does not require grad: where its history was cut off.
+
+    Places of cuts are known for what was computed under `detect_anomaly()`; there, values are noted too.
+
+    >>> import adjoint as torch
+    >>> x = torch.tensor([0.0, 4.0], requires_grad=True)
+    >>> y = (x / x).sqrt().sum()
+    >>> print(torch.autograd.explain(y).splitlines()[0])
+    DivBackward0 made 1 nan of numbers.
+    """
+    if isinstance(subject, BaseException):
+        return _of_error(subject)
+    if not isinstance(subject, Tensor):
+        raise TypeError(f"explain(): expected a Tensor or an exception, but got {type(subject).__name__}")
+    if has_nan(subject):
+        return _of_nan(subject)
+    if edge_of(subject) is None:
+        return _of_no_history(subject)
+    if subject.is_leaf:
+        return _of_leaf(subject)
+    return _of_backward(subject)
+
+
+# --- errors ---------------------------------------------------------------------------------------------------
+
+
+def _of_error(error: BaseException) -> Explanation:
+    node = getattr(error, "node", None)
+    results = getattr(error, "results", None)
+    if node is not None and results is not None:
+        return _of_nan_gradient(node, getattr(error, "grads", []), results)
+    tensor = getattr(error, "tensor", None)
+    lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
+    if isinstance(tensor, Tensor):
+        lines.append(_of_no_history(tensor) if edge_of(tensor) is None else _of_leaf(tensor))
+    return Explanation("\n".join(lines), node)
+
+
+def _of_nan_gradient(node: Node, grads: list[Statistics], results: list[Statistics | None]) -> Explanation:
+    new = not any(each.nans for each in grads)
+    lines = [
+        f"The backward of {node.name()} {'made' if new else 'passed on'} a nan.",
+        f"Recorded at {node.describe_origin()}",
+    ]
+    lines += [f"  gradient it was given: {each}" for each in grads]
+    known = node.metadata.get("inputs_")
+    if known is None:
+        lines += [f"  saved {name}: {Statistics.of(array)}" for name, array in _saved_arrays(node)]
+    else:
+        lines += [f"  input {index}: {each}" for index, each in enumerate(known)]
+    lines += [f"  gradient of input {index}: {each}" for index, each in enumerate(results) if each is not None]
+    if not new:
+        lines.append(
+            "The nan was in the gradient that it was given: the backward's own root, a hook, or a sum of infinities brought it."
+        )
+    return Explanation("\n".join(lines), node)
+
+
+def _saved_arrays(node: Node) -> Iterator[tuple[str, Any]]:
+    """The arrays that `node` still has, by the names of its operator's inputs and results."""
+    for name in node.saved_tensor_names:
+        saved = getattr(node, f"saved_{name}", None)
+        if saved is None or saved is RELEASED or isinstance(saved, list):
+            continue
+        array = saved if type(saved) is ndarray else saved._array if type(saved) is Tensor else _unpacked(node, name)
+        if array is not None:
+            yield name, array
+
+
+def _unpacked(node: Node, name: str) -> Any:
+    try:
+        tensor = unpack(node, name)
+    except Exception:  # noqa: BLE001  (of the user's hook, or of one that answers but once)
+        return None
+    return None if tensor is None else tensor._array
+
+
+# --- a nan in the forward -------------------------------------------------------------------------------------
+
+
+def _of_nan(tensor: Tensor) -> Explanation:
+    edge = edge_of(tensor)
+    count = Statistics.of(tensor._array).nans
+    if type(edge) is not tuple:
+        maker = anomaly.NANS.get(tensor)
+        origin = f"it was made by {maker}" if maker else f"the nan was put in, or computed unrecorded.\n{OF_GRADIENT}"
+        return Explanation(
+            f"{count} of the {tensor.numel()} elements {'is' if count == 1 else 'are'} nan, and the tensor has no history: "
+            f"{origin}{_cut_before(tensor)}"
+        )
+    order, _ = discover([edge])
+    token = quiet()
+    try:
+        values = _Values(tensor, order)
+    finally:
+        restore(token)
+    given: Node | None = None
+    for node in reversed(order):  # the first that was recorded first
+        outputs = values.outputs(node)
+        if not any(each.nans for each in outputs):
+            continue
+        inputs = values.inputs(node)
+        if any(each.nans for _, each in inputs):
+            given = given or node
+            continue
+        made = sum(each.nans for each in outputs)
+        sure = "inputs_" in node.metadata or len(inputs) >= len(node.edges)
+        head = f"{node.name()} made {made} nan{'' if made == 1 else 's'} of numbers."
+        if not sure:
+            head = f"{node.name()} is the first operation known to have a nan in its result; not all of its inputs are known."
+        return _of_operation(node, head, inputs, outputs, "" if sure else ENABLE)
+    if given is not None:
+        head = f"{given.name()} was given a nan, which no recorded operation made."
+        return _of_operation(given, head, values.inputs(given), values.outputs(given), "")
+    return Explanation(f"{count} elements are nan.\n{ENABLE}")
+
+
+def _of_operation(
+    node: Node, head: str, inputs: list[tuple[str, Statistics]], outputs: list[Statistics], advice: str
+) -> Explanation:
+    lines = [head, f"Recorded at {node.describe_origin()}", *(f"  {name}: {each}" for name, each in inputs)]
+    lines += [f"  result: {each}" for each in outputs]
+    if made := node.metadata.get("nan_"):
+        lines.append(f"The nan was made by {made}")
+    return Explanation("\n".join([*lines, advice] if advice else lines), node)
+
+
+class _Values:
+    """What is known of the values in the history of a tensor, by (node, output_nr): arrays, and notes of what arrays were."""
+
+    def __init__(self, tensor: Tensor, order: list[Node]) -> None:
+        self.arrays: dict[Any, Any] = {edge_of(tensor): tensor._array}
+        self.notes: dict[Any, Statistics] = {}
+        for node in order:
+            for number, each in enumerate(node.metadata.get("outputs_", ())):
+                self.notes[node, number] = each
+            for name in node.saved_tensor_names:
+                saved = getattr(node, f"saved_{name}", None)
+                if type(saved) is ndarray:
+                    outputs = node.operator.outputs
+                    self.arrays[node, outputs.index(name) if outputs else 0] = saved
+                elif isinstance(saved, Tensor) and type(saved._edge) is tuple:
+                    self.arrays[saved._edge] = saved._array
+        for node in reversed(order):
+            if (node, 0) not in self.arrays and (result := self._computed_again(node)) is not None:
+                self.arrays[node, 0] = result
+
+    def of(self, edge: Any) -> Statistics | None:
+        """What is known of the value at `edge`."""
+        if isinstance(edge, Tensor):
+            return Statistics.of(edge._array)
+        return Statistics.of(self.arrays[edge]) if edge in self.arrays else self.notes.get(edge)
+
+    def outputs(self, node: Node) -> list[Statistics]:
+        """What is known of the outputs of `node`."""
+        count = len(node.shape) if type(node.shape) is list else 1
+        return [found for number in range(count) if (found := self.of((node, number))) is not None]
+
+    def inputs(self, node: Node) -> list[tuple[str, Statistics]]:
+        """What is known of its inputs, by name."""
+        noted = node.metadata.get("inputs_")
+        if noted is not None:
+            return [(f"input {number}", each) for number, each in enumerate(noted)]
+        names = _input_names(node)
+        found: dict[str, Statistics] = {}
+        for number, edge in enumerate(node.edges):
+            known = None if edge is None else self.of(edge)
+            if known is not None:
+                found[names[number] if number < len(names) else f"input {number}"] = known
+        for name, array in _saved_arrays(node):
+            if name in names:
+                found.setdefault(name, Statistics.of(array))
+        return list(found.items())
+
+    def _computed_again(self, node: Node) -> Any:
+        """The result of `node`, if its inputs are known and are all that it was computed from."""
+        names = _input_names(node)
+        operator: Any = getattr(node, "operator", None)
+        if not names or operator.outputs or list(operator.names) != names:
+            return None
+        arrays = dict(_saved_arrays(node))
+        for name, edge in zip(names, node.edges, strict=True):
+            if isinstance(edge, Tensor):
+                arrays[name] = edge._array
+            elif edge in self.arrays:
+                arrays[name] = self.arrays[edge]
+        if any(name not in arrays for name in names):
+            return None
+        result = operator.kernel(*(arrays[name] for name in names))
+        return result if result.shape == node.shape and result.dtype == node.dtype else None
+
+
+def _input_names(node: Node) -> list[str]:
+    """The names of the inputs that the edges of `node` are of; none if these are a sequence."""
+    operator = getattr(node, "operator", None)
+    return list(operator.differentiable) if operator is not None and operator.sequence is None else []
+
+
+# --- a nan in the backward ------------------------------------------------------------------------------------
+
+
+def _of_backward(root: Tensor) -> Explanation:
+    """Run a backward of `root` that has no effects, and stop at the first nan."""
+    state = modes.STATE
+    task, outer = Task(True, False, Capture(), False), state.task
+    task.order, task.uses = discover([edge_of(root)])
+    token, state.task = quiet(), task
+    try:
+        found = _tried(root, task.order)
+    finally:
+        restore(token)
+        state.task = outer
+        if task.stopped_recording:
+            modes.set_grad(True)
+    if found.node is None and root._grad is None and not root.retains_grad:
+        node = task.order[0]
+        found = Explanation(
+            f"{found}\nIt is no leaf, but a result of {node.name()}: it gets a .grad only if retain_grad() is called on it "
+            f"before backward.\nRecorded at {node.describe_origin()}"
+        )
+    return found
+
+
+def _tried(root: Tensor, order: list[Node]) -> Explanation:
+    """What running the nodes in `order` shows."""
+    buffers: dict[Any, Any] = {}
+    deliver(edge_of(root), first_grad(root, False), buffers)
+    for node in order:
+        grad = buffers.pop(node, None)
+        if grad is None:
+            continue
+        try:
+            results = node.backward(grad, True, node.edges)
+        except Exception as error:  # noqa: BLE001  (the user's, or of a graph that has been freed)
+            return Explanation(f"Its backward cannot be tried: {_of_error(error)}")
+        if any(result is not None and has_nan(result) for result in results):
+            grads = [Statistics.of(numpy.asarray(each)) for each in listed(grad) if each is not None]
+            made = [None if each is None else Statistics.of(numpy.asarray(each)) for each in results]
+            return _of_nan_gradient(node, grads, made)
+        for edge, result in zip(node.edges, results, strict=True):
+            if edge is not None and result is not None:
+                deliver(edge, result, buffers, node)
+                held = buffers.get(edge[0] if type(edge) is tuple else edge)
+                held = held[edge[1]] if isinstance(held, list) else held
+                if held is not None and has_nan(held):
+                    return Explanation(
+                        f"Gradients that arrive at one place add up to nan; the last is from the backward of {node.name()}.\n"
+                        f"Recorded at {node.describe_origin()}\n"
+                        f"  gradient: {Statistics.of(result)}\n  sum: {Statistics.of(held)}",
+                        node,
+                    )
+    return Explanation("There is no nan in this tensor, and its backward, without hooks, makes none.")
+
+
+# --- no gradient ----------------------------------------------------------------------------------------------
+
+
+def _of_no_history(tensor: Tensor) -> Explanation:
+    cut = _cut_before(tensor)
+    if not cut:
+        cut = (
+            " It was made from data, or from tensors that do not require grad, or cut off from them unnoticed. Explain a leaf "
+            f"that it should depend on, to see where paths from that were cut.\n{ENABLE}"
+        )
+    return Explanation(f"The tensor has no history and does not require grad.{cut}")
+
+
+def _cut_before(tensor: Tensor) -> str:
+    cut = anomaly.CUT_BEFORE.get(tensor)
+    return "" if cut is None else f" Its history was cut off by {cut}"
+
+
+def _of_leaf(leaf: Tensor) -> Explanation:
+    if leaf._grad is not None:
+        return Explanation("The tensor has a gradient.")
+    cuts, uses = anomaly.CUTS_TO.get(leaf) or [], anomaly.USES.get(leaf) or []
+    lines = ["No gradient has arrived at the tensor."]
+    lines += [f"A path from it was cut by {cut}" for cut in cuts]
+    if uses:
+        lines.append("It was used, and recorded, here; no backward has come by, or the root does not depend on it:")
+        lines += [f"  {use}" for use in uses]
+    elif not cuts:
+        lines.append(
+            "No use of it has been noted: it was not used, or as mere numbers, or not within detect_anomaly()."
+        )
+        lines.append(ENABLE)
+    return Explanation("\n".join(lines))

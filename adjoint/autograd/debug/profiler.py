@@ -1,0 +1,240 @@
+"""A profiler of operators: how often each ran, how long, on what, within what, forward and backward.
+
+It costs nothing while it is off, and needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import warnings
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any, Self, TypeVar
+
+from ...dispatch import profiled_functions
+from ...tape import modes
+from ...tape.profile_recorder import USER, Event, Recorder
+from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
+
+__all__ = ["EventList", "FunctionEvent", "ProfilerActivity", "profile", "record_function"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+_STEP = "ProfilerStep*"
+"""What all steps of a training loop are called together; each by itself has a number instead of the star."""
+
+
+class ProfilerActivity(enum.Enum):
+    """What there may be to profile; here, the CPU."""
+
+    CPU = 0
+    XPU = 1
+    MTIA = 4
+    CUDA = 2
+    HPU = 3
+    PrivateUse1 = 5
+
+
+class profile:
+    """Context manager that notes the operators that this thread runs, and the backwards that it starts.
+
+    Args:
+        enabled: if False, it does nothing.
+        record_shapes: also note the shapes of inputs.
+        profile_memory: also note the bytes that results take.
+        with_stack: also note the user's frames.
+        use_cuda, use_device: another device to profile; none is there, which a warning says.
+        with_flops, with_modules, use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
+            post_processing_timeout_s: accepted for PyTorch's sake.
+
+    Raises:
+        AssertionError: if the CPU is not to be profiled (`use_cpu=False`): nothing else is there.
+
+    >>> import adjoint as torch
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> with torch.autograd.profiler.profile() as prof:
+    ...     x.exp().sum().backward()
+    >>> [event.name for event in prof.function_events if event.name.startswith("aten")]
+    ['aten::exp', 'aten::sum']
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        if enabled and not use_cpu:
+            raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+        if use_cuda:
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            use_device = "cuda"
+        if enabled and use_device == "cuda":
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
+        elif enabled and use_device is not None:
+            warnings.warn(f"The {use_device} is not a valid device option.", stacklevel=2)
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.entered = False
+        self._events: EventList | None = None
+
+    def __enter__(self) -> Self | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        if modes.STATE.recorder is not None:
+            raise RuntimeError("Profiler is already enabled on this thread")
+        self.entered = True
+        self.recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack, profiled_functions.NAMES)
+        profiled_functions.watch()
+        self.origin = perf_counter_ns()
+        modes.set_recorder(self.recorder)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.enabled:
+            modes.set_recorder(None)
+            profiled_functions.stop_watching()
+            self.recorder.close()
+
+    @property
+    def function_events(self) -> EventList:
+        """All that has run, in the order in which it began; nothing before the profile has ended."""
+        if not self.entered or modes.STATE.recorder is self.recorder:
+            return EventList()
+        if self._events is None:
+            self._events = EventList(profile_memory=self.profile_memory, with_stack=self.with_stack)
+            by_record: dict[Event, FunctionEvent] = {}
+            for number, record in enumerate(self.recorder.events, start=1):
+                event = by_record[record] = self._event(number, record)
+                if record.parent is not None:
+                    by_record[record.parent].append_cpu_child(event)
+                self._events.append(event)
+            for event in reversed(self._events):  # what ran within something comes after it
+                if event.cpu_parent is not None:
+                    event.cpu_parent.cpu_memory_usage += event.cpu_memory_usage
+        return self._events
+
+    def _event(self, number: int, record: Event) -> FunctionEvent:
+        return FunctionEvent(
+            number,
+            _STEP if record.scope == USER and record.name.startswith(_STEP[:-1] + "#") else record.name,
+            record.thread,
+            (record.start - self.origin) / 1000,
+            (record.end - self.origin) / 1000,
+            overload_name="",
+            fwd_thread=record.forward_thread,
+            input_shapes=record.shapes,
+            stack=record.stack,
+            scope=record.scope,
+            cpu_memory_usage=record.memory,
+            sequence_nr=record.sequence,
+            concrete_inputs=[],
+            trace_name=record.name,
+            is_user_annotation=record.scope == USER,
+        )
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """One entry for each name: how often, and how long in all."""
+        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def table(self, *args: Any, **keywords: Any) -> str:
+        """All events as a table; see `EventList.table`."""
+        return self.function_events.table(*args, **keywords)
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events in one entry."""
+        return self.function_events.total_average()
+
+    def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
+        """Write a trace that chrome://tracing and Perfetto show; see `EventList.export_chrome_trace`."""
+        self.function_events.export_chrome_trace(path, metadata)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks that tools for flame graphs read; see `EventList.export_stacks`.
+
+        Raises:
+            AssertionError: if the profile was not made `with_stack`.
+        """
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds of all events."""
+        return self.function_events.self_cpu_time_total
+
+    def __str__(self) -> str:
+        return str(self.function_events) if self.entered else "<unfinished torch.autograd.profile>"
+
+    __repr__ = __str__
+
+
+class record_function:
+    """Context manager and decorator: a section of the program, under a name of its own in profiles.
+
+    >>> import adjoint as torch
+    >>> with torch.autograd.profiler.profile() as prof:
+    ...     with torch.autograd.profiler.record_function("preparation"):
+    ...         x = torch.ones(3) * 2
+    >>> [event.name for event in prof.function_events]
+    ['preparation', 'aten::ones', 'aten::mul']
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name = name
+        self.args = args
+        self.run_callbacks_on_exit = True
+
+    def __enter__(self) -> Self:
+        self.recorder = modes.STATE.recorder
+        self.record = None if self.recorder is None else self.recorder.begin(self.name, USER)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.record is not None:
+            self.recorder.finish(self.record)
+
+    def __call__(self, function: F) -> F:
+        """Decorate `function`: each call of it is such a section."""
+
+        @functools.wraps(function)
+        def decorated(*args: Any, **keywords: Any) -> Any:
+            with type(self)(self.name, self.args):
+                return function(*args, **keywords)
+
+        return decorated  # type: ignore[return-value]
+
+
+def _record_function_enter(name: str, args: str | None = None) -> record_function:
+    """Begin a section, as `torch.ops.profiler._record_function_enter`; what is returned ends it."""
+    return record_function(name, args).__enter__()
+
+
+def _record_function_exit(handle: record_function) -> None:
+    """End a section that `_record_function_enter` has begun."""
+    handle.__exit__(None, None, None)

@@ -1,0 +1,223 @@
+"""Running hooks: of tensors before a node, of the node before and after it, of leaves before they accumulate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..kernels.runtime.lazy_conj import resolved
+from ..tape import modes
+from ..tape.modes import STATE
+from ..tape.node import AccumulateGrad, Node, explain, own_hooks
+from ..tape.torch_function import recorded
+from ..tensor import Tensor, as_array, ndarray
+from .accumulate import Shown, accumulate, made
+from .conform import as_taken
+
+
+def stop_recording() -> None:
+    """Record nothing of what the user's hooks do until the backward ends, unless it records gradients."""
+    if STATE.grad_enabled and STATE.task is not None:
+        STATE.task.stop_recording()
+
+
+class recording_mode:
+    """Gradients on or off for a while."""
+
+    __slots__ = ("enabled", "previous")
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        self.previous = STATE.grad_enabled
+        modes.set_grad(self.enabled)
+
+    def __exit__(self, *exception: object) -> None:
+        modes.set_grad(self.previous)
+
+
+def to_tensor(grad: Any) -> Any:
+    """A gradient as hooks see it, who may change it, unless elements share memory."""
+    if type(grad) is not ndarray:
+        if grad is None or isinstance(grad, Tensor):
+            return grad
+        grad = as_array(grad)
+    task = STATE.task
+    if task is None or (grad.size < 2 and not grad.flags.writeable):
+        return made(grad.copy())
+    if task.shown is None:
+        task.shown = Shown()
+    return task.shown.tensor(grad)
+
+
+def from_tensor(grad: Any, create_graph: bool) -> Any:
+    """A gradient as the engine carries it."""
+    return grad if create_graph or grad is None else resolved(grad._array)
+
+
+def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> None:
+    """Raise if a hook returned something that cannot stand for the gradient it was given."""
+    if not isinstance(replacement, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(replacement).__name__}'")
+    if original is None:
+        raise RuntimeError(f"can't replace a None gradient with a non-None value in {hook!r}")
+    name = getattr(hook, "__name__", repr(hook))
+    if replacement._array.dtype != original._array.dtype:
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was torch.{original.dtype.scalar_type}Tensor "
+            f"got torch.{replacement.dtype.scalar_type}Tensor)"
+        )
+    if replacement._array.shape != original._array.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
+
+
+def apply_hooks(hooks: Any, grad: Tensor | None) -> Tensor | None:
+    """Pass `grad` through the hooks of one tensor, in order."""
+    for hook in list(hooks.values()):
+        replacement = hook(grad)
+        if replacement is not None:
+            check_replacement(grad, replacement, hook)
+            grad = replacement
+    return grad
+
+
+def run_leaf_hooks(leaf: Tensor, grad: Any, create_graph: bool) -> Any:
+    """The hooks of a leaf, on the sum of its gradients."""
+    stop_recording()
+    return from_tensor(apply_hooks(leaf._extra.hooks, to_tensor(grad)), create_graph)  # type: ignore[union-attr]
+
+
+def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
+    """The hooks of the tensors that are outputs of `node`, then their `retain_grad`."""
+    hooks = own_hooks(node)
+    several = type(grad) is list
+    values = [to_tensor(item) for item in grad] if several else [to_tensor(grad)]
+    stop_recording()
+    for number, groups in list(hooks.tensor.items()):
+        for of_tensor in groups:
+            values[number] = apply_hooks(of_tensor, values[number])
+    for number, reference in list(hooks.retained.items()):
+        tensor = reference()
+        if tensor is not None and values[number] is not None:
+            keep_grad(tensor, values[number], create_graph)
+    results = [from_tensor(value, create_graph) for value in values]
+    return results if several else results[0]
+
+
+def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
+    """`retain_grad`: add `grad` to `tensor.grad`."""
+    if tensor._grad is None:
+        tensor._grad = grad.clone() if create_graph else made(grad._array.copy())
+    else:
+        tensor._grad = tensor._grad + grad
+
+
+def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
+    """Run `node` with its own hooks around it; those of its outputs have run."""
+    hooks = own_hooks(node)
+    several = type(grad) is list
+    if hooks.pre:
+        grads = tuple(to_tensor(item) for item in (grad[: node.takes] if several else [grad]))
+        stop_recording()
+        for hook in list(hooks.pre.values()):
+            grads = replaced_tuple(hook, hook(grads), grads)
+        plain = [from_tensor(item, create_graph) for item in grads]
+        grad = [*plain, *grad[len(plain) :]] if several else plain[0]
+    return run_post_hooks(node, run_node(node, grad, keep, create_graph, edges), grad, create_graph, edges)
+
+
+def run_node(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
+    """Run the node itself, unless there is no gradient to run it with."""
+    undefined = all(item is None for item in grad) if type(grad) is list else grad is None
+    if undefined and not node.runs_undefined:
+        return (None,) * len(node.edges)
+    try:
+        return recorded(node, grad, keep, edges) if create_graph else node.backward(grad, keep, edges)
+    except Exception as error:
+        explain(error, node)
+        raise
+
+
+def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The gradients after a node's hook, whose result, if any, stands for all of them."""
+    if result is None:
+        return grads
+    if not isinstance(result, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
+    if len(result) != len(grads):
+        raise RuntimeError(
+            f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number of values (got {len(result)}, but "
+            f"expected {len(grads)})"
+        )
+    for old, new in zip(grads, result, strict=True):
+        if new is not None and old is not None:
+            check_replacement(old, new, hook)
+        elif new is not None:
+            raise RuntimeError("can't replace a None gradient with a non-None value")
+    return result
+
+
+def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edges: Any) -> tuple[Any, ...]:
+    """The node's own hooks, also those that came while it ran.
+
+    They get the gradients that were asked of it, as its inputs at `edges` will take them, and those that it was given.
+    """
+    post = [hook for group in own_hooks(node).post for hook in list(group.values())]
+    if not post:
+        return results
+    outputs = tuple(to_tensor(item) for item in (grad[: node.takes] if type(grad) is list else [grad]))
+    given = node.edges if node.runs_undefined else edges  # a custom function is not asked for less than it gives
+    inputs = tuple(
+        None
+        if result is None or (edge is None and not node.runs_undefined)
+        else to_tensor(result if edge is None else as_taken(result, edge, node))
+        for edge, result in zip(given, results, strict=True)
+    )
+    stop_recording()
+    for hook in post:
+        inputs = replaced_tuple(hook, hook(inputs, outputs), inputs)
+    return tuple(from_tensor(item, create_graph) for item in inputs)
+
+
+def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
+    """Accumulate through an `AccumulateGrad` that somebody has put hooks on."""
+    hooks = own_hooks(node)
+    grads: tuple[Any, ...] = (to_tensor(grad),)
+    stop_recording()
+    for hook in list(hooks.pre.values()):
+        grads = replaced_tuple(hook, hook(grads), grads)
+    if grads[0] is not None:
+        accumulate(node.variable, from_tensor(grads[0], create_graph), create_graph)
+    run_post_accumulate_hooks(node.variable)
+    for group in hooks.post:
+        for hook in list(group.values()):
+            hook((), grads)
+
+
+def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
+    """Accumulate a gradient, as calling an `AccumulateGrad` does."""
+    node._check_call(grads, names)
+    leaf = node.variable
+    if grads[0] is not None:
+        recorded = modes.is_grad_enabled()
+        grad = from_tensor(grads[0], recorded)  # which the caller keeps: held here, it is not taken over
+        accumulate(leaf, grad, recorded)
+    with recording_mode(False):
+        run_post_accumulate_hooks(leaf)
+    return ()
+
+
+AccumulateGrad.__call__ = run_alone  # type: ignore[method-assign,assignment]
+
+
+def run_post_accumulate_hooks(leaf: Tensor) -> None:
+    """What is to run once the gradient of `leaf` has been added to its `.grad`."""
+    extra = leaf._extra
+    if extra is not None and extra.post_hooks:
+        stop_recording()
+        value = leaf
+        for hook in list(extra.post_hooks.values()):
+            result = hook(value)
+            if result is not None:
+                check_replacement(value, result, hook)
+                value = result

@@ -1,0 +1,54 @@
+"""`keeping`: something that stands between operators and their computation, below what is recorded of them.
+
+An operator that is about to compute asks it for the result, so that it can keep results, or give the ones it has kept. Views
+and in-place operations do not ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ..dispatch.overload_names import OpOverload, overload_of
+from ..tape import modes
+from ..tensor import Tensor
+
+__all__ = ["Keeper", "keeping"]
+
+
+class Keeper(Protocol):
+    """What `keeping` puts there."""
+
+    def result(self, op: OpOverload, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """The result of `op` on `args`: what `compute()` returns now, or returned when it was kept."""
+
+    def made(self, outputs: Sequence[Tensor]) -> None:
+        """Take notice of the tensors that the last result has become."""
+
+
+class keeping:
+    """Context manager: `keeper` stands between the operators of this thread and their computation."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
+
+    def __enter__(self) -> None:
+        self.outer = modes.STATE.keeper
+        modes.set_keeper(self)
+
+    def __exit__(self, *exception: object) -> None:
+        modes.set_keeper(self.outer)
+
+    def compute(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """Ask the keeper; what in turn it computes, it computes as the keeper outside of this one says."""
+
+        def further() -> Any:
+            return compute() if self.outer is None else self.outer.compute(op, args, compute)
+
+        return self.keeper.result(overload_of(op), args, further)
+
+    def made(self, outputs: list[Tensor]) -> None:
+        """Tell the keepers."""
+        self.keeper.made(outputs)
+        if self.outer is not None:
+            self.outer.made(outputs)

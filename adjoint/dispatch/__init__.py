@@ -1,0 +1,1 @@
+"""How a declaration becomes functions, nodes and messages: decorators, registry, code generation, slow path."""

@@ -1,0 +1,229 @@
+"""How an operator is declared: once, as a class, from which everything else about it is made.
+
+    @operator(inplace=True, dunder="__mul__")
+    class mul:
+        '''Elementwise product of `self` and `other`, broadcast together.'''
+        def forward(self: Array, other: Array): return numpy.multiply(self, other)
+        def grad_self(grad, other): return grad * other.conj()
+        def grad_other(grad, self): return grad * self.conj()
+
+`forward` computes on arrays. Its parameters annotated `Array` (or `Array | None`, or `Arrays` for a sequence) are the
+tensors; the others are passed as they are. `grad_<input>` is the vector-Jacobian product for one input; what its
+parameters name is what the node saves:
+
+    grad             the gradient of the output (`grads`, a list, if there are several)
+    <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that much
+    <parameter>      the value of a parameter that is not a tensor
+    result           the output (`<name>` of one of several `outputs`)
+    xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
+                     tensors under `create_graph=True`, so that a formula is written once
+
+An operator that is one overload of a function says what that is `called`. Other parameters may be annotated,
+`dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in PyTorch's words.
+`lists` names the saved values that are several tensors: open to saved-tensor hooks, each by itself, and let go of by backward.
+`constants` are the inputs that must not require grad, each with the function that an error about it names.
+`shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
+
+A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
+formula for each, returns all gradients together; its parameter `needs` says which are wanted.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..tape.node import Node
+from . import registry
+from .registry import Declared
+
+ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE = "Array", "Array | None", "Arrays", ""
+
+OPERATORS: Declared = Declared(registry.operators())
+"""Every declared operator by name: what the test matrix walks."""
+
+_reading = threading.RLock()
+
+_RESERVED = ("grad", "grads", "xp", "needs")
+
+
+class Operator:
+    """A declared operator: its signature, its array function, its formulas and what they need saved.
+
+    `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common" (to the result
+    type), "float" (the same, then integers to the default dtype). `changing`: an array function of the same parameters
+    that writes over the first, for the in-place variant. `resizes`: in place, the first takes on the shape of a result of
+    another. `repeats`: it writes the same to all elements, so that these may be one place in memory. `elementwise` (the
+    default where there is promotion): the order of the result's elements in memory follows the operands'
+    (`kernels.layout`), in the order of these names if it is a tuple. `simple`, if given, stands for the kernel on the
+    fast path while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and
+    float64, so that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to
+    `limit` elements, without the detour for others. `tangent` is the rule of forward mode (see `tangent.py`).
+    `formerly` names the keywords whose numbers once stood before the tensors, in a form that is deprecated.
+    """
+
+    def __init__(self, declaration: type, options: dict[str, Any]) -> None:
+        self.declaration = declaration
+        self.name: str = options.get("name") or declaration.__name__
+        self.called: str = options.get("called") or self.name
+        self.doc = declaration.__doc__
+        self.promote: str | None = options.get("promote")
+        self.view: bool = options.get("view", False)
+        self.inplace: bool = options.get("inplace", False)
+        self.method: bool = options.get("method", True)
+        self.caller: int = options.get("caller", 1)  # how many frames above the function its caller's is
+        self.changing: Callable[..., Any] | None = options.get("changing")
+        self.repeats: bool = options.get("repeats", False)
+        self.resizes: bool = options.get("resizes", False)
+        self.out: bool = options.get("out", not self.view)
+        self.same_out: bool | str | Callable[..., None] | None = options.get("same_out")
+        self.out_refusal: str | None = options.get("out_refusal")
+        self.out_underived: bool = options.get("out_underived", False)
+        self.out_apart: bool = options.get("out_apart", False)
+        self.apart: bool = options.get("apart", False)
+        self.out_decides: bool | Callable[..., None] = options.get("out_decides", False)
+        self.overloaded: bool = options.get("overloaded", False)
+        self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
+        self.formerly: tuple[str, ...] = tuple(options.get("formerly", ()))
+        self.check: Callable[..., Any] | None = options.get("check")
+        self.number_first: bool = options.get("number_first", False)
+        self.numbers: bool = options.get("numbers", self.promote is not None)
+        self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
+        self.kernel: Callable[..., Any] = options.get("kernel") or self.forward
+        self.simple: Callable[..., Any] | None = options.get("simple")
+        self.fast: str | None = options.get("fast")
+        self.quick: Callable[..., Any] | None = None if self.simple else getattr(self.kernel, "quick", None)
+        self.limit: int | None = getattr(self.kernel, "limit", None)
+        self.elementwise: bool | tuple[str, ...] | None = options.get("elementwise")
+        self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
+        node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
+        self.node_name: str = node_name
+        self.inplace_node_name: str = options.get("inplace_node") or node_name
+        self._node_classes: dict[str, type[Node]] = {}
+        self.returns: Any = options.get("returns", tuple)
+        self.function: Callable[..., Any] = _unbound
+        self.inplace_function: Callable[..., Any] = _unbound
+
+    def __getattr__(self, name: str) -> Any:
+        """What signature and formulas say, read when first asked for: an import declares hundreds and uses few."""
+        with _reading:  # another thread may be at it
+            if "shown" not in self.__dict__:
+                self._read_signature()
+                self._read_formulas()
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            raise AttributeError(f"an operator has no attribute {name!r}") from None
+
+    @property
+    def node_class(self) -> type[Node]:
+        """The class of this operator's nodes, made when first needed."""
+        return self._node_class(self.node_name)
+
+    @property
+    def inplace_node_class(self) -> type[Node]:
+        """The class of the nodes of the in-place variant: the same, but for the name in some."""
+        return self._node_class(self.inplace_node_name)
+
+    def _node_class(self, name: str) -> type[Node]:
+        if name not in self._node_classes:
+            self._node_classes[name] = self.make_node_class(name)
+        return self._node_classes[name]
+
+    make_node_class: Callable[[str], type[Node]]
+    make_behind_the_gate: Callable[[], Callable[..., Any]]
+
+    @functools.cached_property
+    def behind_the_gate(self) -> Callable[..., Any]:
+        """The function for threads in a mode in which operators take their short way, though not at once."""
+        return self.make_behind_the_gate()
+
+    def _read_signature(self) -> None:
+        code = self.forward.__code__
+        self.names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        self.keyword_only = frozenset(self.names[code.co_argcount :])
+        values = self.forward.__defaults__ or ()
+        positional = self.names[: code.co_argcount]
+        self.defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
+        self.defaults.update(self.forward.__kwdefaults__ or {})
+        annotations = self.forward.__annotations__
+        self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
+        self.draws = "generator" in self.names  # random numbers
+        self.types = {
+            name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
+        }
+        self.typed = tuple((position, name) for position, name in enumerate(self.names) if name in self.types)
+        self.tensors = [name for name in self.names if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY)]
+        self.sequence = next((name for name in self.names if self.kinds[name] == ARRAYS), None)
+        self.kinds = {
+            name: kind if kind in (ARRAY, OPTIONAL_ARRAY, ARRAYS) else VALUE for name, kind in self.kinds.items()
+        }
+        elementwise = self.elementwise
+        if elementwise is None:
+            elementwise = self.promote is not None and self.sequence is None
+        operands = tuple(self.tensors) if elementwise is True else elementwise or ()
+        self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
+
+    def _read_formulas(self) -> None:
+        members = self.declaration.__dict__
+        self.joint: Callable[..., Any] | None = _plain(members["grad_inputs"]) if "grad_inputs" in members else None
+        self.formulas = {name: _plain(members[f"grad_{name}"]) for name in self.names if f"grad_{name}" in members}
+        if self.joint is not None:
+            wanted = _wanted(self.joint)
+            default = self.tensors if self.sequence is None else [self.sequence]
+            self.differentiable = list(members.get("differentiable", default))
+            self.needs_of = dict.fromkeys(self.differentiable, wanted)
+        else:
+            self.differentiable = list(self.formulas)
+            self.needs_of = {name: _wanted(formula) for name, formula in self.formulas.items()}
+        self.differentiable_positions = tuple(map(self.names.index, self.differentiable))
+        formulas = [*self.formulas.values(), *([self.joint] if self.joint is not None else [])]
+        self.several = bool(self.outputs) or any("grads" in parameters_of(formula) for formula in formulas)
+        self.many = self.several and not self.outputs
+        result_names = self.outputs or ("result",)
+        self.saved: dict[str, list[str]] = {}
+        for name, wanted in self.needs_of.items():
+            for item in wanted:
+                self.saved.setdefault(item, []).append(name)
+        self.saved_results = [item for item in self.saved if item in result_names]
+        self.saved_inputs = sorted(item for item in self.saved if item in self.kinds and self.kinds[item] != VALUE)
+        self.saved_values = [
+            item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs
+        ]
+        self.lists = tuple(name for name in members.get("lists", ()) if name in self.saved_values)
+        self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
+        self.constants: dict[str, str] = members.get("constants", {})
+        last = (item not in self.nondifferentiable_outputs for item in reversed(self.outputs))
+        self.takes = (
+            members.get("takes") or len(self.outputs) - next((k for k, found in enumerate(last) if found), 0) or None
+        )
+        shown: dict[str, Callable[..., Any] | None] = dict(members.get("shown", {}))
+        for name in self.saved_values:
+            if self.types.get(name) == "Dims":
+                shown.setdefault(name, functools.partial(_all_dims, f"saved_{name}"))
+        self.shown = shown  # the last, by which it is known that all is there
+
+
+def _all_dims(slot: str, node: Node) -> Any:
+    """Dimensions as PyTorch shows them: a tuple, also of one."""
+    dims = getattr(node, slot)
+    return (dims,) if type(dims) is int else dims
+
+
+def _plain(function: Any) -> Callable[..., Any]:
+    return function.__func__ if isinstance(function, staticmethod) else function
+
+
+def _wanted(formula: Callable[..., Any]) -> list[str]:
+    return [name for name in parameters_of(formula) if name not in _RESERVED]
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a plain function's parameters (`inspect.signature` is too slow for every import)."""
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def _unbound(*args: Any) -> Any:
+    raise RuntimeError("the operator has not been generated")

@@ -1,0 +1,384 @@
+"""From declaration to function: `operator`, the decorators of its common shapes, and where the results are installed.
+
+A function's code is generated when it is first called (see `beginning`). Importing stays fast; nothing is slower later.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy
+
+from ..kernels.memory import storage
+from ..kernels.runtime import floating
+from ..kernels.runtime.layout import laid_out
+from ..kernels.runtime.lazy_conj import bits_of, resolved, toggled, unmarked
+from ..tape import modes, origin
+from ..tape.node import NOWHERE, Node, next_sequence
+from ..tape.saved import RELEASED, Packed, alias, pack_saved, shared_counter, unpack, unpack_array, unpack_list
+from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
+from . import generation, registry, slow_path
+from .constants import NUMBERS, constant
+from .declaration import ARRAY, OPERATORS, Operator
+from .deprecated_signatures import in_new_order
+from .lazy_stubs import building, named, overridden
+from .registry import Declared, Namespace
+from .slow_path import MISSING
+
+PUBLIC = {name: Declared(registry.declared_in(name)) for name in ("torch", "functional", "linalg", "special", "fft")}
+"""The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`."""
+
+arrays = Namespace(registry.operators())
+"""The namespace `xp` of formulas that run on arrays: the declared operators' array functions."""
+
+tensors = Namespace(registry.operators())
+"""The namespace `xp` of formulas that run on tensors: the operators themselves."""
+
+# A module whose name is None gets no warnings from C code: so NumPy's ufuncs, when generated functions call them, say nothing
+# about overflow or division by zero, as PyTorch does, at no cost (`errstate` costs more than a small multiplication).
+_BASE: dict[str, Any] = {
+    "__name__": None,
+    "__package__": "adjoint.operators",
+    "__builtins__": __builtins__,
+    "GATE": modes.GATE,
+    "STATE": modes.STATE,
+    "Tensor": Tensor,
+    "PLAIN": PLAIN_TYPES,
+    "LEAF": LEAF,
+    "NOWHERE": NOWHERE,
+    "MISSING": MISSING,
+    "NUMBERS": NUMBERS,
+    "NO_GRAD": NO_GRAD,
+    "MULTI_OUTPUT": MULTI_OUTPUT,
+    "Geometry": Geometry,
+    "RELEASED": RELEASED,
+    "Packed": Packed,
+    "alias": alias,
+    "nearest_user_frame": origin.nearest_user_frame,
+    "FLOAT32": numpy.dtype(numpy.float32),
+    "FLOAT64": numpy.dtype(numpy.float64),
+    "ndarray": numpy.ndarray,
+    "asarray": numpy.asarray,
+    "new": object.__new__,
+    "new_tuple": tuple.__new__,
+    "plain_sequence": slow_path.plain_sequence,
+    "getframe": sys._getframe,
+    "laid_out": laid_out,
+    "bits_of": bits_of,
+    "resolved": resolved,
+    "toggled": toggled,
+    "unmarked": unmarked,
+    "quiet": floating.quiet,
+    "restore": floating.restore,
+    "next_sequence": next_sequence,
+    "current_edge": current_edge,
+    "shared_counter": shared_counter,
+    "constant": constant,
+    "pack_saved": pack_saved,
+    "unpack": unpack,
+    "unpack_array": unpack_array,
+    "unpack_list": unpack_list,
+    "call": slow_path.call,
+    "call_generally": slow_path.call_generally,
+    "in_new_order": in_new_order,
+    "detached_copy": slow_path.detached_copy,
+    "call_operator": slow_path.call_operator,
+    "call_inplace": slow_path.call_inplace,
+    "call_inplace_view": slow_path.call_inplace_view,
+    "array_namespace": arrays,
+    "tensor_namespace": tensors,
+}
+
+
+def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) -> Callable[..., Any]:
+    """A function that generates its own code when first called."""
+    namespace = dict(
+        _BASE, OP=op, kernel=op.quick or op.kernel, simple=op.simple, changing=op.changing, RETURNS=op.returns
+    )
+    if otherwise is not None:
+        namespace["otherwise"] = otherwise
+
+    def build(function: FunctionType) -> None:
+        source, defaults = (
+            (generation.sizes_source(op, variant == "sizes of contiguous"), {})
+            if otherwise is not None
+            else generation.function_source(op, variant)
+        )
+        namespace.update(defaults)
+        if op.differentiable:
+            namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
+        generation.compile_source(source, f"<adjoint {name}>", namespace)
+        generated = namespace.pop(op.name)
+        function.__defaults__ = generated.__defaults__
+        function.__kwdefaults__ = generated.__kwdefaults__
+        function.__code__ = generated.__code__
+        generation.SOURCES[name] = source
+
+    function = building(name, namespace, build)
+    function.__doc__ = op.doc
+    function.__qualname__ = name
+    function.__module__ = op.declaration.__module__
+    return function
+
+
+def behind_the_gate(op: Operator) -> Callable[..., Any]:
+    """The function of `op` for those turned away at the gate on account of another thread.
+
+    What its short way does not know goes to the general path.
+    """
+    return lazy_function(op, "behind", f"{op.name} behind the gate")
+
+
+_PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
+"""What the functions of a namespace are called besides their name in it."""
+
+
+_MODULES = {"torch": "adjoint", "functional": "adjoint.nn.functional"}
+"""Where the functions of a namespace are found by what has pickled them, by their names."""
+
+
+def publish(namespace: str, *, guarded: bool = True, **functions: Any) -> None:
+    """Make `functions` public in `namespace` under the names given."""
+    prefix, module = _PREFIXES.get(namespace, ""), _MODULES.get(namespace)
+    for name, function in functions.items():
+        PUBLIC[namespace][name] = public_function = named(function, prefix + name, guarded)
+        if module is not None and type(public_function) is FunctionType:
+            public_function.__module__ = module
+
+
+def _node_class_maker(op: Operator) -> Callable[[str], type[Node]]:
+    def make(name: str) -> type[Node]:
+        namespace = dict(_BASE, OP=op, joint=op.joint)
+        namespace.update({f"vjp_{name}": formula for name, formula in op.formulas.items()})
+        return generation.node_class(op, namespace, name)
+
+    return make
+
+
+def operator(
+    *,
+    method: bool | tuple[str, ...] = True,
+    dunder: str | None = None,
+    reflected: str | None = None,
+    alias: tuple[str, ...] = (),
+    namespace: str | None = "torch",
+    **options: Any,
+) -> Callable[[type], Any]:
+    """Declare an operator; see `adjoint.dispatch.declaration` for what the class contains.
+
+    Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
+    (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
+    `out_decides` (the dtype of `out=` is the default of `dtype`; or a function of the input and `out` that may refuse
+    it), `out_underived` (with `out=`, it is recorded without a derivative), `out_apart` (it may share no memory with the
+    inputs), `apart` (in place, no operand may share memory with the tensor that is changed),
+    `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
+    combination of arguments), `inplace_node` (its name where it differs), `method` (True, False, or the names of the
+    methods; `()`: none, not in place either), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
+    """
+
+    def declare(declaration: type) -> Any:
+        # Who can only be called by functions of ours written by hand need not look at the frame of these.
+        caller = 2 if namespace is None and not method and dunder is None and not options.get("inplace") else 1
+        op = Operator(declaration, {**options, "method": bool(method), "caller": caller})
+        op.make_node_class = _node_class_maker(op)
+        op.make_behind_the_gate = functools.partial(behind_the_gate, op)
+        function = lazy_function(op, "function", op.name)
+        function.operator = op
+        op.function = function
+        OPERATORS[op.name] = op
+        setattr(arrays, op.name, op.kernel)
+        setattr(tensors, op.name, function)
+        names = (op.name, *alias)
+        method_names = names if method is True else (method or ())
+        for name in names:
+            if namespace is not None:
+                publish(namespace, **{name: function})
+        for name in method_names:
+            setattr(Tensor, name, named(function, name))
+        if dunder is not None:
+            as_operator = lazy_function(op, "operator", dunder)
+            setattr(Tensor, dunder, named(as_operator, dunder))
+            if reflected is not None:
+                setattr(Tensor, reflected, named(as_operator, reflected))
+        if op.inplace:
+            changing = lazy_function(op, "inplace_view" if op.view else "inplace", f"{op.name}_")
+            changing.operator = op
+            op.inplace_function = changing
+            function.inplace = changing
+            for name in names if method != () else ():
+                setattr(Tensor, f"{name}_", named(changing, f"{name}_"))
+                if namespace is not None and f"{name}_" in _PUBLIC_INPLACE:
+                    publish(namespace, **{f"{name}_": changing})
+            if dunder in _AUGMENTED:
+                augmented = dunder.replace("__", "__i", 1)
+                setattr(Tensor, augmented, named(changing, augmented))
+        return function
+
+    return declare
+
+
+_AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()}
+
+_PUBLIC_INPLACE = {
+    f"{name}_"
+    for name in (
+        "abs gcd lcm acos acosh asin asinh atan atanh arccos arccosh arcsin arcsinh arctan arctanh ceil clamp "
+        "clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac i0 ldexp "
+        "log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu celu sigmoid sin "
+        "sinc sinh sqrt square tan tanh threshold trunc xlogy zero dropout alpha_dropout feature_dropout hardtanh "
+        "leaky_relu elu rrelu"
+    ).split()
+}
+
+
+def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callable[[type], Any]:
+    """Declare an elementwise operator of one tensor from its array function."""
+
+    def forward(self: Any) -> Any: ...
+
+    forward.__annotations__ = {"self": ARRAY}
+    return _family(
+        forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options}
+    )
+
+
+def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
+    """Declare an elementwise operator of two tensors, broadcast together, from its array function."""
+
+    def forward(self: Any, other: Any) -> Any: ...
+
+    forward.__annotations__ = {"self": ARRAY, "other": ARRAY}
+    options.setdefault("elementwise", True)
+    return _family(
+        forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options}
+    )
+
+
+def _family(forward: Callable[..., Any], kernel: Any, **options: Any) -> Callable[[type], Any]:
+    def declare(declaration: type) -> Any:
+        declaration.forward = staticmethod(forward)
+        return operator(kernel=kernel, **options)(declaration)
+
+    return declare
+
+
+def public(
+    *,
+    namespace: str | None = "torch",
+    method: bool | tuple[str, ...] = False,
+    alias: tuple[str, ...] = (),
+    on_arrays: Callable[..., Any] | None = None,
+    name: str | None = None,
+    numpy_names: bool = False,
+    fast: Callable[..., Any] | None = None,
+    contiguous: bool = False,
+    guarded: bool = True,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
+
+    `fast` is the operator whose straight-line code a method that takes sizes one by one begins with; the function is for
+    all other calls, with `contiguous` also for those of tensors that are not.
+
+    `guarded`: where it fails, a guard sees whether an argument takes over calls (see `beginning`); functions that see it
+    themselves need none.
+
+    With `numpy_names` it also takes NumPy's names for its parameters: the function all, the method those of dimensions.
+    """
+
+    def install(function: Callable[..., Any]) -> Callable[..., Any]:
+        own_name = name or function.__name__
+        names = (own_name, *alias)
+        see = guarded and not makes_tensors(function)
+        for public_name in names if namespace is not None else ():
+            exposed = taking_numpy_names(function) if numpy_names else function
+            publish(namespace, guarded=see and not numpy_names, **{public_name: exposed})
+        for method_name in names if method is True else method or ():
+            installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
+            if fast is not None:
+                variant = "sizes of contiguous" if contiguous else "sizes"
+                installed = lazy_function(fast.operator, variant, method_name, function)
+                installed.__doc__ = function.__doc__
+                installed.__wrapped__ = function  # whose signature tools show
+            setattr(Tensor, method_name, named(installed, method_name, see and takes_tensors(function, method_name)))
+        if own_name not in OPERATORS:
+            setattr(tensors, own_name, function)
+        if on_arrays is not None:
+            setattr(arrays, own_name, on_arrays)
+        return function
+
+    return install
+
+
+def takes_dim(function: Callable[..., Any]) -> bool:
+    """Whether `function` has a parameter that NumPy calls `axis`."""
+    code = function.__code__
+    return "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+_TENSORS = {
+    "condition", "exponent", "index", "indices", "input2", "mask", "max", "min", "other", "q", "source", "src", "tensor",
+    "test_elements", "value", "values", "vec2", "weight", "weights",
+}  # fmt: skip
+"""What methods call parameters, besides the first, that may be tensors."""
+
+
+def makes_tensors(function: Callable[..., Any]) -> bool:
+    """Whether a function makes a tensor of what is none."""
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+    return "requires_grad" in parameters and parameters[0] != "input"
+
+
+def takes_tensors(function: Callable[..., Any], name: str) -> bool:
+    """Whether a method, no Python operator, has parameters, besides the first, that may be tensors."""
+    if name.startswith("__"):
+        return False
+    code = function.__code__
+    return not _TENSORS.isdisjoint(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+
+def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, called with NumPy's names for its parameters translated."""
+
+    @functools.wraps(function)
+    def translating(*args: Any, **keywords: Any) -> Any:
+        try:
+            if _TRANSLATED.keys().isdisjoint(keywords):
+                return function(*args, **keywords)
+            return function(*args, **{_TRANSLATED.get(name, name): value for name, value in keywords.items()})
+        except Exception:
+            again = overridden(sys._getframe())
+            if again is None:
+                raise
+        return again()
+
+    return translating
+
+
+def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args: Any, **keywords: Any) -> Any:
+    """Call `function` again with the names of NumPy's users (`axis`, `keepdims`, `x`) translated."""
+    given = {}
+    for name, value in names.items():
+        if name not in _TRANSLATED:
+            given = list(itertools.takewhile(lambda value: value is not MISSING, args))
+            if len(given) == len(args):
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
+            raise slow_path.invalid_arguments(function.__name__, *given, **names)
+        given[_TRANSLATED[name]] = value
+    code = getattr(function, "__wrapped__", function).__code__
+    parameters = code.co_varnames[: code.co_argcount]
+    positional = {
+        name: value for name, value in zip(parameters, args, strict=False) if name not in given and value is not MISSING
+    }
+    return function(**positional, **given, **keywords)
+
+
+_TRANSLATED = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+
+
+arrays.strided = storage.strided

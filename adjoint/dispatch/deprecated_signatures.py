@@ -1,0 +1,50 @@
+"""Calls in a form of old, deprecated: numbers before tensors, as in `x.add_(2, y)` for `x.add_(y, alpha=2)`."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from ..settings import is_warn_always_enabled
+from ..tape.origin import nearest_user_frame
+from ..tensor import Tensor
+from .declaration import Operator
+from .slow_path import MISSING, invalid_arguments, is_of_type
+
+
+def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...], changing: bool) -> list[Any]:
+    """The arguments of a form of old, in the order of the declaration; `changing`: of the in-place variant.
+
+    Raises:
+        TypeError: if they are of no such form either.
+    """
+    given = [value for value in args if value is not MISSING]
+    tensors = [value for value in given if isinstance(value, Tensor)]
+    numbers = [value for value in given if is_of_type(value, "Number") and not isinstance(value, Tensor)]
+    names = [name for name in op.names if name not in op.keyword_only]
+    values = dict(zip([name for name in op.names if name in op.keyword_only], keywords, strict=True))
+    function = f"{op.called}_" if changing else op.called
+    fits = len(tensors) == len(names) and len(tensors) + len(numbers) == len(given) and isinstance(given[-1], Tensor)
+    if not fits or len(numbers) > len(op.formerly) or any(values[name] is not op.defaults[name] for name in values):
+        raise invalid_arguments(function, *given)
+    others = [f"Tensor {name}" for name in names[1:]]
+    former = [f"Number {name}" for _, name in zip(numbers, op.formerly, strict=False)]
+    warn_once(
+        f"This overload of {function} is deprecated:\n\t{function}({', '.join(former + others)})\n"
+        "Consider using one of the following signatures instead:\n\t"
+        f"{function}({', '.join(others)}, *, {', '.join(f'Number {name} = 1' for name in op.formerly)})"
+    )
+    values.update(zip(op.formerly, numbers, strict=False))
+    return [*tensors, *values.values()]
+
+
+_warned: list[str] = []
+
+
+def warn_once(message: str) -> None:
+    """Warn where the function is called, the first time that one is in a form of old."""
+    if not _warned or is_warn_always_enabled():
+        _warned.append(message)
+        frame = nearest_user_frame(sys._getframe(1))
+        warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)

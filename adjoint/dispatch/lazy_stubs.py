@@ -1,0 +1,331 @@
+"""How functions begin: with code that stands in for their own until they are first called.
+
+An operator's own code is generated then: the function object starts with a stub, which builds the code, puts it in its own
+place (`__code__`) and goes on. Public functions, also those written by hand, begin by looking whether anything overrides them
+(`adjoint.tape.torch_function`): if so, doors are put in front of all of them, else their own code takes its place for good.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import linecache
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar
+
+from ..tape.origin import nearest_user_frame
+from ..tape.torch_function import DOORS, about_to_be_overridden, open_doors, overloaded
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_named: list[FunctionType] = []
+"""The public functions that were made by `named`."""
+
+
+def _stub(*args: Any, **keywords: Any) -> Any:
+    return BUILD()(*args, **keywords)  # noqa: F821  (in the function's own namespace)
+
+
+def building(name: str, namespace: dict[str, Any], build: Callable[[FunctionType], None]) -> FunctionType:
+    """A function of this `namespace` whose code `build`, called with it when it is first called, puts into its place."""
+    function = FunctionType(_stub.__code__, namespace, name)
+
+    def built() -> FunctionType:
+        import_module(function.__module__)  # another thread may still be running the rest of it
+        build(function)
+        return function
+
+    namespace["BUILD"] = built
+    return function
+
+
+class Beginning:
+    """What a public function does before its own code has taken its place.
+
+    `function`: the function, or what a door has behind it; `original`: the function that has its code; `guarded`: whether its
+    code is put behind a guard, not into its place.
+    """
+
+    __slots__ = ("function", "guarded", "original")
+
+    def __init__(self, function: FunctionType, original: FunctionType, guarded: bool = False) -> None:
+        self.function = function
+        self.original = original
+        self.guarded = guarded
+
+    def __call__(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Open doors, if anything overrides functions, else put the function's own code into its place; call it again."""
+        function = self.function
+        if not DOORS.open and about_to_be_overridden(args, keywords):
+            open_doors()  # one in front of this function, too, if it is one of those that can be overridden
+        if self.function is function:
+            self.end()
+        return function(*args, **keywords)
+
+    def end(self) -> None:
+        """Put the function's own code into its place: a copy, by which its frames can be told from those of others."""
+        import_module(self.original.__module__)  # another thread may still be running the rest of it
+        function, original = self.function, generated(self.original)
+        code, keywords = original.__code__.replace(), original.__kwdefaults__
+        if self.guarded and not DOORS.open:
+            code, keywords = guard(original), {**(keywords or {}), "guarded": self}
+        put_code(function, code, original.__defaults__, keywords)
+
+    def again(self) -> Any:
+        """The call that has failed again, through a door, if an argument takes over calls and no other guard is about to see."""
+        return repeated(self.function, sys._getframe(1))
+
+
+def beginning_of(function: Any) -> Beginning | None:
+    """What is in the place of the function's own code; None if that is."""
+    defaults = function.__kwdefaults__
+    if not defaults:
+        return None
+    found = defaults.get("guarded") or defaults.get("enter")
+    return found if type(found) is Beginning else None
+
+
+def generated(function: Any) -> Any:
+    """`function` with its own code, also if it has not been called yet."""
+    if function.__code__ is _stub.__code__:
+        function.__globals__["BUILD"]()
+    elif (beginning := beginning_of(function)) is not None:
+        beginning.guarded = False
+        beginning.end()
+    return function
+
+
+def named(function: Any, name: str, guarded: bool = False) -> Any:
+    """`function` as an object of its own under another name.
+
+    So everything public is: what overrides a function is told which one was called, and internal calls are not overridden.
+    Generated code needs no guard, as the general path asks.
+    """
+    if type(function) is not FunctionType:
+        return function
+    beginning = beginning_of(function)
+    original = function if beginning is None else beginning.original
+    other = FunctionType(standing_in(cells(function)), function.__globals__, name, None, function.__closure__)
+    begin(other, original, guarded and "BUILD" not in function.__globals__)
+    other.__doc__, other.__module__, other.__qualname__ = function.__doc__, function.__module__, name
+    _named.append(other)
+    return other
+
+
+def begun(function: F) -> F:
+    """`function` itself, beginning as the public functions do, guarded."""
+    begins: Any = function
+    original = moved(begins)
+    begin(begins, original, guarded=True)
+    return function
+
+
+def begin(function: FunctionType, original: FunctionType, guarded: bool) -> None:
+    """Let `function`, which stands in for `original`, begin."""
+    function.__dict__.update(original.__dict__)
+    put_in_front(function, original, Beginning(function, original, guarded))
+
+
+def put_in_front(function: FunctionType, behind: FunctionType, enter: Callable[..., Any]) -> None:
+    """Let calls of `function` go to `enter`, with their arguments as a tuple and a dictionary; `behind` is what it was."""
+    put_code(function, standing_in(cells(function)), None, {"enter": enter})
+    function.__dict__["__wrapped__"] = behind  # whose signature tools show
+
+
+def put_code(function: FunctionType, code: CodeType, defaults: Any, keywords: dict[str, Any] | None) -> None:
+    """Give `function` other code with its defaults: at no time is there a moment when another thread cannot call it."""
+    function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **(keywords or {})}
+    function.__defaults__ = defaults or function.__defaults__
+    function.__code__ = code
+    function.__defaults__, function.__kwdefaults__ = defaults, keywords
+
+
+def moved(function: FunctionType) -> FunctionType:
+    """Another function with the code of this one, which is about to be given other code."""
+    beginning = beginning_of(function)
+    if beginning is not None and "guarded" in function.__kwdefaults__:
+        return beginning.original
+    other = duplicate(function)
+    if beginning is not None:
+        beginning.function = other
+    return other
+
+
+def duplicate(function: FunctionType) -> FunctionType:
+    """Another function that is the same in all but identity."""
+    other = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    other.__kwdefaults__, other.__qualname__ = function.__kwdefaults__, function.__qualname__
+    other.__annotations__ = function.__annotations__
+    other.__dict__.update(function.__dict__)
+    return other
+
+
+# --- calls that turn out to be overridden ---------------------------------------------------------------------------
+
+
+def overridden(frame: FrameType) -> Callable[[], Any] | None:
+    """The call in `frame` again, through a door, if it has not come through one and an argument takes over calls.
+
+    Asked where a call is about to fail: the class may have been defined after the function's first call.
+    """
+    if not overloaded(values_in(frame), {}):
+        return None
+    function = next((function for function in _named if own(function).__code__ is frame.f_code), None)
+    return None if function is None else repeated(function, frame)  # None: called by a function of ours
+
+
+def repeated(function: FunctionType, frame: FrameType) -> Callable[[], Any] | None:
+    """The call of `function` in `frame` again, as `overridden` says."""
+    if not overloaded(values_in(frame), {}) or stands_behind(frame):
+        return None
+    args, keywords = arguments(own(function), frame)
+    open_doors()
+    return functools.partial(function, *args, **keywords)
+
+
+def values_in(frame: FrameType) -> list[Any]:
+    """The values of the variables of `frame`, and what tuples and dictionaries among them hold."""
+    values = list(frame.f_locals.values())
+    for value in frame.f_locals.values():
+        if type(value) is tuple or type(value) is dict:
+            values += value.values() if type(value) is dict else value
+    return values
+
+
+def stands_behind(frame: FrameType) -> bool:
+    """Whether the call in `frame` comes from a door or a guard, which ask themselves."""
+    user, outer = nearest_user_frame(frame), frame.f_back
+    while outer is not None and outer is not user:
+        if outer.f_code.co_filename.startswith(STANDS_IN):
+            return True
+        outer = outer.f_back
+    return False
+
+
+def own(function: FunctionType) -> FunctionType:
+    """The function with its own code: what is behind the door, if one has been put in front of `function` in the meantime."""
+    has_door = function.__code__.co_filename.startswith(STANDS_IN) and beginning_of(function) is None
+    return function.__dict__["__wrapped__"] if has_door else function
+
+
+def arguments(function: FunctionType, frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of the call of `function` in `frame`, without those that are defaults, as far as that is known any more.
+
+    Of parameters that may be given either way, those that the calling instruction does not name were given by position.
+    """
+    values, code = frame.f_locals, function.__code__
+    defaults = dict(
+        zip(reversed(code.co_varnames[: code.co_argcount]), reversed(function.__defaults__ or ()), strict=False)
+    )
+    defaults.update(function.__kwdefaults__ or {})
+    names = names_given(frame.f_back) if frame.f_back is not None else ()
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    number = code.co_argcount
+    for place, name in enumerate(code.co_varnames[: number + code.co_kwonlyargcount]):
+        if name in defaults and values[name] is defaults[name] and name not in names:
+            continue
+        if len(positional) == place < number and name not in names:
+            positional.append(values[name])
+        else:
+            keywords[name] = values[name]
+    rest = list(code.co_varnames[number + code.co_kwonlyargcount :])
+    if code.co_flags & inspect.CO_VARARGS:
+        positional += values[rest.pop(0)]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        keywords.update(values[rest.pop(0)])
+    keywords.pop("guarded", None)
+    return positional, keywords
+
+
+def names_given(caller: FrameType) -> tuple[str, ...]:
+    """The names of arguments in the call that `caller` is making; none if its instruction does not tell."""
+    code = caller.f_code
+    before = [step for step in dis.get_instructions(code) if step.offset <= caller.f_lasti][-3:]
+    if before[-1].opname == "CALL_KW":  # since Python 3.13
+        return before[-2].argval
+    return next((code.co_consts[step.arg or 0] for step in before if step.opname == "KW_NAMES"), ())
+
+
+# --- code that stands in ----------------------------------------------------------------------------------------
+
+STANDS_IN = "<adjoint stand-in:"
+
+DOOR = """
+    def {name}(*args, enter, **kwargs):
+        return enter(args, kwargs)
+"""
+
+CONSTANTS = (None, True, False)
+"""Defaults that a guard compares with: leaving arguments out is quicker than to pass them on by keyword."""
+
+GUARD = """
+    def {name}({parameters}):
+        try:
+            if {plain}:
+                return guarded.original({positional})
+            return guarded.original({arguments})
+        except Exception:
+            again = guarded.again()
+            if again is None:
+                raise
+        return again()
+"""
+
+
+@cache
+def standing_in(cells: int) -> CodeType:
+    """Code that leaves all to its parameter `enter`."""
+    return code_of("door", DOOR.format(name="door"), cells)
+
+
+def guard(function: FunctionType) -> CodeType:
+    """Code of the same parameters that calls `function`, and where that fails sees whether an argument takes over calls."""
+    code, name = function.__code__, function.__code__.co_name.strip("<>")
+    names = list(code.co_varnames)
+    leading = names[: code.co_argcount]
+    by_keyword = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    rest = names[code.co_argcount + code.co_kwonlyargcount :]
+    several = [f"*{rest.pop(0)}"] if code.co_flags & inspect.CO_VARARGS else []
+    others = [f"**{rest.pop(0)}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
+    if code.co_posonlyargcount:
+        leading.insert(code.co_posonlyargcount, "/")
+    parameters = [*leading, *(several or ["*"]), *by_keyword, "guarded", *others]
+    positional = [*(one for one in leading if one != "/"), *several]
+    arguments = [*positional, *(f"{one}={one}" for one in by_keyword), *others]
+    defaults = function.__kwdefaults__ or {}
+    plain = [f"{one} is {defaults[one]}" for one in by_keyword if any(defaults.get(one, ...) is it for it in CONSTANTS)]
+    plain += [f"not {one.strip('*')}" for one in others]
+    left_out = len(plain) == len(arguments) - len(positional)
+    definition = GUARD.format(
+        name=name,
+        parameters=", ".join(parameters),
+        plain=(" and ".join(plain) or "True") if left_out else "False",
+        positional=", ".join(positional),
+        arguments=", ".join(arguments),
+    )
+    return code_of(name, definition, cells(function))
+
+
+def cells(function: FunctionType) -> int:
+    """How many variables of enclosing functions the function's code has; other code for it must have as many."""
+    return len(function.__closure__ or ())
+
+
+def code_of(name: str, definition: str, cells: int) -> CodeType:
+    """The code of the function that `definition` defines, with so many variables of enclosing functions."""
+    variables = [f"cell_{number}" for number in range(cells)]
+    first, *rest = definition.strip("\n").splitlines()
+    lines = [f"def enclosing({', '.join(variables)}):", first, *(f"        {one}" for one in variables), *rest]
+    source, filename = "\n".join([*lines, f"    return {name}"]) + "\n", f"{STANDS_IN} {name} {cells}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    made: dict[str, Any] = {}
+    exec(compile(source, filename, "exec"), made)
+    return made["enclosing"](*variables).__code__

@@ -1,0 +1,116 @@
+"""Operators on tensors of the device `meta`: what comes out is on `meta` too; its shape is found by computing with zeros.
+
+What depends on the elements, and not on shapes alone, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy
+
+from ..device import cpu, meta
+from ..kernels.runtime.errors import LinAlgError
+from ..kernels.runtime.lazy_conj import Pending
+from ..kernels.runtime.meta_array import Meta, parked, zeros
+from ..kernels.runtime.shapes import broadcast_shapes
+from ..tape.interpreters import tensors_in
+from ..tensor import Tensor
+from .declaration import Operator
+
+_OF_ELEMENTS = frozenset(
+    "argwhere bincount equal masked_select nonzero nonzero_static unique_all unique_dim unique_runs".split()
+)
+"""Operators whose results' shape, or which as a whole, depend on elements."""
+
+
+def has_meta(args: Iterable[Any]) -> bool:
+    """Whether one of the tensors among arguments is on `meta`."""
+    return any(type(tensor._array) is Meta for tensor in tensors_in(args))
+
+
+def is_marked(args: Iterable[Any]) -> bool:
+    """Whether one of them is, or has elements that are yet to be conjugated or negated."""
+    for value in args:  # as `tensors_in` finds them
+        if isinstance(value, Tensor):
+            if isinstance(value._array, (Meta, Pending)):
+                return True
+        elif isinstance(value, (list, tuple)) and any(
+            isinstance(tensor._array, (Meta, Pending)) for tensor in tensors_in((value,))
+        ):
+            return True
+    return False
+
+
+def check_places(op: Operator, args: Iterable[Any]) -> None:
+    """Raise unless all tensors are on `meta`, but such of no dimension; or if the operator needs elements."""
+    tensors = list(tensors_in(args))
+    if op.called.startswith("index"):  # by indices that may have elements
+        tensors, indices = tensors[:1], tensors[1:]
+        if any(index._array.dtype == bool and index.is_meta for index in indices):
+            raise _depends_on_elements("nonzero")
+    expected = next((tensor for tensor in tensors if tensor._array.ndim), tensors[0]).device
+    for tensor in tensors:
+        if tensor.device != expected and (tensor._array.ndim or expected != meta):
+            raise RuntimeError(f"Tensor on device {tensor.device} is not on the expected device {expected}!")
+    if op.called in _OF_ELEMENTS:
+        raise _depends_on_elements(op.called)
+
+
+def _depends_on_elements(name: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"aten::{name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered. "
+        "The shape of its result depends on elements, and there are none."
+    )
+
+
+def computed(op: Operator, arrays: list[Any], compute: Callable[[Operator, list[Any]], Any]) -> Any:
+    """What `op` makes of zeros in place of elements; where zeros are a matrix that has no inverse, of the identity."""
+    try:
+        return compute(op, _with_elements(arrays, zeros))
+    except LinAlgError:
+        return compute(op, _with_elements(arrays, _identity))
+
+
+def _with_elements(arrays: Iterable[Any], made: Callable[[Any], Any]) -> list[Any]:
+    return [[made(item) for item in value] if isinstance(value, list) else made(value) for value in arrays]
+
+
+def _identity(array: Any) -> Any:
+    if type(array) is not Meta or array.ndim < 2:
+        return zeros(array)
+    return numpy.broadcast_to(numpy.eye(*array.shape[-2:], dtype=array.dtype), array.shape)
+
+
+def on_meta(op: Operator, results: Iterable[Any]) -> list[Any]:
+    """What has been `computed`, on `meta`."""
+    return [result.view(Meta) if op.view else parked(result) for result in results]
+
+
+def put(results: list[Any], out: Tensor) -> Tensor:
+    """Make `out`, which must be on `meta`, be like the result."""
+    if type(out._array) is not Meta:
+        raise Meta.error(Meta.refusal)
+    if out._array.shape != results[0].shape:
+        out._array = results[0]
+    return out
+
+
+def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
+    """Raise where the first of `args`, or what is to be written over it, is on `meta`, and the change is not possible."""
+    target = args[0]
+    if op.name != "copy":
+        check_places(op, args)
+    elif type(target._array) is not Meta:
+        raise Meta.error(Meta.refusal)
+    shape = target._array.shape
+    if op.operands or op.name == "copy":
+        broadcast = broadcast_shapes(*(array.shape for array in arrays if isinstance(array, numpy.ndarray)))
+        if broadcast != shape:
+            raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")
+
+
+def place_like(tensor: Tensor, device: Any) -> Any:
+    """Where a tensor made like another is, if no `device` is given for it."""
+    return device if device is not None else meta if type(tensor._array) is Meta else cpu

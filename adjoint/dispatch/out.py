@@ -1,0 +1,257 @@
+"""`out=`: results written into tensors that the caller gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..kernels.memory import storage
+from ..kernels.memory.copying import preserved_order
+from ..kernels.runtime.lazy_conj import bits_of, toggled
+from ..kernels.runtime.scalar import C_NAMES
+from ..notices import warn
+from ..tape import modes, views
+from ..tape.anomaly import note_operation
+from ..tape.edges import edge_of
+from ..tape.node import Node, start
+from ..tape.saved import about_to_change, bump
+from ..tensor import Tensor
+from .declaration import Operator
+
+STRICT = "Expected out tensor to have dtype {wanted_c}, but got {given_c} instead"
+"""The words for a wrong dtype of most operators whose `out=` must have the dtype of the result (`same_out=STRICT`)."""
+
+FOUND = "Found dtype {given} but expected {wanted}"
+AMAX = "Expected the dtype for input and out to match, but got {wanted} for input's dtype and {given} for out's dtype."
+TRUTH = "{name} only supports bool tensor for result, got: {given}"
+SCALAR_TYPE = "expected scalar_type {wanted} but found {given}"
+SAME_TYPE = "{name}(): self and result must have the same scalar type"
+
+
+_TYPE_NAMES = C_NAMES | {
+    dtypes.uint8: "unsigned char", dtypes.int8: "signed char", dtypes.int16: "short int", dtypes.int64: "long int",
+}  # fmt: skip
+
+
+def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any], several: bool) -> Any:
+    """Put the results of an operator into the tensors given as `out=`."""
+    targets = checked_targets(op, out)
+    if several and isinstance(out, Tensor):
+        raise TypeError(f"{op.called}(): argument 'out' must be tuple of Tensors, not Tensor")
+    if len(targets) != len(results):
+        raise TypeError(f"{op.called}() expected a tuple of {len(results)} elements but got {len(targets)}")
+    inputs = inputs_in(tensors)
+    underived = is_underived(op)
+    wording = FOUND if op.same_out is True else op.same_out
+    for result, target in zip(results, targets, strict=True):
+        if op.out_refusal and not dtypes.can_cast(dtypes.from_numpy(result.dtype), target.dtype):
+            raise TypeError(op.out_refusal.format(given=target.dtype.scalar_type))
+        if callable(wording):
+            wording(result, target.dtype, inputs)
+            check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+        else:
+            check_dtype(op.called, result.dtype, target, wording)
+    for result, target in zip(results, targets, strict=True):
+        is_input = any(tensor is target for tensor in inputs)
+        if is_input and op.promote and not op.out_apart and result.shape != target._array.shape:
+            raise RuntimeError(
+                f"output with shape {list(target._array.shape)} doesn't match the broadcast shape {list(result.shape)}"
+            )
+        check_memory(target, inputs, op.out_apart)
+    for target in targets:
+        views.check_inference(target)
+    for result, target in zip(results, targets, strict=True):
+        store(result, target)
+        bump(target, op.name, depth=3)
+        if underived and modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
+            views.rebase_history(target, Underived(op.called, inputs, target), 3)
+    if modes.ANOMALY.enabled:
+        note_operation(op.called, inputs, targets, False)
+    if op.many or not several:
+        return None if op.many else out  # PyTorch returns nothing where the number of results varies
+    return op.returns.out(*targets) if op.outputs and op.returns is not tuple else tuple(targets)
+
+
+def checked_targets(op: Operator, out: Any) -> list[Tensor]:
+    """What is given as `out=`, if it is tensors."""
+    targets = list(out) if isinstance(out, (tuple, list)) else [out]
+    for target in targets:
+        if not isinstance(target, Tensor):
+            raise TypeError(f"{op.called}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    return targets
+
+
+def check_out(op: Operator, out: Any, tensors: dict[str, Any]) -> None:
+    """Raise if autograd would have to record the operator; it is asked before anything is computed."""
+    if op.differentiable:
+        targets = checked_targets(op, out)
+        refuse_gradient(op.called, targets if is_underived(op) else inputs_in(tensors) + targets)
+
+
+def inputs_in(tensors: dict[str, Any]) -> list[Tensor]:
+    """The tensors among operands, those of sequences each for itself."""
+    flat = [tensor for value in tensors.values() for tensor in (value if isinstance(value, list) else [value])]
+    return [tensor for tensor in flat if isinstance(tensor, Tensor)]
+
+
+def is_underived(op: Operator) -> bool:
+    """Whether the operator with `out=` is recorded, but without a derivative."""
+    return bool(op.out_underived or op.node_name == "NotImplemented")
+
+
+class Underived(Node):
+    """The operation of some functions with `out=`: recorded, but without a derivative."""
+
+    __slots__ = ("called",)
+
+    def __init__(self, called: str, inputs: list[Tensor], target: Tensor) -> None:
+        start(self, tuple(edge_of(tensor) for tensor in inputs), 3)
+        self.called = called
+        self.shape, self.dtype = target._array.shape, target._array.dtype
+
+    def backward(self, grad: Any, keep: bool, edges: Any) -> Any:
+        """There is none."""
+        raise RuntimeError(f"derivative for aten::{self.called} is not implemented")
+
+    backward_recorded = backward
+
+
+Underived.__name__, Underived.__module__ = "NotImplemented", "builtins"  # as PyTorch shows it
+
+
+def stored(
+    name: str,
+    result: Tensor,
+    out: Tensor | None,
+    same: str | None = None,
+    *,
+    recorded: bool = False,
+    underived: bool = False,
+) -> Tensor:
+    """`result`, composed of several operators, or what it is written into: the end of every function `name` that takes `out=`.
+
+    `same`: the words with which a dtype other than the result's is refused, if it is. `recorded`: the function is one of those
+    that autograd does record, as a copy; `underived`: of those that it records without a derivative.
+    """
+    if out is None:
+        return result
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if not recorded:
+        refuse_gradient(name, [out] if underived else [result, out])
+    check_dtype(name, result._array.dtype, out, same)
+    check_memory(out, [], apart=False)
+    if recorded and result.requires_grad:
+        resize(out, result._array.shape)
+        return out.copy_(result)
+    store(result._array, out)
+    bump(out, name, depth=2)
+    if result.requires_grad and modes.is_recording():
+        views.rebase_history(out, Underived(name, [result], out), 3)
+    return out
+
+
+def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
+    """Raise if autograd would have to record a function that is given `out=`."""
+    if modes.is_recording() and any(tensor.requires_grad for tensor in tensors):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+
+
+def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None:
+    """Raise unless `target` has the dtype (NumPy's) of the result or, where `same` is None, one that it may be cast to."""
+    wanted, given = dtypes.from_numpy(dtype), target.dtype
+    if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
+        words = {
+            "wanted": wanted.scalar_type,
+            "given": given.scalar_type,
+            "wanted_c": _TYPE_NAMES[wanted],
+            "given_c": _TYPE_NAMES[given],
+        }
+        raise RuntimeError(same.format(name=name, **words))
+    check_castable(wanted, given)
+
+
+def check_castable(source: Any, target: Any) -> None:
+    """Raise unless a result of dtype `source` may be written to a tensor of dtype `target`."""
+    if not dtypes.can_cast(source, target):
+        raise RuntimeError(
+            f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}"
+        )
+
+
+def check_memory(target: Tensor, inputs: list[Tensor], apart: bool) -> None:
+    """Raise if writing to `target` would write to elements of itself or of an input twice.
+
+    An input that is the very same elements may be written over, unless `apart`.
+    """
+    check_overlap(target)
+    array = target._array
+    for tensor in inputs:
+        other = tensor._array
+        same = other is array or (storage.address(other) == storage.address(array) and other.strides == array.strides)
+        if (apart and other is array) or (
+            (apart or not same) and array.size and other.size and storage.dense_and_overlapping(array, other)
+        ):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            )
+
+
+def check_overlap(target: Tensor) -> None:
+    """Raise if several elements of `target` are one place in memory, as in an expanded tensor."""
+    array = target._array
+    if (
+        0 in array.strides
+        and array.size
+        and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
+    ):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+            "clone() the tensor before performing the operation."
+        )
+
+
+def store(result: Any, target: Tensor) -> None:
+    """Write `result` to `target`, which takes on its shape."""
+    about_to_change(target)
+    resize(target, result.shape, preserved_order(result))
+    numpy.copyto(target._array, result, casting="unsafe")
+
+
+def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> None:
+    """Give `target` the shape of what is to be written to it, its dimensions in `order` in memory, the first slowest."""
+    array = target._array
+    if array.shape != shape:
+        if array.size:
+            warn(
+                f"An output with one or more elements was resized since it had shape {list(array.shape)}, which does not "
+                f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
+                "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor "
+                "t by resizing it, inplace, to zero elements with t.resize_(0)."
+            )
+        order = order or tuple(range(len(shape)))
+        resized = storage.resized(array, tuple([shape[dim] for dim in order]))
+        target._array = toggled(resized.transpose([order.index(dim) for dim in range(len(order))]), bits_of(array))
+
+
+def check_partial_overlap(target: Tensor, others: list[Any], apart: bool = False) -> None:
+    """Raise if another operand is on some, but not on all, of the memory that is written to; if `apart`, also on all."""
+    array = target._array
+    for other in others:
+        if not isinstance(other, numpy.ndarray) or not (apart or other is not array):
+            continue
+        if other is not array and not numpy.may_share_memory(array, other):
+            continue
+        begin = storage.address(array)
+        same = other.strides == array.strides and other.nbytes == array.nbytes and storage.address(other) == begin
+        if (apart or not same) and (other is array or storage.dense_and_overlapping(array, other)):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            )

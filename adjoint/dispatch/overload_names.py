@@ -1,0 +1,100 @@
+"""`torch.ops.aten`: operators by the names under which PyTorch's dispatcher knows them, for programs that tell them apart."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from .declaration import OPERATORS, Operator
+from .registry import load_all
+
+_OVERLOADS = {
+    **dict.fromkeys("add sub mul div remainder eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor".split(), "Tensor"),
+    "pow_number": "Tensor_Scalar", "pow_tensor": "Tensor_Tensor", "number_pow": "Scalar", "where": "self",
+    "sum_dim": "dim_IntList", "mean_dim": "dim", "fmod": "Tensor", "index": "Tensor", "var_correction": "correction",
+    "std_correction": "correction", "var_mean_correction": "correction", "std_mean_correction": "correction",
+}  # fmt: skip
+"""The overload that an operator is, where it is not `default`."""
+
+
+class OpOverload:
+    """One overload of an operator: `torch.ops.aten.mm.default`. There is one object for each name."""
+
+    def __init__(self, packet: OpOverloadPacket, name: str) -> None:
+        self._packet = packet
+        self._overloadname = name
+        self.__name__ = f"{packet.__name__}.{name}"
+
+    @property
+    def overloadpacket(self) -> OpOverloadPacket:
+        """All overloads of the operator."""
+        return self._packet
+
+    def name(self) -> str:
+        """The name, as `aten::mul.Tensor`; `default` goes without saying."""
+        ending = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"aten::{self._packet.__name__}{ending}"
+
+    def __str__(self) -> str:
+        return f"aten.{self._packet.__name__}.{self._overloadname}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='aten.{self._packet.__name__}', overload='{self._overloadname}')>"
+
+    def __call__(self, *args: Any, **names: Any) -> Any:
+        """Apply the operator."""
+        return self._packet(*args, **names)
+
+
+class OpOverloadPacket:
+    """An operator by name, with its overloads as attributes: `torch.ops.aten.mm`."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, overload: str) -> OpOverload:
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        made = OpOverload(self, overload)
+        setattr(self, overload, made)
+        return made
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    def __call__(self, *args: Any, **names: Any) -> Any:
+        """Apply the operator."""
+        function = _functions()[self.__name__]
+        return function(*args, **names)
+
+
+class _Namespace:
+    """`torch.ops.aten`."""
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        if name.startswith("__") or name not in _functions():
+            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
+        packet = OpOverloadPacket(name)
+        setattr(self, name, packet)
+        return packet
+
+
+@cache
+def _functions() -> dict[str, Any]:
+    from .decorators import PUBLIC
+
+    load_all()
+    by_name = {op.called: op.function for op in OPERATORS.values()}
+    for functions in PUBLIC.values():
+        by_name.update(functions)
+    return by_name
+
+
+aten = _Namespace()
+
+
+def overload_of(op: Operator) -> OpOverload:
+    """The overload that `op` is."""
+    packet: OpOverloadPacket = getattr(aten, op.called)
+    overload: OpOverload = getattr(packet, _OVERLOADS.get(op.name, "default"))
+    return overload

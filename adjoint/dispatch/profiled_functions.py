@@ -1,0 +1,154 @@
+"""What profiles tell of besides operators: functions made of operators, which are events around those of the operators.
+
+While somebody profiles, a door stands in front of each of these functions; when nobody does any longer, it is taken away. So
+nothing of this costs anything otherwise.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+from ..tape.modes import STATE
+from ..tensor import Tensor
+from .decorators import PUBLIC
+from .lazy_stubs import beginning_of, cells, duplicate, put_code, put_in_front, standing_in
+from .registry import load_all
+
+NAMES = {
+    "add_number": "add", "sub_number": "sub", "mul_number": "mul", "div_number": "div", "fill_tensor": "fill",
+    "adaptive_avg_pool2d_of": "adaptive_avg_pool2d", "adaptive_avg_pool3d_of": "adaptive_avg_pool3d",
+    "adaptive_max_pool2d_of": "adaptive_max_pool2d", "adaptive_max_pool3d_of": "adaptive_max_pool3d",
+    "avg_pool2d_of": "avg_pool2d", "avg_pool3d_of": "avg_pool3d", "bernoulli_of_each": "bernoulli",
+    "bernoulli_of_one": "bernoulli", "bernoulli_of_tensor": "bernoulli", "block_diagonal": "block_diag",
+    "cdist_direct": "_cdist_forward", "conjugate": "conj", "entr": "special_entr", "erfcx": "special_erfcx",
+    "euclidean_dist": "_euclidean_dist", "full_of_number": "full", "full_of_tensor": "full", "gathered": "gather",
+    "i0e": "special_i0e", "i1": "special_i1", "i1e": "special_i1e", "linalg.matrix_rank": "linalg_matrix_rank",
+    "log_ndtr": "special_log_ndtr", "log_softmax_backward": "_log_softmax_backward_data", "logsigmoid": "log_sigmoid",
+    "logsigmoid_backward": "log_sigmoid_backward", "ndtr": "special_ndtr", "ndtri": "special_ndtri",
+    "nll_loss_of": "nll_loss", "nll_loss2d_of": "nll_loss2d", "normal_of_both": "normal", "normal_of_mean": "normal",
+    "normal_of_std": "normal", "prelu_backward": "_prelu_kernel_backward", "random_between": "random_",
+    "random_to": "random_", "reshape_alias": "_reshape_alias", "softmax_backward": "_softmax_backward_data",
+    "split_size": "split", "squeeze_all": "squeeze", "squeeze_dim": "squeeze", "squeeze_dims": "squeeze",
+    "to_dtype": "to", "torch.searchsorted": "searchsorted", "trilinear": "_trilinear", "unique_all": "_unique2",
+    "unique_runs": "unique_consecutive", "unsafe_view": "_unsafe_view", "view_shape": "view", "xlog1py": "special_xlog1py",
+    "zeta": "special_zeta",
+}  # fmt: skip
+"""What PyTorch calls operators whose names here tell them apart from others, or are shorter."""
+
+_METHODS = {
+    "__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "pow", "__rpow__": "pow", "__ipow__": "pow_",
+    "__floordiv__": "floor_divide", "__rfloordiv__": "floor_divide", "__ifloordiv__": "floor_divide_", "__mod__": "remainder",
+    "__rmod__": "remainder", "__imod__": "remainder_", "__rsub__": "rsub", "__bool__": "is_nonzero", "__float__": "item",
+    "__int__": "item", "__complex__": "item", "__index__": "item", "item": "item", "cpu": "to", "type": "to",
+    **dict.fromkeys("bfloat16 bool byte cdouble cfloat char double float half int long short".split(), "to"),
+}  # fmt: skip
+"""Methods that go by another name, or are not operators' own."""
+
+_SILENT = frozenset(
+    """
+    apply_ as_subclass as_tensor asarray broadcast_shapes cuda dense_dim element_size from_dlpack from_numpy frombuffer
+    get_default_device get_device is_complex is_conj is_contiguous is_distributed is_floating_point is_inference is_neg
+    is_set_to is_signed is_storage is_tensor map_ new new_tensor norm numel requires_grad_ retain_grad set_default_device
+    set_default_tensor_type sparse_dim tensor typename unique unravel_index xpu
+    """.split()
+)
+"""Functions that are no events: they run no operator, make a tensor of what is none, or are Python in PyTorch."""
+
+
+class _Watch:
+    """The door in front of one function: it tells who profiles this thread of the call, and lets it pass."""
+
+    def __init__(self, function: FunctionType, name: str) -> None:
+        self.function = function
+        self.name = name
+        self.behind = function
+
+    def put(self) -> None:
+        """Put the door in front of the function."""
+        function = self.function
+        self.behind = behind = duplicate(function)
+        if (beginning := beginning_of(function)) is not None:
+            beginning.function = behind  # whose own code it is to put in place, not the door's
+        put_in_front(function, behind, self.enter)
+
+    def take_away(self) -> None:
+        """Leave the function as it was, unless it has been given other code since."""
+        function, behind = self.function, self.behind
+        if (
+            function.__code__ is standing_in(cells(function))
+            and (function.__kwdefaults__ or {}).get("enter") == self.enter
+        ):
+            put_code(function, behind.__code__, behind.__defaults__, behind.__kwdefaults__)
+            if (beginning := beginning_of(behind)) is not None:
+                beginning.function = function
+        function.__dict__.pop("__wrapped__", None)
+        function.__dict__.update(behind.__dict__)
+
+    def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function."""
+        recorder = STATE.recorder
+        if recorder is None:
+            return self.behind(*args, **kwargs)
+        return recorder.function(self.name, self.behind, args, kwargs)
+
+
+@cache
+def _watches() -> list[_Watch]:
+    """For each function that is made of operators, its door, to be put and taken away."""
+    load_all()
+    found: dict[Any, str] = {}
+    for functions in PUBLIC.values():
+        found.update({function: function.__name__ for name, function in functions.items() if name not in _SILENT})
+    for name, method in vars(Tensor).items():
+        ours = getattr(method, "__module__", "").startswith(__package__)
+        if name in _METHODS or (ours and not name.startswith("_") and name not in _SILENT):
+            found[method] = _METHODS.get(name, name)
+    return [_Watch(function, name) for function, name in found.items() if _is_made_of_operators(function)]
+
+
+def _is_made_of_operators(function: Any) -> bool:
+    return (
+        type(function) is FunctionType and not hasattr(function, "operator") and "TARGETS" not in function.__globals__
+    )
+
+
+_lock = threading.RLock()
+_profiles = 0
+
+
+def watch() -> None:
+    """A profile begins: functions made of operators are to be told of."""
+    global _profiles
+    with _lock:
+        _profiles += 1
+        if _profiles == 1:
+            for door in _watches():
+                door.put()
+
+
+def stop_watching() -> None:
+    """It ends."""
+    global _profiles
+    with _lock:
+        _profiles -= 1
+        if _profiles == 0:
+            for door in _watches():
+                door.take_away()
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Within this block no such door is there: others are put, which stay."""
+    with _lock:
+        for door in _watches() if _profiles else ():
+            door.take_away()
+        try:
+            yield
+        finally:
+            for door in _watches() if _profiles else ():
+                door.put()

@@ -1,0 +1,37 @@
+"""Functions whose Python looks at elements, which within `vmap` differ from example to example."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..kernels.runtime.meta_array import Unread
+from ..tape import modes
+from ..tape.interpreters import tensors_in
+from ..tensor import Tensor
+
+
+def is_readable(*tensors: Tensor | None) -> bool:
+    """Whether the elements of all `tensors` can be looked at, as they are not those of one example of many."""
+    return not any(tensor is not None and type(tensor._array) is Unread for tensor in tensors)
+
+
+def is_example(tensor: Tensor) -> bool:
+    """Whether `tensor` is what a function sees within `vmap`."""
+    return type(tensor) is not Tensor and hasattr(tensor, "without_history")
+
+
+def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, in `vmap` applied to each example in turn."""
+
+    @functools.wraps(function)
+    def each(*args: Any, **keywords: Any) -> Any:
+        for level in reversed(modes.STATE.levels):
+            if hasattr(level, "one_by_one") and any(
+                level.has(value) for value in tensors_in((*args, *keywords.values()))
+            ):
+                return level.one_by_one(each, args, keywords)
+        return function(*args, **keywords)
+
+    return each

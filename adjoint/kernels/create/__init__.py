@@ -1,0 +1,1 @@
+"""Arrays from Python data, regular ones and random ones."""

@@ -1,0 +1,257 @@
+"""Normal numbers, and functions of them or of uniform ones: `exponential_`, `cauchy_`, `log_normal_`.
+
+Box and Muller, "A note on the generation of random normal deviates", Annals of Mathematical Statistics, 1958.
+
+PyTorch has two ways. Fewer than 16 numbers, or an array that is not contiguous, are drawn pair by pair in float64, and
+the second of a pair left over waits in the stream for the next such draw. A contiguous array of 16 or more is filled
+in blocks of 16: eight radii, eight angles; where the size is no multiple of 16, the last 16 numbers are drawn anew.
+"""
+
+import math
+from cmath import rect
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ...math.fma import fma32, fma64
+from ...runtime.floating import compute_dtype, is_floating, type_name
+from ...runtime.parallel import parallel_rows
+from ...runtime.shapes import broadcast_shapes
+from ..mt19937 import Stream
+from . import libm
+from .libm import each, rounded
+from .targets import as_real, c_name, require_floating, round_to, store
+from .uniform import TILE, fractions, fractions53
+
+BLOCK = 16
+HALF_BLOCK = 8
+
+BLOCK_BYTES = 256
+"""What computing one block touches of a core's cache, scratch included."""
+
+ZERO, ONE, MINUS_TWO, TWO_PI = (numpy.array(number, numpy.float32) for number in (0.0, 1.0, -2.0, 2.0 * math.pi))
+
+
+def randn(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
+    """Numbers from the standard normal distribution, a new array; of a complex type, each part has variance 1/2.
+
+    Raises:
+        NotImplementedError: if `dtype` is neither floating-point nor complex.
+    """
+    return normal_(stream, numpy.empty(shape, dtype))
+
+
+def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -> ndarray:
+    """Fill `out`, of a floating-point or complex type, with normally distributed numbers; returns `out`.
+
+    Raises:
+        NotImplementedError: if `out` is of another type.
+        RuntimeError: if `std` is negative or nan.
+    """
+    if not std >= 0.0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if out.dtype.kind == "c":
+        normal_(stream, as_real(out), mean, std / math.sqrt(2.0))
+        return out
+    if not out.size:
+        return out
+    require_floating("normal_kernel_cpu", out.dtype)
+    with stream.lock:
+        if out.size < BLOCK or not out.flags.c_contiguous:
+            return store(out, pairwise_normals(stream, out.size, mean, std, out.dtype))
+        _fill(stream, out.reshape(-1), mean, std)
+    return out
+
+
+def check_deviations(std: ndarray) -> None:
+    """Raise unless all elements can be standard deviations."""
+    if std.dtype.kind == "c":
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    if std.size and not (std >= 0).all():
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+
+
+def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarray:
+    """Normally distributed numbers whose means and standard deviations are given, at least one of them by an array.
+
+    The result is a new array of the common shape, of the type of `mean` if that is an array, otherwise of `std`'s.
+
+    Raises:
+        RuntimeError: if a standard deviation is negative or nan, or complex, or the shapes do not broadcast.
+        NotImplementedError: if the result's type is neither floating-point nor complex.
+    """
+    if isinstance(std, ndarray):
+        check_deviations(std)
+    means = mean if isinstance(mean, ndarray) else None
+    stds = std if isinstance(std, ndarray) else None
+    template: Any = means if means is not None else stds
+    shape = broadcast_shapes(*(given.shape for given in (means, stds) if given is not None))
+    out = numpy.empty(shape, template.dtype)
+    normal_(stream, out, 0.0, 1.0 if stds is not None else float(std))
+    work = compute_dtype(out.dtype)
+    if stds is not None:
+        out = (out.astype(work, copy=False) * stds.astype(work, copy=False)).astype(out.dtype, copy=False)
+    addend = means.astype(work, copy=False) if means is not None else work.type(out.dtype.type(mean))
+    sums: ndarray = out.astype(work, copy=False) + addend
+    return sums.astype(out.dtype, copy=False)
+
+
+def pairwise_normals(stream: Stream, n: int, mean: float, std: float, dtype: "numpy.dtype[Any]") -> ndarray:
+    """`n` normally distributed numbers drawn pair by pair: float64, or rounded to float32 if `dtype` is shorter."""
+    values = numpy.empty(n)
+    start = 0
+    if n and stream.normal is not None:
+        values[0] = stream.normal
+        stream.normal = None
+        start = 1
+    if n > start:
+        missing = n - start
+        pairs = _pairs(stream, (missing + 1) // 2)
+        values[start:] = pairs[:missing]
+        if missing % 2:
+            stream.normal = float(pairs[-1])
+    if mean != 0.0 or std != 1.0:
+        values = fma64(values, std, mean)
+    return values if dtype == numpy.float64 else values.astype(numpy.float32)
+
+
+def _pairs(stream: Stream, n: int) -> ndarray:
+    """`n` pairs of standard normal numbers, one after the other in a float64 array of 2 * n."""
+    drawn = iter(stream.doubles(2 * n) if n < BLOCK else fractions53(stream, 2 * n).tolist())
+    points = [rect(math.sqrt(-2.0 * math.log1p(-next(drawn))), 2.0 * math.pi * turns) for turns in drawn]
+    return numpy.array(points).view(numpy.float64)
+
+
+def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
+    """Fill a contiguous one-dimensional array of 16 numbers or more."""
+    half = out.dtype.itemsize == 2
+    whole = out.size // BLOCK * BLOCK
+    tail = BLOCK if out.size % BLOCK else 0
+    values = numpy.empty(whole + tail, compute_dtype(out.dtype)) if half or tail else out
+    drawn = whole if half else out.size  # PyTorch also draws what the tail is then drawn over
+    for start in range(0, drawn, TILE):
+        part = fractions(stream, min(TILE, drawn - start), values.dtype)
+        values[start : start + part.size] = part
+    if tail:
+        values[whole:] = fractions(stream, BLOCK, values.dtype)
+    _transform(values, mean, std)
+    if values is not out:
+        out[:whole] = round_to(values[:whole], out.dtype)
+        out[out.size - tail :] = round_to(values[whole:], out.dtype)
+
+
+def _transform(values: ndarray, mean: float, std: float) -> None:
+    """Turn fractions into normally distributed numbers, in place, block by block."""
+    transform = _transform32 if values.dtype == numpy.float32 else _transform64
+    blocks = values.reshape(-1, BLOCK)
+    parallel_rows(lambda start, stop: transform(blocks[start:stop], mean, std), len(blocks), BLOCK_BYTES)
+
+
+def _transform32(blocks: ndarray, mean: float, std: float) -> None:
+    halves = blocks.view(f"V{HALF_BLOCK * 4}")  # moved as wholes, faster than number by number
+    uniform, turns = (halves[:, half].copy().view(numpy.float32) for half in (0, 1))
+    radius = libm.log(numpy.subtract(ONE, uniform, uniform))
+    radius *= MINUS_TWO
+    numpy.sqrt(radius, radius)
+    turns *= TWO_PI
+    sine, cosine = libm.sin_cos(turns)
+    for half, values in enumerate((cosine, sine)):
+        values *= radius
+        if mean == 0.0 and std == 1.0:
+            values += ZERO  # makes -0.0 positive
+        else:
+            values = fma32(values.astype(numpy.float64), float(numpy.float32(std)), float(numpy.float32(mean)))
+        halves[:, half] = values.view(halves.dtype)
+
+
+def _transform64(blocks: ndarray, mean: float, std: float) -> None:
+    radius = each(math.log, 1.0 - blocks[:, :HALF_BLOCK])
+    radius *= -2.0
+    numpy.sqrt(radius, radius)
+    angle = 2.0 * math.pi * blocks[:, HALF_BLOCK:]
+    blocks[:, :HALF_BLOCK] = fma64(radius * numpy.cos(angle), std, mean)
+    blocks[:, HALF_BLOCK:] = fma64(radius * numpy.sin(angle), std, mean)
+
+
+Number = Callable[[float], float]
+Function = Callable[[ndarray], ndarray]
+
+
+def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
+    """Fill `out`, of a floating-point type, from the exponential distribution of rate `lambd`; returns `out`.
+
+    By inversion: -log(1 - u) / lambd.
+
+    Raises:
+        RuntimeError: if `out` is of another type or `lambd` is not positive.
+    """
+    if not lambd > 0.0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    if not out.size:
+        return out
+    if not is_floating(out.dtype):
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {type_name(out.dtype)}"
+        )
+    scale = -1.0 / lambd
+    with stream.lock:
+        values = fractions53(stream, out.size)
+    numpy.negative(values, out=values)
+    return _store_function(out, math.log1p, numpy.log1p, values, lambda y: scale * y)
+
+
+def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:
+    """Fill `out`, of a floating-point type, from the Cauchy distribution; returns `out`.
+
+    By inversion: median + sigma * tan(π * (u - 1/2)).
+
+    Raises:
+        RuntimeError: if `out` is of another type or `sigma` is not positive.
+    """
+    if not sigma > 0.0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    if not is_floating(out.dtype):
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {c_name(out.dtype)}"
+        )
+    with stream.lock:
+        values = fractions53(stream, out.size)
+    values -= 0.5
+    values *= math.pi
+    # Rounded once: a product that is too small for a number keeps its sign where nothing is added to it.
+    return _store_function(out, math.tan, numpy.tan, values, lambda y: fma64(y, sigma, median) if median else y * sigma)
+
+
+def log_normal_(stream: Stream, out: ndarray, mean: float = 1.0, std: float = 2.0) -> ndarray:
+    """Fill `out`, of a floating-point type, with numbers whose logarithms are normally distributed; returns `out`.
+
+    Raises:
+        NotImplementedError: if `out` is of another type.
+        RuntimeError: if `std` is not positive.
+    """
+    if not std > 0.0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    if not out.size:
+        return out
+    require_floating("log_normal_cpu", out.dtype)
+    with stream.lock:
+        values = pairwise_normals(stream, out.size, mean, std, numpy.dtype(numpy.float64))
+    with numpy.errstate(over="ignore"):
+        return _store_function(out, _exp, numpy.exp, values, lambda y: y)
+
+
+def _exp(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
+
+
+def _store_function(out: ndarray, number: Number, function: Function, x: ndarray, finish: Function) -> ndarray:
+    if out.dtype == numpy.float64:
+        return store(out, finish(each(number, x)))
+    return store(out, rounded(number, function, x, finish))

@@ -1,0 +1,246 @@
+"""Discrete distributions: `bernoulli_`, dropout masks, `geometric_`, `multinomial`, `poisson`."""
+
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ...runtime.floating import compute_dtype, is_floating, type_name
+from ..mt19937 import Stream
+from .continuous import exponential_
+from .libm import each
+from .targets import memory_order, refuse, require_floating, round_to, store
+from .uniform import LOW_53_BITS, TILE, UNSIGNED, fractions, fractions53
+
+
+def bernoulli(stream: Stream, p: ndarray) -> ndarray:
+    """1 with probability `p`, otherwise 0, for each element of `p`; a new array of its shape and type.
+
+    Raises as `bernoulli_` does.
+    """
+    return bernoulli_(stream, numpy.empty(p.shape, p.dtype), p)
+
+
+def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarray:
+    """Fill `out`, of any real type, with 1 with probability `p`, otherwise 0; returns `out`.
+
+    `p` is a number or a floating-point array that broadcasts to the shape of `out`. An array of float64 and a number
+    are compared with 53 random bits, an array of another type with 24.
+
+    Raises:
+        RuntimeError: if a probability is not within [0, 1].
+        NotImplementedError: if `out` is complex or one of the longer unsigned types, or `p` is not floating-point.
+    """
+    if isinstance(p, ndarray):
+        return _bernoulli_each(stream, out, p)
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    if not out.size:
+        return out
+    _require_real("bernoulli_scalar_cpu_", out.dtype)
+    threshold = numpy.uint64(math.ceil(p * 2.0**53))  # exact, so that integers can be compared
+    with stream.lock:
+        if out.size <= TILE or not out.flags.c_contiguous:
+            return store(out, _successes(stream, out.size, threshold))
+        flat = out.reshape(-1)
+        for start in range(0, out.size, TILE):
+            part = flat[start : start + TILE]
+            part[...] = _successes(stream, part.size, threshold)
+    return out
+
+
+def _successes(stream: Stream, n: int, threshold: numpy.uint64) -> ndarray:
+    words = stream.words64(n)
+    words &= LOW_53_BITS
+    return words < threshold
+
+
+def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
+    if not out.size:
+        return out
+    _require_real("bernoulli_tensor_cpu_self_", out.dtype)
+    require_floating("bernoulli_tensor_cpu_p_", p.dtype)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
+            "If so, please report an enhancement request to PyTorch.)"
+        )
+    order = memory_order(out)
+    target, limits = out.transpose(order), numpy.broadcast_to(p, out.shape).transpose(order)
+    with stream.lock:
+        drawn = fractions(stream, out.size, p.dtype)
+    target[...] = drawn.reshape(target.shape) < limits.astype(drawn.dtype, copy=False)
+    return out
+
+
+def _require_real(kernel: str, dtype: "numpy.dtype[Any]") -> None:
+    if dtype.kind == "c" or dtype in UNSIGNED:
+        refuse(kernel, dtype)
+
+
+def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
+    """Fill `out` with what dropout multiplies by: 0 with probability `p`, otherwise 1 / (1 - p); returns `out`.
+
+    Nothing is drawn if `p` is 0 or 1. `out` has the dropout's input's type and, for the same numbers in the same
+    places, its order of dimensions in memory (`numpy.empty_like(input)`); for `dropout2d` and its like it has the
+    shape (N, C, 1, 1).
+
+    Raises:
+        RuntimeError: if `p` is not within [0, 1].
+    """
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    if p in (0.0, 1.0):
+        out[...] = 1.0 - p
+        return out
+    bernoulli_(stream, out, 1.0 - p)
+    work = compute_dtype(out.dtype)
+    with numpy.errstate(over="ignore"):
+        scale = (numpy.ones((), work) / work.type(1.0 - p)).astype(out.dtype)
+    numpy.multiply(out, scale, out=out, where=out != 0 if numpy.isinf(scale) else True)
+    return out
+
+
+def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
+    """Fill `out`, of any real type but bool, with how many trials of success probability `p` the first success takes.
+
+    By inversion: log(u) / log(1 - p), rounded up. Returns `out`.
+
+    Raises:
+        RuntimeError: if `p` is not within (0, 1).
+        NotImplementedError: if `out` is of another type.
+    """
+    if not 0.0 < p < 1.0:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    if not out.size:
+        return out
+    if out.dtype.kind == "b":
+        refuse("geometric_cpu", out.dtype)
+    _require_real("geometric_cpu", out.dtype)
+    with stream.lock:
+        drawn = fractions53(stream, out.size)
+    base = math.log1p(-p)
+    with numpy.errstate(divide="ignore"):
+        quotients = numpy.log(drawn) / base
+    nearest = numpy.rint(quotients)
+    doubtful = (numpy.abs(quotients - nearest) <= nearest * 2.0**-48) & (drawn > 0.0)
+    quotients[doubtful] = each(math.log, drawn[doubtful]) / base
+    return store(out, numpy.ceil(quotients))
+
+
+def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: bool = False) -> ndarray:
+    """Indices with the probabilities that each row of `probs`, not necessarily of sum 1, gives; a new int64 array.
+
+    `probs` has shape (m, n) or (n,), the result (m, num_samples) or (num_samples,). Without replacement, or for one
+    sample, the indices of the largest `probs / e` are taken, e being exponentially distributed; with replacement, the
+    running sum is searched.
+
+    Raises:
+        RuntimeError: for shapes, types, numbers of samples and probabilities that do not make sense.
+    """
+    _check_probabilities(probs, num_samples, replacement)
+    if not probs.size:
+        return numpy.empty((*probs.shape[:-1], num_samples), numpy.int64)
+    with stream.lock:
+        if replacement and num_samples > 1:
+            return _with_replacement(stream, probs, num_samples)
+        waiting = exponential_(stream, numpy.empty(probs.shape, probs.dtype))
+    work = compute_dtype(probs.dtype)
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        ranks = (probs.astype(work) / waiting.astype(work)).astype(probs.dtype)
+    if num_samples == 1:
+        best: ndarray = ranks.argmax(-1, keepdims=True)
+        return best
+    order = numpy.argsort(-ranks.astype(work), axis=-1, kind="stable")
+    return order[..., :num_samples].astype(numpy.int64, order="C")
+
+
+def _check_probabilities(probs: ndarray, num_samples: int, replacement: bool) -> None:
+    if probs.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not is_floating(probs.dtype):
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {type_name(probs.dtype)}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > probs.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if probs.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+    if not probs.shape[-1] and num_samples == 1:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
+    if replacement and num_samples > 1:
+        if not (probs >= 0).all():
+            raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
+        if not (probs < math.inf).all():
+            raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
+    elif not ((probs >= 0) & (probs < math.inf)).all():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not (probs.sum(-1, dtype=numpy.float64) > 0).all():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+
+
+def _with_replacement(stream: Stream, probs: ndarray, num_samples: int) -> ndarray:
+    rows = probs.reshape(-1, probs.shape[-1]).astype(compute_dtype(probs.dtype), copy=False)
+    drawn = fractions53(stream, len(rows) * num_samples).reshape(len(rows), num_samples)
+    result = numpy.empty(drawn.shape, numpy.int64)
+    for row, samples, indices in zip(rows, drawn, result, strict=True):
+        sums = numpy.add.accumulate(row)
+        sums /= sums[-1]
+        sums[-1] = 1.0
+        indices[...] = sums.astype(numpy.float64).searchsorted(samples)
+    return result.reshape(*probs.shape[:-1], num_samples)
+
+
+def poisson(stream: Stream, rate: ndarray) -> ndarray:
+    """Numbers of events where `rate`, of a floating-point type, are expected; a new array of its shape and type.
+
+    Below a rate of 10 by multiplying uniform numbers (Knuth, The Art of Computer Programming, volume 2, 3.4.1), from
+    there on by the transformed rejection of Hörmann, "The transformed rejection method for generating Poisson random
+    variables", 1993. Both take as many words as chance has it, so numbers are drawn one by one.
+
+    Raises:
+        NotImplementedError: if `rate` is not floating-point.
+        RuntimeError: if a rate is negative or nan.
+    """
+    require_floating("poisson_cpu", rate.dtype)
+    if not (rate >= 0).all():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    with stream.lock:
+        counts = [
+            _poisson_rejection(stream, mean) if mean >= 10.0 else _poisson_product(stream, mean)
+            for mean in rate.astype(numpy.float64).ravel().tolist()
+        ]
+    return round_to(numpy.array(counts, numpy.float64), rate.dtype).reshape(rate.shape)
+
+
+def _poisson_product(stream: Stream, rate: float) -> float:
+    if rate == 0.0:
+        return 0.0
+    limit, product, count = math.exp(-rate), stream.double(), 0.0
+    while product > limit:
+        count += 1.0
+        product *= stream.double()
+    return count
+
+
+def _poisson_rejection(stream: Stream, rate: float) -> float:
+    root, log_rate = math.sqrt(rate), math.log(rate)
+    b = 0.931 + 2.53 * root
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    v_r = 0.9277 - 3.6224 / (b - 2.0)
+    while True:
+        u = stream.double() - 0.5
+        v = stream.double()
+        us = 0.5 - abs(u)
+        k = math.floor((2.0 * a / us + b) * u + rate + 0.43)
+        if us >= 0.07 and v <= v_r:
+            return float(k)
+        if k < 0 or (us < 0.013 and v > us):
+            continue
+        left = math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b)
+        if left <= -rate + k * log_rate - math.lgamma(k + 1.0):
+            return float(k)

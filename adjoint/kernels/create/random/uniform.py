@@ -1,0 +1,371 @@
+"""Numbers spread evenly: fractions, which other samplers start from, over an interval (`rand`, `uniform_`), and integers."""
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy
+from numpy import ndarray
+
+from ....notices import warn
+from ...math.fma import fma32, fma64
+from ...runtime.floating import BFLOAT16, is_floating, type_name
+from ..mt19937 import Stream
+from .targets import as_real, c_name, refuse, require_floating, round_to, store
+
+TILE = 1 << 15
+"""How many numbers are made at a time; they and their scratch fit a core's second-level cache."""
+
+FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+
+LARGEST = {
+    dtype: float(ml_dtypes.finfo(dtype).max) for dtype in (numpy.dtype(numpy.float16), BFLOAT16, FLOAT32, FLOAT64)
+}
+
+# As arrays of no dimension, which NumPy takes faster than Python's numbers.
+LOW_24_BITS = numpy.array(2**24 - 1, numpy.uint32)
+LOW_24_BITS_OF_64 = numpy.array(2**24 - 1, numpy.uint64)
+LOW_53_BITS = numpy.array(2**53 - 1, numpy.uint64)
+UNIT_24 = numpy.array(2.0**-24, numpy.float32)
+UNIT_53 = numpy.array(2.0**-53)
+
+
+def fractions24(stream: Stream, n: int) -> ndarray:
+    """`n` float32 numbers in [0, 1): the low 24 bits of a word each."""
+    words = stream.words32(n)
+    if words.itemsize == 4:
+        words &= LOW_24_BITS
+        values = words.view(numpy.int32).astype(numpy.float32)  # signed integers convert faster
+    else:
+        words &= LOW_24_BITS_OF_64
+        values = words.astype(numpy.float32)
+    values *= UNIT_24
+    return values
+
+
+def fractions53(stream: Stream, n: int) -> ndarray:
+    """`n` float64 numbers in [0, 1): the low 53 bits of two words each."""
+    words = stream.words64(n)
+    words &= LOW_53_BITS
+    values = words.view(numpy.int64).astype(numpy.float64)
+    values *= UNIT_53
+    return values
+
+
+def fractions(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
+    """`n` numbers in [0, 1) of the type that samplers of `dtype` start from: float64, or float32 for the others."""
+    return fractions53(stream, n) if dtype == FLOAT64 else fractions24(stream, n)
+
+
+def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
+    """Numbers evenly spread over [0, 1), a new array; of a complex type, both parts are.
+
+    Raises:
+        NotImplementedError: if `dtype` is neither floating-point nor complex.
+    """
+    n = math.prod(shape)
+    if n > TILE or dtype not in (FLOAT32, FLOAT64):
+        return uniform_(stream, numpy.empty(shape, dtype))
+    with stream.lock:
+        return fractions(stream, n, dtype).reshape(shape)
+
+
+def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) -> ndarray:
+    """Fill `out`, of a floating-point or complex type, with numbers evenly spread over [from_, to); returns `out`.
+
+    Raises:
+        NotImplementedError: if `out` is of another type.
+        RuntimeError: if the limits are in the wrong order, or they or their distance exceed what the type can hold.
+    """
+    if out.dtype.kind == "c":
+        if out.size:
+            uniform_(stream, as_real(out), from_, to)
+        return out
+    require_floating("check_uniform_bounds", out.dtype)
+    if not (from_ == 0.0 and to == 1.0):
+        _check_bounds(from_, to, out.dtype)
+    with stream.lock:
+        if out.size <= TILE or not out.flags.c_contiguous:
+            return store(out, _interval(stream, out.size, from_, to, out.dtype))
+        flat = out.reshape(-1)
+        for start in range(0, out.size, TILE):
+            part = flat[start : start + TILE]
+            part[...] = _interval(stream, part.size, from_, to, out.dtype)
+    return out
+
+
+def _check_bounds(from_: float, to: float, dtype: "numpy.dtype[Any]") -> None:
+    largest = LARGEST[dtype]
+    for name, limit in (("from", from_), ("to", to)):
+        if not -largest <= limit <= largest:
+            raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
+    if from_ > to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_:g} > to={to:g}")
+    if to - from_ > largest:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{type_name(dtype)}>::max(), but found to={to:g} and "
+            f"from={from_:g} which result in to-from to exceed the limit"
+        )
+
+
+def _interval(stream: Stream, n: int, from_: float, to: float, dtype: "numpy.dtype[Any]") -> ndarray:
+    """`n` numbers in [from_, to) of type `dtype`; what rounding would make `to` becomes `from_`."""
+    unit = from_ == 0.0 and to == 1.0
+    if unit and dtype in (FLOAT32, FLOAT64):
+        return fractions(stream, n, dtype)
+    if dtype == FLOAT64:
+        values = fma64(fractions53(stream, n), to - from_, from_)
+        low, high = from_, to
+    else:
+        low, high = float(numpy.float32(from_)), float(numpy.float32(to))
+        values = fractions24(stream, n)
+        if not unit:
+            values = fma32(values.astype(FLOAT64), float(numpy.float32(high - low)), low)
+    if dtype != FLOAT64 and dtype != FLOAT32:
+        values = round_to(values, dtype)
+        low, high = round_to(numpy.array((low, high)), dtype)
+    numpy.copyto(values, low, "unsafe", values == high)
+    return values
+
+
+WIDE_RANGE = 2**28
+"""From this many possible values on, a number is made of 64 bits, so that remainders are less uneven."""
+
+MANY = 300
+"""From this many on, shuffling with array operations is faster than one by one."""
+
+UNSIGNED = tuple(numpy.dtype(name) for name in ("uint16", "uint32", "uint64"))
+
+
+def randint(stream: Stream, low: int, high: int, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
+    """Integers in [low, high), a new array of any type but a complex one. Raises as `random_` does."""
+    return random_(stream, numpy.empty(shape, dtype), low, high)
+
+
+def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | None = None) -> ndarray:
+    """Fill `out` with integers in [from_, to); returns `out`.
+
+    Without `to`, up to the largest value of an integer type, or as far as a floating-point type holds all integers.
+    With neither limit, from 0. (With one, `random_(to)` of PyTorch is `from_=0` here.)
+
+    Raises:
+        RuntimeError: if the interval is empty or not within the type's range.
+        NotImplementedError: if `out` is complex, or without limits of one of the longer unsigned types.
+    """
+    dtype = out.dtype
+    if from_ is None:
+        if not out.size:
+            return out
+        if dtype.kind == "c" or dtype in UNSIGNED:
+            refuse("random_kernel_cpu", dtype)
+        return _fill(stream, out, 0, _largest(dtype) + 1, wide=dtype.itemsize == 8)
+    if not -(2**63) <= from_ < 2**63 or (to is not None and not -(2**63) <= to < 2**63):
+        raise ValueError("Overflow when unpacking long long")
+    if to is None:
+        if from_ == -(2**63):
+            return _fill_all_64_bits(stream, out)
+        to = _upper_limit(from_, dtype)
+    elif from_ >= to:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={from_} >= to={to}")
+    if dtype.kind == "c":
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+    if is_floating(dtype):
+        from_, to = _within_precision(from_, to, dtype)
+    _check_limits(from_, to, dtype)
+    return _fill(stream, out, from_, to - from_, wide=to - from_ >= WIDE_RANGE)
+
+
+def _fill_all_64_bits(stream: Stream, out: ndarray) -> ndarray:
+    """Fill `out` with any 64 bits, taken as a signed integer."""
+    dtype = out.dtype
+    if out.size and (dtype.kind in "bc" or dtype in UNSIGNED or dtype == numpy.float16):
+        refuse("random_full_64_bits_range_kernel_cpu", dtype)
+    if out.size and dtype != numpy.int64 and not is_floating(dtype):
+        raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
+    return _fill(stream, out, 0, 2**64, wide=True)
+
+
+def _upper_limit(from_: int, dtype: "numpy.dtype[Any]") -> int:
+    """The limit used where only the lower one is given."""
+    if dtype.kind == "c":
+        raise RuntimeError("random_from_to_impl handles only integral, floating-point and boolean types")
+    if dtype == numpy.uint64 and from_ >= 0:
+        raise RuntimeError(f"to - 1 is out of bounds for {c_name(dtype)}")
+    largest = _largest(dtype)
+    if is_floating(dtype):
+        start = _lower_limit_within_precision(from_, dtype)
+        if start > largest:
+            raise RuntimeError(
+                "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got "
+                f"from={start} > to_inc={largest}"
+            )
+    return largest + 1
+
+
+def _digits(dtype: "numpy.dtype[Any]") -> int:
+    """How many binary digits a floating-point type holds."""
+    return int(ml_dtypes.finfo(dtype).nmant) + 1
+
+
+def _largest(dtype: "numpy.dtype[Any]") -> int:
+    """The largest integer that `random_` draws for a type when it is given no limit."""
+    if is_floating(dtype):
+        return 1 << _digits(dtype)
+    return 1 if dtype.kind == "b" else min(int(numpy.iinfo(dtype).max), 2**63 - 1)
+
+
+def _within_precision(from_: int, to: int, dtype: "numpy.dtype[Any]") -> tuple[int, int]:
+    """The limits moved inwards where rounding an integer between them to `dtype` could leave the interval."""
+    start, stop = _lower_limit_within_precision(from_, dtype), to
+    last = _rounded(to - 1, dtype)
+    if last >= to:
+        stop = last - _step(to - 1, dtype)
+    if start >= stop:
+        raise RuntimeError(
+            "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got "
+            f"from={start} >= to={stop}"
+        )
+    return start, stop
+
+
+def _lower_limit_within_precision(from_: int, dtype: "numpy.dtype[Any]") -> int:
+    second = _rounded(from_ + 1, dtype)
+    return second + _step(from_ + 1, dtype) if second < from_ else from_
+
+
+def _rounded(value: int, dtype: "numpy.dtype[Any]") -> int:
+    """`value` after a conversion to `dtype` and back to a 64-bit integer, as x86 processors do it."""
+    number = round_to(numpy.array(value, numpy.int64), dtype).astype(numpy.float64)
+    return round(float(number)) if -(2.0**63) <= number < 2.0**63 else -(2**63)
+
+
+def _step(value: int, dtype: "numpy.dtype[Any]") -> int:
+    """The distance between numbers of the floating-point type around `value`."""
+    return 1 << max(abs(value).bit_length() - _digits(dtype), 0)
+
+
+def _check_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> None:
+    if is_floating(dtype):
+        largest = float(ml_dtypes.finfo(dtype).max)
+        least, most = -largest, largest
+    elif dtype.kind == "b":
+        least, most = 0, 1
+    else:
+        least, most = int(numpy.iinfo(dtype).min), int(numpy.iinfo(dtype).max)
+    for name, limit in (("from", from_), ("to - 1", to - 1)):
+        if not least <= limit <= most:
+            raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
+        digits = _digits(dtype) if is_floating(dtype) else 64
+        if abs(limit) > 2**digits:
+            warn(
+                f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {c_name(dtype)} "
+                "can support discrete uniform distribution only within this range. This warning will become an error "
+                "in version 1.7 release, please fix the code in advance"
+            )
+
+
+def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> ndarray:
+    """Fill `out` with `from_` plus words modulo `size`."""
+    with stream.lock:
+        if out.size <= TILE or not out.flags.c_contiguous:
+            return store(out, _integers(stream, out.size, from_, size, wide))
+        flat = out.reshape(-1)
+        for start in range(0, out.size, TILE):
+            part = flat[start : start + TILE]
+            part[...] = round_to(_integers(stream, part.size, from_, size, wide), out.dtype)
+    return out
+
+
+def _integers(stream: Stream, n: int, from_: int, size: int, wide: bool) -> ndarray:
+    """`n` integers in [from_, from_ + size), of a type that holds them modulo 2**64."""
+    if wide:
+        values = _remainder(stream.words64(n), size)
+        values += numpy.uint64(from_ % 2**64)  # wraps around
+        return values.view(numpy.int64)
+    values = _remainder(stream.words32(n), size)
+    if not from_:
+        return values
+    return (values.view(numpy.int64) if values.itemsize == 8 else values) + numpy.int64(from_)
+
+
+def _remainder(words: ndarray, size: int) -> ndarray:
+    """`words % size`, in place; NumPy divides by one number several times faster than it takes remainders."""
+    if size >> 8 * words.itemsize:
+        return words
+    divisor = words.dtype.type(size)
+    quotient = words // divisor
+    quotient *= divisor
+    words -= quotient
+    return words
+
+
+def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
+    """The integers below `n` in random order, a new array of shape (n,).
+
+    The shuffle of Fisher and Yates as Durstenfeld wrote it, front to back (Algorithm 235, Communications of the ACM,
+    1964).
+
+    Raises:
+        RuntimeError: if `n` is negative or `dtype` cannot hold n - 1.
+        NotImplementedError: if `dtype` is bool, complex, or one of the longer unsigned types.
+    """
+    _check_permutation(n, dtype)
+    if n < 2:
+        return numpy.zeros(n, dtype)
+    with stream.lock:
+        words = stream.words32(n - 1).astype(numpy.uint32, copy=False)
+    partners: ndarray = numpy.arange(n)
+    partners[:-1] += words % numpy.arange(n, 1, -1, dtype=numpy.uint32)
+    return round_to(_shuffled_one_by_one(partners) if n < MANY else _shuffled(partners), dtype)
+
+
+def _shuffled_one_by_one(partners: ndarray) -> ndarray:
+    """The integers below n after each place in turn, from the front, has exchanged contents with its partner."""
+    order = list(range(len(partners)))
+    for place, partner in enumerate(partners.tolist()):
+        order[place], order[partner] = order[partner], order[place]
+    return numpy.array(order, numpy.int64)
+
+
+def _shuffled(partners: ndarray) -> ndarray:
+    """The same for large n, without doing the exchanges.
+
+    What a place holds when its turn comes was last put there by an earlier place that had it as partner, and is what
+    that one held when its own turn came; if there is none, its own number. Chains of such places are followed all at
+    once by doubling. In the end a place holds what its partner then held: that of the last earlier place with the same
+    partner.
+    """
+    places = numpy.arange(len(partners))
+    held = places.copy()
+    moved = (partners != places).nonzero()[0]
+    held[partners[moved]] = moved  # the last one wins
+    while not numpy.array_equal(held, following := held.take(held)):
+        held = following
+    turns = _stable_order(partners)
+    targets = partners.take(turns)
+    values = numpy.where(targets == turns, held.take(targets), targets)
+    repeated = (targets[1:] == targets[:-1]).nonzero()[0]
+    values[repeated + 1] = held.take(turns.take(repeated))
+    result = numpy.empty_like(partners)
+    result[turns] = values
+    return result
+
+
+def _stable_order(keys: ndarray) -> ndarray:
+    """`argsort` of integers in [0, 2**32), equal ones in their order, by the radix sort that NumPy has for 16 bits."""
+    order = numpy.argsort(keys.astype(numpy.uint16), kind="stable")
+    if len(keys) <= 2**16:
+        return order
+    high = (keys >> 16).astype(numpy.uint16)
+    return order.take(numpy.argsort(high.take(order), kind="stable"))
+
+
+def _check_permutation(n: int, dtype: "numpy.dtype[Any]") -> None:
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if dtype.kind in "bc" or dtype in UNSIGNED:
+        refuse("randperm", dtype)
+    if dtype.kind in "iu" and n - 1 > int(numpy.iinfo(dtype).max):
+        raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
+    if dtype == numpy.float16 and n > 2049:
+        raise RuntimeError("n cannot be greater than 2049 for Half type.")

@@ -1,0 +1,1 @@
+"""Reading and writing arrays where indices, masks or conditions point."""

@@ -1,0 +1,412 @@
+"""Reading and writing where index arrays or a mask point, several at once or in rows of a table; and finding elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from numpy import asarray, ndarray
+
+from ...notices import warn
+from ..memory.copying import clone
+from ..runtime.floating import silent, type_name, widen
+from ..runtime.layout import reordered
+from ..runtime.shapes import broadcast_shapes
+from .masking import common_dtype
+from .scatter import add_rows, out_of_bounds, wrap_positions
+
+Indices = Sequence[ndarray | None]
+
+_FULL = slice(None)
+
+_FEW = 256
+"""Up to so many elements adding one by one is faster than finding whole rows."""
+
+
+@silent
+def index(x: ndarray, indices: Indices) -> ndarray:
+    """The elements of `x` that `indices` (as in `index_put`) point at together.
+
+    Raises:
+        IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
+    """
+    only = indices[0] if len(indices) == 1 else None
+    if only is not None and x.ndim:
+        kind = only.dtype.char
+        try:
+            if kind == "l" and x.flags.c_contiguous:
+                return x.take(only, 0)
+            if kind in "lihb" or (kind == "?" and only.shape == x.shape):
+                return x[only]
+        except IndexError:
+            pass  # raise below, in PyTorch's words
+    elif x.size and len(indices) <= x.ndim and _all_positions(indices):
+        try:
+            if len(indices) == 2 and indices[0] is None and indices[1] is not None and x.flags.c_contiguous:
+                return x.take(indices[1], 1)
+            result = x[tuple([_FULL if index is None else index for index in indices])]
+        except IndexError:
+            pass
+        else:
+            return result if result.ndim < 2 else _in_order(result, x, indices)
+    expanded = expand_indices(x.shape, indices)
+    shape = _indexed_shape(x.shape, expanded)
+    if math.prod(shape) == 0:
+        return numpy.empty(shape, x.dtype)
+    _check_bounds(x.shape, expanded)
+    result = x[tuple(_FULL if index is None else index for index in expanded)]
+    return result if result.ndim < 2 else _in_order(result, x, expanded)
+
+
+def _all_positions(indices: Indices) -> bool:
+    for index in indices:  # noqa: SIM110  (a generator would take longer than the indexing)
+        if index is not None and index.dtype.char != "l":
+            return False
+    return True
+
+
+def _in_order(result: ndarray, x: ndarray, indices: Indices) -> ndarray:
+    """`result` in the order of memory that PyTorch gives it: that of `x` where it is not indexed, and of the indices."""
+    given = [dim for dim in range(len(indices)) if indices[dim] is not None]
+    kept = [step for dim, step in enumerate(x.strides) if dim not in given]
+    common = result.ndim - len(kept)
+    first = given[0] if given and given == list(range(given[0], given[-1] + 1)) else 0
+    source = (result.shape, (*kept[:first], *(0,) * common, *kept[first:]))
+    after = len(kept) - first
+    places = [index for index in indices if index is not None]
+    windows = [(index.shape + (1,) * after, index.strides + (0,) * after) for index in places]
+    return reordered(result, (source, *windows))
+
+
+@silent
+def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> ndarray:
+    """Zeros of `shape` to which `grad` is added where the indices, known to fit, point."""
+    result = numpy.zeros(shape, grad.dtype)
+    only = indices[0] if len(indices) == 1 else None
+    if only is not None and only.dtype.kind == "b":
+        result[only] = grad  # a mask points at no element twice
+        return result
+    if only is not None and only.dtype.char == "l" and 0 < grad.size <= _FEW and grad.dtype.char in "fd":
+        numpy.add.at(result, only, grad)
+        return result
+    expanded = expand_indices(shape, indices)
+    if grad.size:
+        _accumulate(result, expanded, numpy.broadcast_to(grad, _indexed_shape(shape, expanded)))
+    return result
+
+
+def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:
+    """A copy of `x` with `x[indices] = values`, or with `values` added there, as often as a position repeats.
+
+    Each of `indices`, for the leading dimensions of `x`, is None (the whole dimension), an array of integers, or a mask
+    that covers as many dimensions as it has. `values` is broadcast.
+
+    Raises:
+        IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
+        RuntimeError: if the types of `x` and `values` differ, or `values` does not broadcast.
+    """
+    return index_put_(clone(x), indices, values, accumulate)
+
+
+def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:
+    """As `index_put`, into `x`."""
+    if values.size == 1 and not accumulate and _put_masked(x, indices, values):
+        return x
+    if len(indices) == 1 and (index := indices[0]) is not None and _put_rows(x, index, values, accumulate):
+        return x
+    expanded = expand_indices(x.shape, indices)
+    shape = _indexed_shape(x.shape, expanded)
+    try:
+        values = numpy.broadcast_to(values, shape)
+    except ValueError:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
+            f"shape {list(shape)}"
+        ) from None
+    if values.dtype != x.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {type_name(x.dtype)} for the destination "
+            f"and {type_name(values.dtype)} for the source."
+        )
+    if values.size == 0:
+        return x
+    _check_bounds(x.shape, expanded)
+    if not accumulate:
+        x[tuple(slice(None) if index is None else index for index in expanded)] = values
+    else:
+        _accumulate(x, expanded, values)
+    return x
+
+
+def _put_masked(x: ndarray, indices: Indices, value: ndarray) -> bool:
+    """Do what `index_put_` does with one value, of any type, if one mask is all the indices; False otherwise."""
+    given = [position for position, index in enumerate(indices) if index is not None]
+    if len(given) != 1 or (mask := indices[given[0]]) is None or mask.dtype.char not in "?B":
+        return False
+    _check_mask(x.shape, given[0], mask)
+    if mask.dtype.char == "B":
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+    numpy.copyto(
+        x, value.reshape(()), "unsafe", where=mask.reshape(mask.shape + (1,) * (x.ndim - given[0] - mask.ndim))
+    )
+    return True
+
+
+def _put_rows(x: ndarray, index: ndarray, values: ndarray, accumulate: bool) -> bool:
+    """Do what `index_put_` does if it is simple: one array of valid integers, values of the shape of `x[index]`."""
+    shape = x.shape
+    if index.dtype.char != "l" or not shape or values.shape != index.shape + shape[1:] or values.dtype != x.dtype:
+        return False
+    if out_of_bounds(index, shape[0], -shape[0]) is not None:
+        return False
+    if not accumulate:
+        x[index] = values
+        return True
+    if x.dtype.char not in "fdFDl" or not x.flags.c_contiguous:
+        return False
+    if values.size <= _FEW:
+        numpy.add.at(x, index, values)
+    else:
+        width = math.prod(shape[1:])
+        flat = wrap_positions(index.reshape(-1), shape[0])
+        add_rows(x.reshape(shape[0], width), flat, values.reshape(flat.size, width))
+    return True
+
+
+def expand_indices(shape: tuple[int, ...], indices: Indices) -> list[ndarray | None]:
+    """Indices without masks: each mask replaced by the positions of its true elements, one array per dimension."""
+    if len(indices) > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(indices)})")
+    expanded: list[ndarray | None] = []
+    for index in indices:
+        if index is None or index.dtype.char in "li":
+            expanded.append(index)
+            continue
+        if index.dtype.char == "B":
+            warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
+        elif index.dtype.kind != "b":
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        _check_mask(shape, len(expanded), index)
+        if index.ndim:
+            expanded.extend(index.nonzero())
+    if len(expanded) > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(expanded)})")
+    return expanded
+
+
+def _check_mask(shape: tuple[int, ...], start: int, mask: ndarray) -> None:
+    """Raise if `mask` is not of the dimensions of `shape` from `start`."""
+    if mask.shape != shape[start : start + mask.ndim]:
+        wrong = _first_difference(mask.shape, shape[start:])
+        raise IndexError(
+            f"The shape of the mask {list(mask.shape)} at index {wrong} does not match the shape of the indexed "
+            f"tensor {list(shape)} at index {start + wrong}"
+        )
+
+
+def _first_difference(first: tuple[int, ...], second: tuple[int, ...]) -> int:
+    for position, length in enumerate(first):
+        if position >= len(second) or second[position] != length:
+            return position
+    return len(first)
+
+
+def _check_bounds(shape: tuple[int, ...], indices: Indices) -> None:
+    given = [(index, length) for index, length in zip(indices, shape, strict=False) if index is not None]
+    for position, (index, length) in enumerate(given):
+        wrong = out_of_bounds(index, length, -length)
+        if wrong is not None:
+            raise IndexError(f"index {wrong} is out of bounds for dimension {position} with size {length}")
+
+
+def _indexed_shape(shape: tuple[int, ...], indices: Indices) -> tuple[int, ...]:
+    """The shape of `x[indices]`: broadcast index dimensions stand where the indices are, or first if they are apart."""
+    given = [dim for dim, index in enumerate(indices) if index is not None]
+    if not given:
+        return shape
+    arrays = [index for index in indices if index is not None]
+    try:
+        common = numpy.broadcast_shapes(*(index.shape for index in arrays))
+    except ValueError:
+        raise IndexError(
+            "shape mismatch: indexing tensors could not be broadcast together with shapes "
+            + ", ".join(str(list(index.shape)) for index in arrays)
+        ) from None
+    if 0 not in common and any(shape[dim] == 0 for dim in given):
+        raise IndexError("index is out of bounds for dimension with size 0")
+    rest = tuple(length for dim, length in enumerate(shape) if dim not in given)
+    first = given[0] if given == list(range(given[0], given[-1] + 1)) else 0
+    return rest[:first] + common + rest[first:]
+
+
+def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
+    whole = numpy.ascontiguousarray(widen(x))
+    values = widen(values)
+    given = [dim for dim, index in enumerate(indices) if index is not None]
+    if given == list(range(len(given))):
+        # Leading dimensions: one flat index for whole rows of the rest.
+        flat: Any = numpy.zeros((), numpy.int64)
+        for dim in given:
+            flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])
+        width = math.prod(x.shape[len(given) :])
+        rows = values.reshape(flat.size, width)
+        add_rows(whole.reshape(math.prod(x.shape[: len(given)]), width), flat.reshape(-1), rows)
+    else:
+        positions = _flat_positions(x.shape, indices)
+        numpy.add.at(whole.reshape(-1), positions.reshape(-1), values.reshape(-1))
+    if whole is not x:
+        x[...] = whole
+
+
+def _flat_positions(shape: tuple[int, ...], indices: Indices) -> ndarray:
+    """Where in the flattened array each element of `x[indices]` is."""
+    key = tuple(slice(None) if index is None else index for index in indices)
+    total: Any = 0
+    for dim, length in enumerate(shape):
+        counted = numpy.arange(length).reshape((-1,) + (1,) * (len(shape) - dim - 1))
+        total = total + numpy.broadcast_to(counted, shape)[key] * math.prod(shape[dim + 1 :])
+    return numpy.asarray(total)
+
+
+def nonzero(x: ndarray) -> ndarray:
+    """The indices of the nonzero elements: one row for each, in one piece for each dimension."""
+    if x.ndim == 0:
+        return numpy.empty((int(bool(x)), 0), numpy.int64)
+    return numpy.array(x.nonzero(), numpy.int64).T
+
+
+def masked_select(x: ndarray, mask: ndarray) -> ndarray:
+    """The elements of `x` where `mask` is true, flat; the two are broadcast together.
+
+    Raises:
+        RuntimeError: if `mask` is not bool or the shapes do not broadcast.
+    """
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    if mask.shape != x.shape:
+        shape = broadcast_shapes(mask.shape, x.shape)
+        x, mask = numpy.broadcast_to(x, shape), numpy.broadcast_to(mask, shape)
+    return x[mask]
+
+
+def masked_scatter(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
+    """A copy of `x` (broadcast with `mask`) whose elements where `mask` is true are those of `source`, in order.
+
+    Raises:
+        RuntimeError: if types do not fit, shapes do not broadcast or `source` has too few elements.
+    """
+    shape = broadcast_shapes(mask.shape, x.shape)
+    return masked_scatter_(numpy.broadcast_to(x, shape).copy(), mask, source)
+
+
+def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
+    """As `masked_scatter`, into `x`."""
+    broadcast_shapes(mask.shape, x.shape)
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {type_name(mask.dtype)}"
+        )
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got{type_name(x.dtype)} and "
+            f"{type_name(source.dtype)}"
+        )
+    where = numpy.broadcast_to(mask, x.shape)
+    wanted = int(numpy.count_nonzero(where))
+    if source.size < wanted:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    x[where] = source.reshape(-1)[:wanted]
+    return x
+
+
+_INT64 = numpy.dtype(numpy.int64)
+_INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
+
+
+def embedding(weight: ndarray, indices: ndarray) -> ndarray:
+    """The rows of `weight` (rows, width) at `indices`: an array of the shape of `indices` and one dimension more.
+
+    Raises:
+        RuntimeError: if `weight` does not have two dimensions or `indices` is not of integers.
+        IndexError: if an index is out of bounds.
+    """
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    _check_indices(indices, len(weight))
+    return asarray(weight.take(indices, 0))
+
+
+def _check_indices(indices: ndarray, rows: int) -> None:
+    if indices.dtype not in _INDEX_TYPES:
+        kind = type_name(indices.dtype)
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got torch.{kind}Tensor instead (while checking arguments for embedding)"
+        )
+    if indices.size and not (indices.item(indices.argmin()) >= 0 and indices.item(indices.argmax()) < rows):
+        raise IndexError("index out of range in self")
+
+
+def embedding_dense_backward(
+    grad: ndarray, indices: ndarray, num_weights: int, padding_idx: int = -1, scale_grad_by_freq: bool = False
+) -> ndarray:
+    """The gradient of the table: zeros of `num_weights` rows to which those of `grad` are added at `indices`.
+
+    The row `padding_idx` gets none, unless it is negative. With `scale_grad_by_freq` each row is divided by how often
+    its index occurs.
+    """
+    width = grad.shape[-1]
+    rows = widen(grad).reshape(indices.size, width)
+    index = indices.reshape(-1).astype(_INT64, copy=False)
+    result = numpy.zeros((num_weights, width), rows.dtype)
+    if padding_idx >= 0:
+        used = numpy.flatnonzero(index != padding_idx)
+        if len(used) < len(index):
+            index, rows = index[used], rows[used]
+    if index.size and width:
+        if scale_grad_by_freq:
+            rows = rows / numpy.bincount(index, minlength=num_weights)[index, None].astype(rows.dtype)
+        add_rows(result, index, rows)
+    return result.astype(grad.dtype, copy=False)
+
+
+Array = numpy.ndarray[Any, Any]
+
+_DIRECT = 10  # times elements ** 0.145: up to as many test elements, comparing with each is faster than sorting (NumPy's measure)
+
+
+def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
+    """Whether each of `elements` is one of `test_elements`; with `invert`, whether it is none.
+
+    Raises:
+        RuntimeError: for booleans and complex numbers.
+    """
+    for array in (elements, test_elements):
+        if array.dtype.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {type_name(array.dtype)}")
+    dtype = common_dtype(elements, test_elements)
+    elements, tests = (
+        widen(elements.astype(dtype, copy=False)),
+        widen(test_elements.astype(dtype, copy=False)).reshape(-1),
+    )
+    if tests.size < _DIRECT * max(elements.size, 1) ** 0.145:
+        found = numpy.zeros(elements.shape, bool)
+        for value in tests:
+            found |= elements == value
+    else:
+        ordered = numpy.sort(tests)
+        places = numpy.minimum(ordered.searchsorted(elements), ordered.size - 1)
+        found = ordered[places] == elements
+    return numpy.asarray(~found if invert else found)
+
+
+def nonzero_static(self: Array, size: int, fill_value: int = -1) -> Array:
+    """The indices of the first `size` nonzero elements, one row for each; rows of `fill_value` where there are fewer."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    places = nonzero(self)[:size]
+    result = numpy.full((size, self.ndim), fill_value, numpy.int64)
+    result[: len(places)] = places
+    return result

@@ -1,0 +1,177 @@
+"""Choosing between elements: by a condition, by order, by bounds.
+
+What is not chosen leaves no trace, not even as `0 * inf`: a mask is never multiplied with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...dtypes import Rank, from_numpy, promote, scalar_dtype
+from ..math.pointwise import refuse
+from ..runtime.floating import silent
+from ..runtime.scalar import ZERO, typed
+
+Array = numpy.ndarray[Any, Any]
+
+_LARGE = 1 << 13
+_BITS = {4: numpy.dtype(numpy.int32), 8: numpy.dtype(numpy.int64)}
+_INT8 = numpy.dtype(numpy.int8)
+_ONE = numpy.ones((), _INT8)
+_BOOL = numpy.dtype(bool)
+_PLAIN = frozenset((int, float, type(None)))
+
+
+def common_dtype(*values: Any) -> numpy.dtype[Any]:
+    """The dtype that arrays and numbers have in common; numbers count as little as `dtypes.promote` lets them."""
+    operands = []
+    for value in values:
+        if isinstance(value, numpy.ndarray):
+            operands.append((from_numpy(value.dtype), Rank.DIMENSIONED if value.ndim else Rank.ZERO_DIM))
+        elif value is not None:
+            operands.append((scalar_dtype(value), Rank.SCALAR))
+    return promote(tuple(operands)).numpy
+
+
+def promoted(*arrays: Array) -> list[Array]:
+    """The arrays in their common dtype."""
+    dtype = common_dtype(*arrays)
+    return [array.astype(dtype, copy=False) for array in arrays]
+
+
+# --- by a condition -------------------------------------------------------------------------------------------
+
+
+def where(condition: Array, self: Array, other: Array) -> Array:
+    """`self` where `condition`, elsewhere `other`.
+
+    Raises:
+        RuntimeError: if the condition is neither bool nor uint8.
+    """
+    if condition.dtype is not _BOOL:
+        if condition.dtype != numpy.uint8:
+            raise RuntimeError(
+                "where expected condition to be a boolean tensor, but got a tensor with dtype "
+                f"{from_numpy(condition.dtype).scalar_type}"
+            )
+        condition = condition.astype(bool)
+    if self.dtype is not other.dtype:
+        self, other = promoted(self, other)
+    return choose(condition, self, other)
+
+
+def indices_where(condition: Array) -> tuple[Array, ...]:
+    """The indices of what is not 0, one array for each dimension (one also for an array of none)."""
+    return numpy.nonzero(numpy.atleast_1d(condition))
+
+
+@silent
+def zero_where(self: Array, mask: Array) -> Array:
+    """`self`, but 0 where `mask`."""
+    if type(mask) is not numpy.ndarray or type(self) is not numpy.ndarray or mask.shape != self.shape:
+        return numpy.where(mask, ZERO[self.dtype], self)
+    bits = _maskable(mask, self)
+    if bits is None:
+        result = self.copy("K")
+        numpy.putmask(result, mask, ZERO[result.dtype])
+        return result
+    keep = numpy.subtract(mask.view(_INT8), _ONE)
+    return (self.view(bits) & keep).view(self.dtype)
+
+
+@silent
+def choose(mask: Array, self: Array, other: Array) -> Array:
+    """`self` where `mask`, elsewhere `other`; both of one dtype."""
+    bits = _maskable(mask, self, other)
+    if bits is None:
+        return numpy.where(mask, self, other)
+    keep = numpy.negative(mask.view(_INT8))
+    other = other.view(bits)
+    chosen = self.view(bits) ^ other
+    chosen &= keep
+    chosen ^= other
+    return chosen.view(self.dtype)
+
+
+def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
+    """The integer dtype to mask the bits of large arrays with, by 0 and -1 (all ones); None where that is no use.
+
+    On random masks branches mispredict: masking bits is ten times faster.
+    """
+    if mask.size < _LARGE:
+        return None
+    bits = _BITS.get(arrays[0].itemsize)
+    alike = all(a.shape == mask.shape and a.flags.c_contiguous for a in arrays) and mask.flags.c_contiguous
+    return bits if alike and arrays[0].dtype.kind != "c" else None
+
+
+def heaviside(self: Array, values: Array) -> Array:
+    """0 where `self` is negative or nan, 1 where it is positive, `values` where it is 0."""
+    if self.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    if self.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    zero = ZERO[self.dtype]
+    return numpy.where(self == zero, values, (self > zero).astype(self.dtype))
+
+
+# --- by order -------------------------------------------------------------------------------------------------
+
+
+def _extremum(name: str, ufunc: Any, wording: str) -> Any:
+    def kernel(self: Array, other: Array) -> Array:
+        if self.dtype.kind == "c":
+            raise RuntimeError(wording.format(name))
+        return ufunc(self, other)
+
+    kernel.__name__ = kernel.__qualname__ = name
+    kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
+    return kernel
+
+
+maximum = _extremum("maximum", numpy.maximum, "{} not implemented for complex tensors.")
+minimum = _extremum("minimum", numpy.minimum, "{} not implemented for complex tensors.")
+fmax = _extremum("fmax", numpy.fmax, "{} not implemented for complex tensors.")
+fmin = _extremum("fmin", numpy.fmin, "{} not implemented for complex tensors.")
+
+
+# --- by bounds ------------------------------------------------------------------------------------------------
+
+
+@silent
+def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
+    """`self` limited to `[min, max]`, which are numbers, arrays, or None; `max` wins where `min` is greater."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if self.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    dtype = self.dtype
+    if not (dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN):
+        self = numpy.asarray(self)
+        if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
+        dtype = common_dtype(self, min, max)
+        if dtype.kind == "c":
+            raise NotImplementedError("clamp is not supported for complex types")
+        if dtype.kind == "b" and not isinstance(min if max is None else max, numpy.ndarray):
+            raise refuse("clamp_scalar_cpu", numpy.zeros((), dtype))
+        if dtype.kind == "b" and min is not None and max is not None:
+            raise refuse("clamp_cpu", numpy.zeros((), dtype))
+        self = self.astype(dtype, copy=False)
+    if min is not None:
+        self = numpy.maximum(self, _bound(min, dtype))
+    return self if max is None else numpy.minimum(self, _bound(max, dtype))
+
+
+def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:
+    return bound.astype(dtype, copy=False) if isinstance(bound, numpy.ndarray) else typed(bound, dtype)
+
+
+@silent
+def inside(self: Array, min: Any = None, max: Any = None) -> Array:
+    """Whether `self` is in `[min, max]`, bounds included."""
+    if min is None:
+        return self <= max
+    return (self >= min) if max is None else (self >= min) & (self <= max)

@@ -1,0 +1,549 @@
+"""Reading and writing at positions given by index arrays, along one dimension or into the flattened array.
+
+Functions whose names end in an underscore write into their first argument, after every check has passed; the others
+return a new array. Where one element is written several times, sums collect all contributions and plain writes keep the
+last, in the order of the index, so results are the same in every run.
+"""
+
+import math
+from typing import Any
+
+import numpy
+from numpy import asarray, ndarray
+
+from ..memory.copying import clone
+from ..reduce.sorting import argsort
+from ..runtime.floating import compute_dtype, type_name, widen
+from ..runtime.shapes import normalize_dim
+
+_INT64 = numpy.dtype(numpy.int64)
+_INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
+_ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows are summed as vectors
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Along one dimension, one index for each element
+
+
+def gather(x: ndarray, dim: int, index: ndarray) -> ndarray:
+    """Elements of `x` along `dim`: `result[i][j] = x[index[i][j]][j]` for `dim` 0 of two.
+
+    Raises:
+        RuntimeError: if `index` is not of integers, is out of bounds, or its shape does not fit in `x`.
+        IndexError: if `dim` is out of range.
+    """
+    dim = normalize_dim(dim, x.ndim)
+    if index.size == 0:
+        return numpy.empty(index.shape, x.dtype)
+    if index.dtype not in _INDEX_TYPES:
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
+    if max(x.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    for axis in range(x.ndim):
+        if axis != dim and index.shape[axis] > x.shape[axis]:
+            raise RuntimeError(
+                f"Size does not match at dimension {axis} expected index {list(index.shape)} to be no larger than self "
+                f"{list(x.shape)} apart from dimension {dim}"
+            )
+    return asarray(x.reshape(-1).take(_positions(x, dim, index)))
+
+
+def _positions(x: ndarray, dim: int, index: ndarray) -> ndarray:
+    """Where in the flattened `x` each entry of `index` along `dim` points, once all are known to be in bounds."""
+    length = x.shape[dim] if x.ndim else 1
+    wrong = out_of_bounds(index, length)
+    if wrong is not None:
+        raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+    index = index.astype(_INT64, copy=False)
+    if x.ndim == 2 == index.ndim:
+        columns = x.shape[1]
+        if dim == 0:
+            return index * columns + numpy.arange(index.shape[1])
+        return index + numpy.arange(0, len(index) * columns, columns)[:, None]
+    stride = math.prod(x.shape[dim + 1 :])
+    positions = index * stride if stride != 1 else index
+    for axis, count in enumerate(index.shape):
+        if axis != dim and count > 1:
+            step = math.prod(x.shape[axis + 1 :])
+            offsets = numpy.arange(0, count * step, step).reshape((-1,) + (1,) * (index.ndim - axis - 1))
+            positions = positions + offsets
+    return positions
+
+
+def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
+    """A copy of `x` in which `result[index[i][j]][j] = src[i][j]`, for `dim` 0 of two; `src` may be a number.
+
+    `reduce` is None, 'add' or 'multiply'. See `scatter_reduce` for the others.
+
+    Raises:
+        RuntimeError: if types or shapes do not fit, or an index is out of bounds.
+        IndexError: if `dim` is out of range.
+    """
+    return scatter_(numpy.array(x, order="C"), dim, index, src, reduce)
+
+
+def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
+    """As `scatter`, into `x`."""
+    dim = _check_scatter(x, dim, index, src)
+    if reduce not in (None, "add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if index.size == 0:
+        return x
+    positions = _positions(x, dim, index).reshape(-1)
+    values = _source(x, index, src)
+    if reduce is None:
+        return _write(x, positions, values)
+    return _combine(x, numpy.add if reduce == "add" else numpy.multiply, positions, values)
+
+
+def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
+    """A copy of `x` in which `result[index[i][j]][j] += src[i][j]`, for `dim` 0 of two.
+
+    Raises:
+        RuntimeError: if types or shapes do not fit, or an index is out of bounds.
+        IndexError: if `dim` is out of range.
+    """
+    return scatter_add_(numpy.array(x, order="C"), dim, index, src)
+
+
+def scatter_add_(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
+    """As `scatter_add`, into `x`."""
+    return scatter_(x, dim, index, src, "add")
+
+
+def scatter_reduce(
+    x: ndarray, dim: int, index: ndarray, src: ndarray, reduce: str, include_self: bool = True
+) -> ndarray:
+    """A copy of `x` in which elements of `src` are combined where `index` sends them.
+
+    `reduce` is 'sum', 'prod', 'mean' (rounded down for integers), 'amax' or 'amin'; the elements of `x` that something
+    is sent to take part if `include_self`.
+
+    Raises:
+        NotImplementedError: for a type that `reduce` does not exist for.
+        RuntimeError: if types or shapes do not fit, or an index is out of bounds.
+        IndexError: if `dim` is out of range.
+    """
+    return scatter_reduce_(numpy.array(x, order="C"), dim, index, src, reduce, include_self)
+
+
+def scatter_reduce_(
+    x: ndarray, dim: int, index: ndarray, src: ndarray, reduce: str, include_self: bool = True
+) -> ndarray:
+    """As `scatter_reduce`, into `x`."""
+    if reduce not in _REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    dim = _check_scatter(x, dim, index, src)
+    if (x.dtype.kind == "c" and reduce in ("amax", "amin")) or (x.dtype.kind == "b" and reduce == "mean"):
+        name = f'"scatter_gather_tensor_cpu_reduce_{reduce}"'
+        raise NotImplementedError(f"{name} not implemented for '{type_name(x.dtype)}'")
+    if index.size == 0:
+        return x
+    ufunc = _REDUCTIONS[reduce]
+    positions = _positions(x, dim, index).reshape(-1)
+    values = _source(x, index, src)
+    if not include_self:
+        _write(x, positions, asarray(_identity(ufunc, x.dtype)))
+    _combine(x, ufunc, positions, values)
+    if reduce == "mean":
+        counts = numpy.bincount(positions, minlength=x.size).reshape(x.shape)
+        if include_self:
+            counts += 1
+        else:
+            numpy.maximum(counts, 1, out=counts)
+        divide = numpy.floor_divide if x.dtype.kind in "iu" else numpy.true_divide
+        x[...] = divide(widen(x), counts.astype(compute_dtype(x.dtype)))
+    return x
+
+
+_REDUCTIONS = {
+    "sum": numpy.add,
+    "prod": numpy.multiply,
+    "mean": numpy.add,
+    "amax": numpy.maximum,
+    "amin": numpy.minimum,
+}
+
+
+def _identity(ufunc: numpy.ufunc, dtype: "numpy.dtype[Any]") -> Any:
+    if ufunc is numpy.add or ufunc is numpy.multiply:
+        return dtype.type(0 if ufunc is numpy.add else 1)
+    if dtype.kind == "b":
+        return ufunc is numpy.minimum
+    if dtype.kind in "iu":
+        limits = numpy.iinfo(dtype)
+        return limits.min if ufunc is numpy.maximum else limits.max
+    return dtype.type(-math.inf if ufunc is numpy.maximum else math.inf)
+
+
+def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex) -> int:
+    """The dimension counted from the front, if types and shapes fit."""
+    dim = normalize_dim(dim, x.ndim)
+    if index.size and index.dtype not in _INDEX_TYPES:
+        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
+    if isinstance(src, ndarray) and src.dtype != x.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if index.size == 0:
+        return dim
+    if max(x.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    if isinstance(src, ndarray) and 0 < src.ndim < index.ndim and all(map(int.__le__, index.shape, src.shape)):
+        limit = src.ndim
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {limit})"
+        )
+    if isinstance(src, ndarray) and max(src.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    in_self = all(axis == dim or index.shape[axis] <= x.shape[axis] for axis in range(x.ndim))
+    in_src = not isinstance(src, ndarray) or all(map(int.__le__, index.shape, src.shape))
+    if not (in_self and in_src):
+        apart = (
+            f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart from dimension {dim}"
+        )
+        if isinstance(src, ndarray):
+            apart += f" and to be no larger size than src {list(src.shape)}"
+        raise RuntimeError(apart)
+    return dim
+
+
+def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
+    """What is written for each entry of `index`, flat; a number stays one."""
+    if not isinstance(src, ndarray):
+        return asarray(src).astype(x.dtype)
+    if src.shape != index.shape and src.ndim:
+        src = src[tuple(map(slice, index.shape))] if index.ndim else src[0]
+    return src.reshape(-1)
+
+
+def _write(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
+    if x.flags.c_contiguous:
+        x.reshape(-1)[positions] = values
+    else:
+        x.flat[positions] = values
+    return x
+
+
+def _combine(x: ndarray, ufunc: Any, positions: ndarray, values: ndarray) -> ndarray:
+    """`x.flat[positions] = ufunc(x.flat[positions], values)`, repeatedly where a position repeats."""
+    whole = numpy.ascontiguousarray(widen(x))
+    ufunc.at(whole.reshape(-1), positions, widen(values))
+    if whole is not x:
+        x[...] = whole
+    return x
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Along one dimension, one index for each slice
+
+
+def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
+    """The slices of `x` along `dim` that `index` names.
+
+    Raises:
+        RuntimeError: if `index` is not of integers, or out of bounds (an IndexError where `dim` is the first).
+        IndexError: if `dim` is out of range or `index` has more than one dimension.
+    """
+    dim = normalize_dim(dim, x.ndim)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index.dtype not in _INDEX_TYPES:
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if x.ndim == 0 and index.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
+    length = x.shape[dim] if x.ndim else 1
+    wrong = out_of_bounds(index, length)
+    if not length and index.size and x.ndim > 1:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
+    if wrong is not None:
+        if dim == 0:
+            raise IndexError("index out of range in self")
+        raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={length}")
+    return x.take(index.reshape(-1), dim) if x.ndim else numpy.array(x)
+
+
+def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
+    """The first index that is less than `first` or not less than `length`, if there is one."""
+    # Where extrema are is cheaper to find than what they are.
+    if index.size == 0 or (index.item(index.argmin()) >= first and index.item(index.argmax()) < length):
+        return None
+    return int(index[(index < first) | (index >= length)].reshape(-1)[0])
+
+
+def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
+    """A copy of `x` to whose slices along `dim` named by `index` those of `source`, times `alpha`, are added.
+
+    Raises:
+        RuntimeError: if types or shapes do not fit, or an index is out of bounds.
+        IndexError: if `dim` is out of range or `index` has more than one dimension.
+    """
+    return index_add_(numpy.array(x, order="C"), dim, index, source, alpha)
+
+
+def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
+    """As `index_add`, into `x`."""
+    dim = normalize_dim(dim, x.ndim)
+    _check_index_add(x, dim, index, source)
+    if not x.size:
+        return x
+    if alpha != 1:
+        source = source * asarray(alpha).astype(x.dtype)
+    if x.ndim == 0:
+        x += source * x.dtype.type(index.size)
+        return x
+    whole = numpy.ascontiguousarray(widen(x))
+    index = index.reshape(-1).astype(_INT64, copy=False)
+    if dim == 0:
+        add_rows(
+            whole.reshape(len(x), math.prod(x.shape[1:])),
+            index,
+            widen(source).reshape(len(index), math.prod(x.shape[1:])),
+        )
+    else:
+        numpy.add.at(whole.reshape(-1), slice_positions(x.shape, dim, index).reshape(-1), widen(source).reshape(-1))
+    if whole is not x:
+        x[...] = whole
+    return x
+
+
+def slice_positions(shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
+    """Where in the flattened array the elements of slices along `dim` are: (outer, number of slices, inner)."""
+    inner = math.prod(shape[dim + 1 :])
+    outer = math.prod(shape[:dim])
+    return (
+        numpy.arange(0, outer * shape[dim] * inner, shape[dim] * inner or 1)[:outer].reshape(-1, 1, 1)
+        + (index * inner).reshape(-1, 1)
+        + numpy.arange(inner)
+    )
+
+
+def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name: str = "index_add_") -> None:
+    if index.ndim > 1:
+        raise IndexError(
+            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{type_name(index.dtype)} and size: {list(index.shape)}"
+        )
+    if index.dtype not in _INDEX_TYPES:
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {type_name(index.dtype)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"{name}(): self ({type_name(x.dtype)}) and source ({type_name(source.dtype)}) must have the same "
+            "scalar type"
+        )
+    slices = source.shape[dim] if source.ndim > dim else 1
+    if index.size != slices:
+        raise RuntimeError(
+            f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): ({slices}), "
+            f"for dim: {dim}"
+        )
+    if source.ndim != x.ndim or source.shape[:dim] != x.shape[:dim] or source.shape[dim + 1 :] != x.shape[dim + 1 :]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(x.shape)} source.shape = {list(source.shape)}"
+        )
+    length = x.shape[dim] if x.ndim else 1
+    wrong = out_of_bounds(index, length)
+    if wrong is not None and name == "index_reduce_":
+        raise IndexError("index out of range in self")
+    if wrong is not None and x.size:  # PyTorch does not look where there is nothing to add
+        raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+
+
+def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
+    """`out[index[i]] += rows[i]` for a contiguous `out` of two dimensions, rows of equal index added pairwise.
+
+    Long rows are sorted by index and neighbours of one index added, again and again until each has one left: as many
+    passes as the logarithm of the largest number of repetitions, all of them vector additions.
+    """
+    count, width = rows.shape
+    if count * width < _ROW_ELEMENTS or width < 16:
+        positions = (index * width)[:, None] + numpy.arange(width)
+        numpy.add.at(out.reshape(-1), positions.reshape(-1), rows.reshape(-1))
+        return
+    order = argsort(index)
+    ordered = index[order]
+    rows = rows.take(order, 0)
+    while (repeated := ordered[1:] == ordered[:-1]).any():
+        starts = numpy.flatnonzero(numpy.concatenate(([True], ~repeated)))
+        rank = numpy.arange(len(ordered)) - numpy.repeat(starts, numpy.diff(starts, append=len(ordered)))
+        even = rank % 2 == 0
+        paired = numpy.flatnonzero(even[:-1] & repeated)
+        rows[paired] += rows[paired + 1]
+        keep = numpy.flatnonzero(even)
+        ordered, rows = ordered[keep], rows.take(keep, 0)
+    out[ordered] += rows
+
+
+def index_reduce(
+    x: ndarray, dim: int, index: ndarray, source: ndarray, reduce: str, include_self: bool = True
+) -> ndarray:
+    """A copy of `x` with whose slices along `dim` named by `index` those of `source` are combined, as `scatter_reduce` does.
+
+    Raises:
+        RuntimeError: if types or shapes do not fit.
+        IndexError: if `dim` or an index is out of range or `index` has more than one dimension.
+    """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    dim = normalize_dim(dim, x.ndim)
+    _check_index_add(x, dim, index, source, "index_reduce_")
+    index = index.astype(_INT64, copy=False).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
+    return scatter_reduce(x, dim, numpy.broadcast_to(index, source.shape), source, reduce, include_self)
+
+
+def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
+    """A copy of `x` whose slices along `dim` named by `index` are those of `source`.
+
+    Raises:
+        RuntimeError: if types or shapes do not fit.
+        IndexError: if `dim` or an index is out of range, or the number of indices does not fit.
+    """
+    return index_copy_(numpy.array(x, order="C"), dim, index, source)
+
+
+def index_copy_(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
+    """As `index_copy`, into `x`."""
+    dim = normalize_dim(dim, x.ndim)
+    _check_index_copy(x, dim, index, source)
+    if x.ndim == 0:
+        x[...] = source.reshape(())
+    else:
+        x[(slice(None),) * dim + (index.reshape(-1),)] = source
+    return x
+
+
+def _check_index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> None:
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    slices = source.shape[dim] if source.ndim else 1
+    if source.ndim == 0 and index.size != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
+    if x.ndim and source.ndim and source.ndim != x.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
+        )
+    if index.dtype != _INT64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {type_name(x.dtype)} and "
+            f"(source) {type_name(source.dtype)}"
+        )
+    mine, theirs = x.shape[:dim] + x.shape[dim + 1 :], source.shape[:dim] + source.shape[dim + 1 :]
+    if mine != theirs:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, mine))} at dimension {dim} and source slice shape: {' '.join(map(str, theirs))} "
+            "at dimension 0."
+        )
+    if index.size != slices:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({slices})"
+        )
+    length = x.shape[dim] if x.ndim else 1
+    wrong = out_of_bounds(index, length)
+    if wrong is not None:
+        raise IndexError(f"index_copy_(): index {wrong} is out of bounds for dimension {dim} with size {length}")
+
+
+def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
+    """A copy of `x` whose slices along `dim` named by `index`, from the end if negative, hold `value`.
+
+    Raises:
+        RuntimeError: if `value` has dimensions or `index` more than one.
+        IndexError: if `dim` or an index is out of range, or `index` is not of int64.
+    """
+    return index_fill_(clone(x), dim, index, value)
+
+
+def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
+    """As `index_fill`, into `x`."""
+    dim = normalize_dim(dim, x.ndim)
+    if isinstance(value, ndarray) and value.ndim:
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    if index.dtype != _INT64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    length = x.shape[dim] if x.ndim else 1
+    wrong = out_of_bounds(index, length, -length)
+    if wrong is not None:
+        if 0 in x.shape[:dim] + x.shape[dim + 1 :]:
+            return x  # PyTorch does not look where there is nothing to fill
+        raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+    if isinstance(value, complex) and x.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    filled = asarray(value).astype(x.dtype)
+    if x.ndim == 0:
+        if index.size:
+            x[...] = filled
+        return x
+    x[(slice(None),) * dim + (index.reshape(-1),)] = filled
+    return x
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Into the flattened array
+
+
+def take(x: ndarray, index: ndarray) -> ndarray:
+    """Elements of the flattened `x`, counted from the end where the index is negative, in the shape of `index`.
+
+    Raises:
+        RuntimeError: if `index` is not of int64.
+        IndexError: if an index is out of range.
+    """
+    if index.dtype != _INT64:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if x.size == 0 and index.size:
+        raise IndexError("take(): tried to take from an empty tensor")
+    _check_flat(x, index)
+    return asarray(x.reshape(-1).take(index)) if x.size else numpy.empty(index.shape, x.dtype)
+
+
+def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
+    """A copy of `x` into whose flattened positions `index` the elements of `source` are written, or added.
+
+    Raises:
+        RuntimeError: if types do not fit.
+        IndexError: if an index is out of range or there are not as many as elements.
+    """
+    return put_(clone(x), index, source, accumulate)
+
+
+def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
+    """As `put`, into `x`."""
+    if index.dtype != _INT64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {type_name(x.dtype)} and "
+            f"source.dtype = {type_name(source.dtype)}"
+        )
+    if source.size != index.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.size}, index.numel() = {index.size}"
+        )
+    if x.size == 0 and index.size:
+        raise IndexError("put_(): Tried to put elements into an empty tensor")
+    _check_flat(x, index)
+    if index.size == 0:
+        return x
+    positions = wrap_positions(index.reshape(-1), x.size)
+    if accumulate:
+        return _combine(x, numpy.add, positions, source.reshape(-1))
+    return _write(x, positions, source.reshape(-1))
+
+
+def _check_flat(x: ndarray, index: ndarray) -> None:
+    wrong = out_of_bounds(index, x.size, -x.size)
+    if wrong is not None:
+        raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {x.size} elements.")
+
+
+def wrap_positions(index: ndarray, length: int) -> ndarray:
+    """`index` with negative entries counted from the end."""
+    return numpy.where(index < 0, index + length, index)

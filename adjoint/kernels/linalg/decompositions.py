@@ -1,0 +1,534 @@
+"""Linear algebra of (stacks of) matrices through LAPACK, as NumPy calls it, with PyTorch's checks and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...dtypes import from_numpy
+from ..runtime.errors import LinAlgError
+from ..runtime.floating import is_inexact, type_name
+
+Array = numpy.ndarray[Any, Any]
+
+
+def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
+    """Raise unless `array` is a (stack of) matrices, square if asked for.
+
+    Unless not `floating`, they must be of a floating-point or complex type, and not of a half type unless `half`.
+    """
+    if array.ndim < 2:
+        raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions.")
+    if square and array.shape[-1] != array.shape[-2]:
+        raise RuntimeError(
+            f"linalg.{name}: A must be batches of square matrices, but they are {array.shape[-2]} by {array.shape[-1]} matrices"
+        )
+    if not floating:
+        return
+    if not is_inexact(array.dtype):
+        raise RuntimeError(
+            f"linalg.{name}: Expected a floating point or complex tensor as input. Got {from_numpy(array.dtype).scalar_type}"
+        )
+    if array.dtype.itemsize == 2 and not half:
+        raise RuntimeError(
+            f"linalg.{name}: Low precision dtypes not supported. Got {from_numpy(array.dtype).scalar_type}"
+        )
+
+
+def _column_major(array: Array) -> Array:
+    """`array` with the elements of each matrix in column-major order, as LAPACK leaves them and PyTorch hands them on."""
+    return numpy.ascontiguousarray(array.mT).mT if array.ndim > 1 else array
+
+
+def _batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
+    """The words that name the first matrix for which `bad` holds, and its index."""
+    where = tuple(int(axis[0]) for axis in numpy.nonzero(bad)) if bad.ndim else ()
+    if not where:
+        return "", ()
+    flat = int(numpy.ravel_multi_index(where, bad.shape))
+    return f"(Batch element {flat}): ", where
+
+
+def _exactly_singular(array: Array) -> Array:
+    """Which matrices LAPACK's elimination finds a zero pivot in."""
+    return numpy.asarray(numpy.linalg.slogdet(array)[0] == 0)
+
+
+def lu_factor(self: Array) -> tuple[Array, Array]:
+    """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged, from 1 on."""
+    work = self.copy()
+    size = work.shape[-1]
+    pivots = numpy.empty(work.shape[:-1], numpy.int32)
+    for matrix, exchanged in zip(work.reshape(-1, size, size), pivots.reshape(-1, size), strict=True):
+        for column in range(size):
+            pivot = column + int(numpy.argmax(numpy.abs(matrix[column:, column])))
+            exchanged[column] = pivot + 1
+            if matrix[pivot, column] != 0:
+                matrix[[column, pivot]] = matrix[[pivot, column]]
+                matrix[column + 1 :, column] /= matrix[column, column]
+                matrix[column + 1 :, column + 1 :] -= numpy.outer(
+                    matrix[column + 1 :, column], matrix[column, column + 1 :]
+                )
+    return _column_major(work), pivots
+
+
+def _zero_pivot(matrix: Array) -> int:
+    """The number, counted from 1, of the first zero pivot in Gaussian elimination with partial pivoting."""
+    return int(numpy.argmax(numpy.diagonal(lu_factor(matrix)[0]) == 0)) + 1
+
+
+def inv(self: Array, name: str = "inv") -> Array:
+    """The inverse."""
+    check_matrix(name, self, square=True)
+    try:
+        return numpy.linalg.inv(self.mT).mT  # column-major
+    except numpy.linalg.LinAlgError:
+        prefix, where = _batch_prefix(self, _exactly_singular(self))
+        raise LinAlgError(
+            f"linalg.inv: {prefix}The diagonal element {_zero_pivot(self[where])} is zero, the inversion could not be completed "
+            "because the input matrix is singular."
+        ) from None
+
+
+def is_vector(a: Array | Any, b: Array | Any) -> bool:
+    """Whether the right-hand side `b` of a system with matrices `a` holds vectors, not matrices."""
+    return len(b.shape) == 1 or (len(a.shape) - 1 == len(b.shape) and tuple(b.shape) == tuple(a.shape[:-1]))
+
+
+def solve(a: Array, b: Array, left: bool = True) -> Array:
+    """X with `a @ X = b`, or `X @ a = b` if not `left`."""
+    check_matrix("solve", a, square=True)
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            "linalg.solve: Expected A and B to have the same dtype, but found A of type "
+            f"{from_numpy(a.dtype).scalar_type} and B of type {from_numpy(b.dtype).scalar_type} instead"
+        )
+    vector = is_vector(a, b)
+    if vector and not left:
+        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.")
+    right = b[..., None] if vector else b
+    rows = right.shape[-2] if left else right.shape[-1]
+    if rows != a.shape[-1]:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"linalg.solve: Incompatible shapes of A and B for the equation {equation} ({a.shape[-2]}x{a.shape[-1]} and "
+            f"{right.shape[-2]}x{right.shape[-1]})"
+        )
+    try:
+        result = numpy.linalg.solve(a, right) if left else numpy.linalg.solve(a.mT, right.mT).mT
+    except numpy.linalg.LinAlgError:
+        prefix, _ = _batch_prefix(a, _exactly_singular(a))
+        raise LinAlgError(
+            f"torch.linalg.solve: {prefix}The solver failed because the input matrix is singular."
+        ) from None
+    if not left:
+        return numpy.ascontiguousarray(result)
+    return _column_major(result[..., 0] if vector else result)
+
+
+def det(self: Array) -> Array:
+    """The determinant."""
+    check_matrix("det", self, square=True)
+    return numpy.asarray(numpy.linalg.det(self), dtype=self.dtype)
+
+
+def slogdet(self: Array) -> tuple[Array, Array]:
+    """The sign (or phase) of the determinant and the logarithm of its absolute value."""
+    check_matrix("slogdet", self, square=True)
+    sign, log = numpy.linalg.slogdet(self)
+    return numpy.asarray(sign), numpy.asarray(log)
+
+
+def is_nearly_singular(self: Array) -> bool:
+    """Whether any of the matrices is singular but for rounding."""
+    if not numpy.isfinite(self).all():
+        return False
+    values = numpy.linalg.svd(self, compute_uv=False)
+    return bool((values[..., -1] <= 100 * numpy.finfo(values.dtype).eps * values[..., 0]).any())
+
+
+def cofactors(self: Array) -> Array:
+    """The derivative of the determinant with respect to each element, also of singular matrices (by singular values)."""
+    finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
+    u, s, vh = numpy.linalg.svd(numpy.where(finite, self, 0))
+    others = numpy.ones_like(s)
+    for index in range(s.shape[-1]):
+        others[..., index] = numpy.prod(numpy.delete(s, index, axis=-1), axis=-1)
+    phase = numpy.linalg.det(u) * numpy.linalg.det(vh)
+    return numpy.where(finite, phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj()), numpy.nan)
+
+
+def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
+    """The lower (or upper) triangular factor of Hermitian positive-definite matrices; only one triangle is read."""
+    check_matrix(name.removeprefix("linalg."), self, square=True)
+    source = self.mT.conj() if upper else self
+    try:
+        result = numpy.linalg.cholesky(source)
+    except numpy.linalg.LinAlgError:
+        flat = source.reshape(-1, *source.shape[-2:])
+        for number, matrix in enumerate(flat):
+            order = _indefinite_order(matrix)
+            if order:
+                prefix = f"(Batch element {number}): " if source.ndim > 2 else ""
+                raise LinAlgError(
+                    f"{name}: {prefix}The factorization could not be completed because the input is not "
+                    f"positive-definite (the leading minor of order {order} is not positive-definite)."
+                ) from None
+        raise
+    return result.mT.conj() if upper else _column_major(result)
+
+
+def older_cholesky(self: Array, upper: bool = False) -> Array:
+    """`cholesky` as `torch.cholesky` calls it."""
+    try:
+        return cholesky(self, upper, "cholesky")
+    except RuntimeError as error:
+        if not is_inexact(self.dtype) and self.ndim > 1:
+            raise NotImplementedError(f"\"cholesky_cpu\" not implemented for '{type_name(self.dtype)}'") from None
+        raise type(error)(str(error).removeprefix("linalg.")) from None
+
+
+def _indefinite_order(matrix: Array) -> int:
+    """The order of the first leading minor that is not positive-definite, 0 if all are."""
+    for order in range(1, len(matrix) + 1):
+        try:
+            numpy.linalg.cholesky(matrix[:order, :order])
+        except numpy.linalg.LinAlgError:
+            return order
+    return 0
+
+
+def singular_values(self: Array, **options: bool) -> Any:
+    """`numpy.linalg.svd`, which for infinities may never end."""
+    if not numpy.isfinite(self).all():
+        raise LinAlgError(
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+    return numpy.linalg.svd(self, **options)  # type: ignore[call-overload]
+
+
+def svd(self: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
+    """U, the singular values and V conjugate-transposed."""
+    check_matrix("svd", self)
+    u, s, vh = singular_values(self, full_matrices=full_matrices)
+    return _column_major(u), s, _column_major(vh)
+
+
+def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    check_matrix("eigh", self, square=True)
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    values, vectors = numpy.linalg.eigh(self, UPLO.upper())
+    return values, _column_major(vectors)
+
+
+def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
+    """An orthonormal and an upper triangular factor."""
+    check_matrix("qr", self)
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    if mode == "r":
+        return numpy.empty((0,), self.dtype), _column_major(numpy.linalg.qr(self, "r"))
+    q, r = numpy.linalg.qr(self, mode)
+    return _column_major(q), _column_major(r)
+
+
+def solve_triangular(
+    a: Array,
+    b: Array,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+    name: str = "linalg.solve_triangular",
+) -> Array:
+    """X with `a @ X = b`, or `X @ a = b` if not `left`, reading one triangle of `a`; infinite where that is singular.
+
+    The columns of the matrices in the result are contiguous.
+    """
+    _check_system(name, a, b, left)
+    if not left:
+        return numpy.ascontiguousarray(_solved(a.mT, b.mT, not upper, unitriangular)).mT
+    return numpy.ascontiguousarray(_solved(a, b, upper, unitriangular).mT).mT
+
+
+def _check_system(name: str, a: Array, b: Array, left: bool) -> None:
+    for letter, array in (("A", a), ("B", b)):
+        if array.ndim < 2:
+            raise RuntimeError(f"{name}: The input tensor {letter} must have at least 2 dimensions.")
+    check_matrix(name.removeprefix("linalg."), a, square=True, floating=False)
+    if a.shape[-1] != b.shape[-2 if left else -1]:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation} ({a.shape[-2]}x{a.shape[-1]} and "
+            f"{b.shape[-2]}x{b.shape[-1]})"
+        )
+    if not is_inexact(a.dtype) or a.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"triangular_solve_cpu\" not implemented for '{type_name(a.dtype)}'")
+
+
+def _solved(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
+    """The solution from the last unknown on: read backwards, a lower triangle is an upper one.
+
+    Elimination finds nothing to eliminate in an upper triangle and exchanges no rows: what remains is the substitution.
+    """
+    if not upper:
+        return _solved(a[..., ::-1, ::-1], b[..., ::-1, :], True, unitriangular)[..., ::-1, :]
+    matrix = numpy.triu(a)
+    if unitriangular:
+        diagonal = numpy.arange(a.shape[-1])
+        matrix[..., diagonal, diagonal] = 1
+    try:
+        return numpy.linalg.solve(matrix, b)
+    except numpy.linalg.LinAlgError:
+        return _substituted(matrix, b)
+
+
+def _substituted(matrix: Array, b: Array) -> Array:
+    """Row by row, where a zero on the diagonal makes infinities of some solutions and not of others."""
+    batch = numpy.broadcast_shapes(matrix.shape[:-2], b.shape[:-2])
+    result = numpy.broadcast_to(b, (*batch, *b.shape[-2:])).astype(matrix.dtype)
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        for row in reversed(range(matrix.shape[-1])):
+            known = matrix[..., row : row + 1, row + 1 :] @ result[..., row + 1 :, :]
+            result[..., row, :] = (result[..., row, :] - known[..., 0, :]) / matrix[..., row, row][..., None]
+    return result
+
+
+def triangular_solve(b: Array, a: Array, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Array, Array]:
+    """X with `a @ X = b`, or `a.mT @ X = b` if `transpose`, and a copy of `a`, both with contiguous columns."""
+    for letter, array in (("b", b), ("A", a)):
+        if array.ndim < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {letter} to have at least 2 dimensions, but it has {array.ndim} dimensions "
+                "instead"
+            )
+    _check_solvable("triangular_solve", a, b)
+    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    matrix = a.mT if transpose else a
+    return (
+        solve_triangular(matrix, b, upper != transpose, True, unitriangular),
+        numpy.broadcast_to(a.mT, (*batch, *a.shape[-2:])).copy("C").mT,
+    )
+
+
+def _check_solvable(name: str, a: Array, b: Array) -> None:
+    if b.dtype != a.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {from_numpy(b.dtype).scalar_type} and A of type "
+            f"{from_numpy(a.dtype).scalar_type} instead."
+        )
+    if a.shape[-1] != a.shape[-2]:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {a.shape[-2]} by {a.shape[-1]} matrices"
+        )
+    if a.shape[-1] != b.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {a.shape[-1]} by {a.shape[-1]} but each "
+            f"b matrix is {b.shape[-2]} by {b.shape[-1]}"
+        )
+
+
+def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
+    """X with `L @ L.mH @ X = b`, `factor` being L, or its conjugate transpose if `upper`."""
+    for letter, array in (("b", b), ("u", factor)):
+        if array.ndim < 2:
+            raise RuntimeError(f"{letter} should have at least 2 dimensions, but has {array.ndim} dimensions instead")
+    _check_solvable("cholesky_solve", factor, b)
+    lower = factor.mT.conj() if upper else factor
+    inner = _solved(lower, b, False, False)
+    return numpy.ascontiguousarray(_solved(lower.mT.conj(), inner, True, False).mT).mT
+
+
+def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
+    """The inverse of `L @ L.mH`."""
+    if factor.ndim < 2:
+        raise RuntimeError("cholesky_inverse: The input tensor A must have at least 2 dimensions.")
+    if factor.shape[-1] != factor.shape[-2]:
+        raise RuntimeError(
+            "cholesky_inverse: A must be batches of square matrices, but they are "
+            f"{factor.shape[-2]} by {factor.shape[-1]} matrices"
+        )
+    return cholesky_solve(
+        numpy.broadcast_to(numpy.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), factor, upper
+    )
+
+
+def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
+    """The triangular factor, and for each matrix the order of the first minor that is not positive-definite, or 0.
+
+    Of a matrix that has such a minor, the columns before it are those of the factor, the others as they were.
+    """
+    check_matrix("cholesky_ex", self, square=True)
+    info = numpy.zeros(self.shape[:-2], numpy.int32)
+    try:
+        return cholesky(self, upper, "linalg.cholesky_ex"), info
+    except LinAlgError:
+        if check_errors:
+            raise
+    source = self.mT.conj() if upper else self
+    result = numpy.tril(source)
+    for place in numpy.ndindex(*info.shape):
+        info[place] = _factor_in_place(result[place])
+    return (result.mT.conj() if upper else numpy.ascontiguousarray(result.mT).mT), info
+
+
+def _factor_in_place(matrix: Array) -> int:
+    """Make the lower triangle that of the factor, column by column, as far as there is one; return where it ended."""
+    for column in range(matrix.shape[-1]):
+        row = matrix[column, :column]
+        pivot = (matrix[column, column] - row @ row.conj()).real
+        matrix[column, column] = pivot
+        if not pivot > 0:
+            return column + 1
+        root = matrix[column, column] = numpy.sqrt(pivot)
+        below = matrix[column + 1 :]
+        below[:, column] = (below[:, column] - below[:, :column] @ row.conj()) / root
+    return 0
+
+
+# Higham (2005), "The scaling and squaring method for the matrix exponential revisited": the coefficients of the diagonal Pade
+# approximant of degree 13, and the norm up to which it is exact to double precision.
+_PADE = (
+    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0, 10559470521600.0,
+    670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+)  # fmt: skip
+_LARGEST = 5.371920351148152
+
+
+def matrix_exp(self: Array) -> Array:
+    """The exponential of square matrices."""
+    check_matrix("matrix_exp", self, square=True, half=True)
+    if not self.size:
+        return self.copy()
+    work = self.astype(numpy.result_type(self.dtype, numpy.float64), copy=False)
+    norms = numpy.abs(work).sum(-2).max(-1)
+    finite = numpy.isfinite(norms)
+    halvings = numpy.zeros(norms.shape, numpy.int64)
+    large = finite & (norms > _LARGEST)
+    halvings[large] = numpy.ceil(numpy.log2(norms[large] / _LARGEST)).astype(numpy.int64)
+    work = numpy.where(finite[..., None, None], work, 0) / numpy.exp2(halvings)[..., None, None]
+    result = _pade(work)
+    for squaring in range(int(halvings.max(initial=0))):
+        result = numpy.where((halvings > squaring)[..., None, None], result @ result, result)
+    result[~finite] = numpy.nan
+    return result.astype(self.dtype)
+
+
+def _pade(matrix: Array) -> Array:
+    unit = numpy.eye(matrix.shape[-1], dtype=matrix.dtype)
+    two = matrix @ matrix
+    four = two @ two
+    six = four @ two
+    b = _PADE
+    odd = matrix @ (
+        six @ (b[13] * six + b[11] * four + b[9] * two) + b[7] * six + b[5] * four + b[3] * two + b[1] * unit
+    )
+    even = six @ (b[12] * six + b[10] * four + b[8] * two) + b[6] * six + b[4] * four + b[2] * two + b[0] * unit
+    return numpy.linalg.solve(even - odd, even + odd)
+
+
+def eig(self: Array) -> tuple[Array, Array]:
+    """Eigenvalues, always complex, and eigenvectors of square matrices."""
+    check_matrix("eig", self, square=True)
+    if not numpy.isfinite(self).all():
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
+    values, vectors = numpy.linalg.eig(self)
+    kind = numpy.result_type(self.dtype, numpy.complex64)
+    return values.astype(kind), numpy.ascontiguousarray(vectors.mT).mT.astype(kind)
+
+
+def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
+    """The pseudo-inverse: singular values up to `max(atol, rtol * the largest)` count as zero."""
+    if self.ndim < 2 or not is_inexact(self.dtype) or self.dtype.itemsize == 2:
+        sizes = ", ".join(map(str, self.shape))
+        raise RuntimeError(
+            f"linalg.pinv({from_numpy(self.dtype).scalar_type}{{[{sizes}]}}): expected a tensor with 2 or more dimensions of "
+            "float, double, cfloat or cdouble types"
+        )
+    if not self.size:
+        return numpy.zeros(self.mT.shape, self.dtype)
+    if hermitian:
+        values, vectors = numpy.linalg.eigh(self)
+        sizes = numpy.abs(values)
+        kept = sizes > cutoff(sizes.max(-1), self, atol, rtol)[..., None]
+        inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
+        return numpy.asarray((vectors * inverse[..., None, :]) @ vectors.mT.conj())
+    u, values, vh = singular_values(self, full_matrices=False)
+    kept = values > cutoff(values[..., 0], self, atol, rtol)[..., None]
+    inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
+    return numpy.asarray((vh.mT.conj() * inverse[..., None, :]) @ u.mT.conj())
+
+
+def cutoff(largest: Array, matrix: Array, atol: Any, rtol: Any) -> Array:
+    """Up to where singular values count as zero; by default `rtol` is the precision times the larger size."""
+    if rtol is None:
+        rtol = 0.0 if atol is not None and numpy.any(numpy.asarray(atol) > 0) else _precision(matrix)
+    return numpy.asarray(numpy.maximum(0.0 if atol is None else atol, rtol * largest))
+
+
+def _precision(matrix: Array) -> float:
+    return float(numpy.finfo(matrix.dtype).eps) * max(matrix.shape[-2:])
+
+
+def matrix_rank(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
+    """How many singular values count as other than zero."""
+    if self.ndim < 2:
+        raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
+    if not self.size:
+        return numpy.zeros(self.shape[:-2], numpy.int64)
+    values = numpy.abs(numpy.linalg.eigvalsh(self)) if hermitian else singular_values(self, compute_uv=False)
+    return numpy.asarray((values > cutoff(values.max(-1), self, atol, rtol)[..., None]).sum(-1), numpy.int64)
+
+
+def least_squares(
+    a: Array, b: Array, rcond: Any, driver: str | None, vector: bool
+) -> tuple[Array, Array, Array, Array]:
+    """The solution of least squares, the sums of squares left over, the rank and the singular values, as the driver gives."""
+    limit = _precision(a) if rcond is None else float(rcond)
+    right = b[..., None] if vector else b
+    solution = pinv(a, None, 0.0 if driver == "gels" else limit) @ right
+    rank, values, left_over = numpy.empty((0,), numpy.int64), _nothing(a), _nothing(a)
+    if driver != "gels":
+        rank = matrix_rank(a, None, limit)
+    if driver in ("gelsd", "gelss"):
+        values = singular_values(a, compute_uv=False)
+    if driver in ("gels", "gelsd", "gelss") and a.shape[-2] > a.shape[-1] and (rank == a.shape[-1]).all():
+        left_over = numpy.square(numpy.abs(right - a @ solution)).sum(-2)
+    columns = numpy.empty((*solution.shape[:-2], solution.shape[-1], max(a.shape[-2:])), solution.dtype)
+    columns[..., : a.shape[-1]] = solution.mT  # in the memory of the right-hand side, as LAPACK leaves it
+    solution = columns[..., : a.shape[-1]].mT
+    return (solution[..., 0] if vector else solution), left_over, rank, values
+
+
+def _nothing(a: Array) -> Array:
+    return numpy.empty((0,), a.real.dtype)
+
+
+def check_least_squares(a: Array, b: Array, driver: str | None) -> bool:
+    """Raise unless the system is one; whether its right-hand side holds vectors."""
+    name = "torch.linalg.lstsq"
+    if a.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if b.ndim < 1:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    difference = a.ndim - b.ndim
+    if not 0 <= difference <= 1:
+        raise RuntimeError(
+            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+        )
+    vector = difference == 1
+    if a.shape[-2] != b.shape[-1 if vector else -2]:
+        side = "-1" if vector else "-2"
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size({side})")
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's dtype "
+            f"{from_numpy(a.dtype).scalar_type} and other's dtype {from_numpy(b.dtype).scalar_type}"
+        )
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    return vector

@@ -1,0 +1,184 @@
+"""Distances between the rows of one or two matrices, slices cut down to a norm, and products of three arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from ..reduce import moments
+from ..runtime.floating import HALVES, is_floating, type_name, widen
+from ..runtime.layout import row_major
+from ..runtime.parallel import parallel_rows
+from ..runtime.shapes import broadcast_shapes, normalize_dim
+
+Array = numpy.ndarray[Any, Any]
+
+
+def pdist(self: Array, p: float) -> Array:
+    """The `p`-norm of the difference of each pair of rows `i < j`, shape `(N (N - 1) / 2,)`."""
+    if self.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
+    if not is_floating(self.dtype):
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    if self.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"pdist\" not implemented for '{type_name(self.dtype)}'")
+    size = numpy.abs(_differences(self))
+    if p == 0:
+        return numpy.add.reduce(size != 0, 1, dtype=self.dtype)
+    if p == 1:
+        return numpy.add.reduce(size, 1)
+    if p == 2:
+        return numpy.sqrt(numpy.einsum("ij,ij->i", size, size))
+    if p == math.inf:
+        return numpy.maximum.reduce(size, 1, initial=0)
+    return numpy.add.reduce(size**p, 1) ** (1 / p)
+
+
+def _differences(self: Array) -> Array:
+    first, second = numpy.triu_indices(len(self), 1)
+    return self[first] - self[second]
+
+
+def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array:
+    """The gradient of the matrix whose rows' distances `pdist` returned."""
+    parts = norm_slopes(_differences(self), p, distance.reshape(-1, 1)) * grad.reshape(-1, 1)
+    count, width = self.shape
+    square = numpy.zeros((count, count, width), parts.dtype)
+    square[numpy.triu_indices(count, 1)] = parts
+    return numpy.add.reduce(square, 1) - numpy.add.reduce(square, 0)
+
+
+def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
+    """The derivatives of the norms of the rows of `difference`; 0 where a norm is 0, where it has a corner."""
+    if p == 0:
+        return numpy.zeros_like(difference)
+    if p == 1:
+        return numpy.sign(difference)
+    if p == math.inf:
+        return numpy.sign(difference) * (numpy.abs(difference) == norm)
+    with numpy.errstate(all="ignore"):
+        if p == 2:
+            slopes = difference / norm
+        else:
+            slopes = numpy.sign(difference) * (numpy.abs(difference) / norm) ** (p - 1)
+    return numpy.where((norm == 0) | (difference == 0), 0, slopes).astype(difference.dtype, copy=False)
+
+
+def trilinear(
+    i1: Array,
+    i2: Array,
+    i3: Array,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+) -> Array:
+    """`(i1 * i2 * i3).sum(sumdim)`, each given new dimensions of one element at its `expand` beforehand."""
+    total = i1.ndim + len(expand1)
+    operands: list[Any] = []
+    for array, expand in ((i1, expand1), (i2, expand2), (i3, expand3)):
+        operands += [widen(array), [dim for dim in range(total) if dim not in expand]]
+    result = numpy.einsum(*operands, [dim for dim in range(total) if dim not in sumdim], optimize=i1.dtype.kind != "c")
+    return result.astype(i1.dtype, copy=False)
+
+
+def cdist(x1: Array, x2: Array, p: float) -> Array:
+    """The `p`-norms of the differences of each row of `x1` and each of `x2`: `(..., P, M)`, `(..., R, M)` to `(..., P, R)`.
+
+    Raises:
+        RuntimeError: if the dtypes differ or the leading dimensions do not broadcast.
+        NotImplementedError: for half types.
+    """
+    if x1.dtype != x2.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
+    if x1.dtype in HALVES:
+        raise NotImplementedError(f"\"cdist\" not implemented for '{type_name(x1.dtype)}'")
+    batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    result = numpy.zeros((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
+    if not result.size or not x1.shape[-1]:
+        return result
+    left = numpy.broadcast_to(x1, (*batch, *x1.shape[-2:])).reshape(-1, *x1.shape[-2:])
+    right = numpy.broadcast_to(x2, (*batch, *x2.shape[-2:])).reshape(-1, *x2.shape[-2:])
+    for rows, others, out in zip(left, right, result.reshape(-1, *result.shape[-2:]), strict=True):
+
+        def work(start: int, stop: int, rows: Array = rows, others: Array = others, out: Array = out) -> None:
+            out[start:stop] = _norms(rows[start:stop, None] - others, p)
+
+        parallel_rows(work, len(rows), others.nbytes)
+    return result
+
+
+def _norms(difference: Array, p: float) -> Any:
+    """The `p`-norms over the last dimension."""
+    if p == 2:
+        return numpy.sqrt(numpy.einsum("...i,...i->...", difference, difference))
+    size = numpy.abs(difference)
+    if p == 0:
+        return numpy.add.reduce(size != 0, -1, dtype=size.dtype)
+    if p == 1:
+        return numpy.add.reduce(size, -1)
+    if p == math.inf:
+        return numpy.maximum.reduce(size, -1)
+    return numpy.add.reduce(size**p, -1) ** (1 / p)
+
+
+def cdist_backward(grad: Array, x1: Array, x2: Array, p: float, distance: Array) -> Array:
+    """The gradient of `x1`, not yet summed over what it was broadcast to; at a distance of 0, a corner, it is 0."""
+    batch = grad.shape[:-2]
+    left = numpy.broadcast_to(x1, (*batch, *x1.shape[-2:]))
+    result = numpy.zeros(left.shape, x1.dtype)
+    if p == 0 or not result.size or not grad.size:
+        return result
+    right = numpy.broadcast_to(x2, (*batch, *x2.shape[-2:]))
+    for place in numpy.ndindex(batch):
+
+        def work(start: int, stop: int, place: tuple[int, ...] = place) -> None:
+            rows = slice(start, stop)
+            difference = left[place][rows, None] - right[place]
+            slopes = norm_slopes(difference, p, distance[place][rows, :, None])
+            result[place][rows] = numpy.einsum("ij,ijk->ik", grad[place][rows], slopes)
+
+        parallel_rows(work, left.shape[-2], 2 * right[place].nbytes)
+    return result
+
+
+def euclidean_dist(x1: Array, x2: Array) -> Array:
+    """Euclidean distances of rows by one product of matrices, from `|a - b|² = |a|² + |b|² - 2ab`."""
+    if x1.dtype != x2.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
+    one, two = widen(x1), widen(x2)
+    squares = numpy.matmul(one, numpy.swapaxes(two, -1, -2))
+    squares *= -2
+    squares += numpy.einsum("...i,...i->...", one, one)[..., :, None]
+    squares += numpy.einsum("...i,...i->...", two, two)[..., None, :]
+    numpy.maximum(squares, 0, out=squares)
+    return numpy.sqrt(squares, out=squares).astype(x1.dtype, copy=False)
+
+
+def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
+    """`self` with those slices along `dim` scaled down whose `p`-norm exceeds `maxnorm`.
+
+    Raises:
+        RuntimeError: for arrays of fewer than two dimensions and arguments that are no norms.
+    """
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if self.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
+    dim = normalize_dim(dim, self.ndim)
+    norms = moments.norm(widen(self), p, tuple(d for d in range(self.ndim) if d != dim), True)
+    small = norms.dtype.type
+    with numpy.errstate(all="ignore"):
+        factors = numpy.where(norms > maxnorm, small(maxnorm) / (norms + small(1e-7)), small(1))
+    return row_major(self * factors.astype(self.dtype, copy=False))

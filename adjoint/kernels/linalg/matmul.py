@@ -1,0 +1,237 @@
+"""Products of matrices and vectors, by BLAS wherever NumPy has it for the type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ... import dtypes
+from ...dtypes import from_numpy
+from ..runtime.floating import type_name, widen
+from ..runtime.layout import laid_out
+from ..runtime.scalar import C_NAMES, scalar_array
+from ..runtime.shapes import broadcast_shapes, can_expand, normalize_dim
+from ..shape.view import expand
+
+Array = numpy.ndarray[Any, Any]
+
+_BLAS = "fdFD"
+
+
+def c_name(array: Array) -> str:
+    """The name of an array's type in some messages."""
+    kind = from_numpy(array.dtype)
+    return "long int" if kind is dtypes.int64 else C_NAMES[kind]
+
+
+def _same_types(a: Array, b: Array) -> None:
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a)} != {c_name(b)}")
+
+
+def product(a: Array, b: Array) -> Array:
+    """`a @ b` of equal types; half types are multiplied in float32, bool is refused."""
+    kind = a.dtype
+    if kind.char in _BLAS or kind.kind in "iu":
+        return a.dot(b) if a.ndim <= 2 and b.ndim <= 2 else numpy.matmul(a, b)
+    return wide_product(a, b).astype(kind)
+
+
+def wide_product(a: Array, b: Array) -> Array:
+    """`product`, but half types give float32, which has yet to be rounded."""
+    if a.dtype.kind == "b":
+        name = "addmm_impl_cpu_" if a.ndim < 3 else "bmm"
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+    return numpy.matmul(widen(a), widen(b))
+
+
+def mm(self: Array, mat2: Array) -> Array:
+    """The product of two matrices."""
+    kind = self.dtype
+    if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
+        try:
+            return self.dot(mat2)
+        except ValueError:
+            pass  # the shapes do not fit: raise below, in PyTorch's words
+    _check_mm(self, mat2)
+    return product(self, mat2)
+
+
+def _check_mm(self: Array, mat2: Array) -> None:
+    if self.ndim != 2 or mat2.ndim != 2:
+        which = "self" if self.ndim != 2 else "mat2"
+        raise RuntimeError(f"{which} must be a matrix")
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
+        )
+    _same_types(self, mat2)
+
+
+def bmm(self: Array, mat2: Array) -> Array:
+    """The products of two stacks of matrices."""
+    _check_bmm(self, mat2)
+    return product(self, mat2)
+
+
+def _check_bmm(self: Array, mat2: Array) -> None:
+    if self.ndim != 3 or mat2.ndim != 3:
+        raise RuntimeError(f"batch{1 if self.ndim != 3 else 2} must be a 3D tensor")
+    if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{self.shape[0]}, {self.shape[2]}] but got: "
+            f"[{mat2.shape[0]}, {mat2.shape[1]}]."
+        )
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(self.dtype)} but found {type_name(mat2.dtype)}")
+
+
+def mv(self: Array, vec: Array) -> Array:
+    """The product of a matrix and a vector."""
+    _check_mv(vec, self, vec, self.shape[:1])
+    return product(self, vec)
+
+
+def _check_mv(self: Array, mat: Array, vec: Array, added: tuple[int, ...]) -> None:
+    if mat.ndim != 2 or vec.ndim != 1 or len(added) > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {len(added)}, {mat.ndim}, {vec.ndim}")
+    if mat.shape[1] != vec.shape[0] or added not in ((), (1,), mat.shape[:1]):
+        size = added[0] if added else 1
+        raise RuntimeError(
+            f"size mismatch, got input ({size}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
+        )
+    if not self.dtype == mat.dtype == vec.dtype:
+        kinds = [type_name(array.dtype) for array in (self, mat, vec)]
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {kinds[0]}, {kinds[1]}, and {kinds[2]}"
+        )
+
+
+def dot(self: Array, tensor: Array) -> Array:
+    """The sum of products of two vectors' elements."""
+    if self.ndim != 1 or tensor.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
+    if self.dtype != tensor.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {type_name(self.dtype)} and {type_name(tensor.dtype)}"
+        )
+    if self.size != tensor.size:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{self.size}] and src [{tensor.size}] to have the same number of "
+            f"elements, but got {self.size} and {tensor.size} elements respectively"
+        )
+    return numpy.asarray(product(self, tensor))
+
+
+def vdot(self: Array, other: Array) -> Array:
+    """`dot` with the first vector conjugated."""
+    return dot(self.conj(), other)
+
+
+def addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * self + alpha * (mat1 @ mat2)`; what is multiplied by 0 does not count, even if it is not finite."""
+    if mat1.dtype != mat2.dtype and self.dtype == mat2.dtype:
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {type_name(mat1.dtype)} and {type_name(mat2.dtype)}"
+        )
+    _same_as_added(self, mat2 if self.dtype == mat1.dtype else mat1)
+    _check_mm(mat1, mat2)
+    return _combine(self, wide_product(mat1, mat2), beta, alpha)
+
+
+def _same_as_added(self: Array, factor: Array) -> None:
+    if self.dtype != factor.dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {type_name(self.dtype)} and {type_name(factor.dtype)}"
+        )
+
+
+def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
+    """`self + mat1 @ mat2`."""
+    result = mm(mat1, mat2)
+    if result.dtype is not self.dtype or result.dtype.char not in _BLAS:
+        return addmm(self, mat1, mat2)
+    return numpy.add(result, self, result)
+
+
+def addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * self + alpha * (mat @ vec)`."""
+    _check_mv(self, mat, vec, self.shape)
+    return _combine(self, wide_product(mat, vec), beta, alpha)
+
+
+def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * self + alpha * bmm(batch1, batch2)`."""
+    _check_bmm(batch1, batch2)
+    if self.dtype != batch1.dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, batch2: {c_name(batch2)}"
+        )
+    return _combine(self, wide_product(batch1, batch2), beta, alpha)
+
+
+def addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * self + alpha * bmm(batch1, batch2).sum(0)`, as one product of matrices."""
+    if batch1.ndim != 3 or batch2.ndim != 3:
+        raise RuntimeError(f"batch{1 if batch1.ndim != 3 else 2} must be a 3D tensor")
+    count, rows, inner = batch1.shape
+    if batch2.shape[0] != count:
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {count} and {batch2.shape[0]}")
+    if batch2.shape[1] != inner:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for bmm ({rows}x{inner} and {batch2.shape[1]}x{batch2.shape[2]})"
+        )
+    _same_as_added(self, batch2 if self.dtype == batch1.dtype else batch1)
+    left = batch1.swapaxes(0, 1).reshape(rows, count * inner)
+    result = wide_product(left, batch2.reshape(count * inner, batch2.shape[2]))
+    return _combine(self, result, beta, alpha)
+
+
+def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * self + alpha * outer(vec1, vec2)`."""
+    if vec1.ndim != 1 or vec2.ndim != 1:
+        which, array = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
+        raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {array.ndim}-D")
+    if self.dtype.kind in "iu":
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    return laid_out(_combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha), (self,))
+
+
+def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * self + alpha * result` in the type of `self`, to which `result`, if it is of a half type, has yet to be rounded."""
+    if not can_expand(self.shape, result.shape):
+        expand(self, result.shape)  # raises
+    kind = from_numpy(result.dtype)
+    if alpha != 1:
+        result *= scalar_array(alpha, kind)
+    if beta != 0:
+        result += self if beta == 1 else widen(self) * scalar_array(beta, kind)
+    return result.astype(self.dtype, copy=False)
+
+
+def cross(self: Array, other: Array, dim: int = -1) -> Array:
+    """The cross products of vectors of three elements along `dim`; the other dimensions broadcast.
+
+    Raises:
+        RuntimeError: for other sizes along `dim`, and for arrays of different numbers of dimensions or dtypes.
+    """
+    if self.ndim != other.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    axis = normalize_dim(dim, self.ndim)
+    if self.ndim == 0 or self.shape[axis] != 3 or other.shape[axis] != 3:
+        sizes = [item.shape[axis] if item.ndim else 1 for item in (self, other)]
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
+    shape = broadcast_shapes(self.shape, other.shape)
+    if self.dtype != other.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(self.dtype)} but found {type_name(other.dtype)}")
+    x, y, z = numpy.moveaxis(self, axis, 0)
+    u, v, w = numpy.moveaxis(other, axis, 0)
+    result = numpy.empty(shape, self.dtype)
+    parts = numpy.moveaxis(result, axis, 0)
+    parts[0] = y * w - z * v
+    parts[1] = z * u - x * w
+    parts[2] = x * v - y * u
+    return result

@@ -1,0 +1,1 @@
+"""Elementwise functions on arrays, and Fourier transforms."""

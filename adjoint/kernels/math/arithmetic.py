@@ -1,0 +1,394 @@
+"""Elementwise arithmetic that NumPy lacks or has other rules for: division of integers, powers, fused multiply-adds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ... import dtypes
+from ..index.masking import common_dtype
+from ..runtime.floating import HALVES, compute_dtype, is_floating, type_name, widen
+from ..runtime.layout import row_major
+from ..runtime.scalar import HALF, ONE, TWO, ZERO, scalar_array, typed
+from .pointwise import refuse
+
+Array = numpy.ndarray[Any, Any]
+Kernel = Callable[..., Array]
+
+_FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+
+
+def in_float32(function: Kernel) -> Kernel:
+    """`function` of arrays of one dtype, with half types computed in float32 and rounded once."""
+
+    def kernel(self: Array, *others: Any, **options: Any) -> Array:
+        dtype = self.dtype
+        if dtype.itemsize != 2 or dtype not in HALVES:
+            return function(self, *others, **options)
+        widened = [widen(other) if isinstance(other, numpy.ndarray) else other for other in others]
+        return numpy.asarray(function(widen(self), *widened, **options)).astype(dtype)
+
+    kernel.__name__ = kernel.__qualname__ = function.__name__
+    kernel.__doc__ = function.__doc__
+    kernel.quick = function
+    return kernel
+
+
+def by_number(ufunc: Any) -> Kernel:
+    """`ufunc` of an array and a number, which counts no more than numbers do in promotion; half types in float32."""
+
+    def kernel(self: Array, other: Any) -> Array:
+        if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
+            return ufunc(self, other)
+        dtype = common_dtype(numpy.asarray(self), other)  # formulas may give a NumPy scalar
+        if dtype.kind in "iub" and ufunc is numpy.true_divide:
+            dtype = dtypes.get_default_dtype().numpy
+        computed = compute_dtype(dtype)
+        return numpy.asarray(ufunc(self.astype(computed), computed.type(other))).astype(dtype, copy=False)
+
+    return kernel
+
+
+# --- sums and differences -------------------------------------------------------------------------------------
+
+
+def scaled(other: Array, alpha: Any) -> Array:
+    """`alpha * other`, in the dtype of `other`.
+
+    Raises:
+        RuntimeError: if that dtype has no such numbers.
+    """
+    if type(alpha) is float and other.dtype.char in "fd":
+        return other * alpha
+    kind = other.dtype.kind
+    if isinstance(alpha, bool) and kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and kind in "iub":
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, complex) and kind != "c":
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    return other if alpha == 1 else other * typed(alpha, other.dtype)
+
+
+@in_float32
+def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    """`self + alpha * other`."""
+    return self + scaled(other, alpha)
+
+
+@in_float32
+def sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    """`self - alpha * other`."""
+    return self - scaled(other, alpha)
+
+
+def subtracted_from(self: Array, other: Array) -> Array:
+    """`other - self`."""
+    return numpy.subtract(other, self)
+
+
+def add_(self: Array, other: Array, *, alpha: Any = 1) -> None:
+    """`self += alpha * other`."""
+    if self.dtype.char in "fd":
+        numpy.add(self, scaled(other, alpha), out=self)
+    else:
+        self[...] = add(self, other, alpha=alpha)
+
+
+def sub_(self: Array, other: Array, *, alpha: Any = 1) -> None:
+    """`self -= alpha * other`."""
+    if self.dtype.char in "fd":
+        numpy.subtract(self, scaled(other, alpha), out=self)
+    else:
+        self[...] = sub(self, other, alpha=alpha)
+
+
+@in_float32
+def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    """`other - alpha * self`."""
+    return other - scaled(self, alpha)
+
+
+# --- quotients and remainders ---------------------------------------------------------------------------------
+
+
+def check_divisor(other: Array) -> None:
+    """Raise for a division of integers by zero."""
+    if not numpy.all(other):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def div_rounded(self: Array, other: Array, rounding_mode: str) -> Array:
+    """The quotient rounded towards zero (`"trunc"`) or down (`"floor"`)."""
+    if rounding_mode == "trunc":
+        return trunc_divide(self, other)
+    if rounding_mode == "floor":
+        return floor_divide(self, other)
+    raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+
+
+@in_float32
+def trunc_divide(self: Array, other: Array) -> Array:
+    """The quotient rounded towards zero."""
+    kind = numpy.result_type(self, other).kind
+    if kind in "bc":
+        raise refuse("div_trunc_cpu", self)
+    if kind not in "iu":
+        return numpy.trunc(numpy.true_divide(self, other))
+    check_divisor(other)
+    quotient = numpy.floor_divide(self, other)
+    if self.dtype.kind == "i":
+        inexact = (quotient * other != self) & ((self < 0) != (other < 0))
+        quotient = quotient + inexact.astype(quotient.dtype)
+    return quotient
+
+
+@in_float32
+def floor_divide(self: Array, other: Array) -> Array:
+    """The quotient rounded down."""
+    kind = numpy.result_type(self, other).kind
+    if kind in "bc":
+        raise refuse("div_floor_cpu", self)
+    if kind in "iu":
+        check_divisor(other)
+    return numpy.floor_divide(self, other)
+
+
+@in_float32
+def remainder(self: Array, other: Array) -> Array:
+    """What is left of the division rounded down; it has the sign of `other`, or of `self` where it is zero."""
+    if self.dtype.kind in "bc":
+        raise refuse("remainder_cpu", self)
+    if self.dtype.kind in "iu":
+        check_divisor(other)
+    result = numpy.asarray(numpy.remainder(self, other))
+    if result.dtype.kind == "f" and not result.all():
+        numpy.copysign(result, self, out=result, where=result == 0)
+    return result
+
+
+@in_float32
+def fmod(self: Array, other: Array) -> Array:
+    """What is left of the division rounded towards zero; it has the sign of `self`."""
+    if self.dtype.kind in "bc":
+        raise refuse("fmod_cpu", self)
+    if self.dtype.kind in "iu":
+        check_divisor(other)
+    return numpy.fmod(self, other)
+
+
+# --- powers ---------------------------------------------------------------------------------------------------
+
+
+@in_float32
+def power(self: Array, exponent: Array) -> Array:
+    """`self` to the power `exponent`; integers to a negative power give what dividing 1 gives."""
+    if self.dtype.kind == "b":
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
+    if self.dtype.kind == "i" and (exponent < 0).any():
+        whole = numpy.power(self, numpy.maximum(exponent, ZERO[self.dtype]))
+        unit = numpy.where(
+            numpy.abs(self) == 1, numpy.where(exponent % 2 == 0, ONE[self.dtype], self), ZERO[self.dtype]
+        )
+        return numpy.where(exponent < 0, unit, whole)
+    return numpy.power(self, exponent)
+
+
+def power_of_numbers(self: Array, exponent: Any) -> Array:
+    """`self` to the power of a number.
+
+    Raises:
+        RuntimeError: for integers to a negative integer power.
+    """
+    self = numpy.asarray(self)
+    dtype = self.dtype
+    if (dtype is _FLOAT32 or dtype is _FLOAT64) and type(exponent) is not complex:
+        return numpy.square(self) if exponent == 2 else _real_power(self, exponent)
+    common = common_dtype(self, exponent)
+    if common.kind == "b":
+        return self | (not exponent)
+    if common.kind in "iu":
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        exponent = scalar_array(exponent, dtypes.from_numpy(common))
+        return numpy.power(self.astype(common), exponent)
+    self = self.astype(common, copy=False)
+    if common in HALVES:
+        return _real_power(widen(self), exponent).astype(common)
+    return _real_power(self, exponent)
+
+
+def _real_power(self: Array, exponent: Any) -> Array:
+    if exponent == 2:
+        return numpy.square(self)
+    if exponent == 0.5:
+        return numpy.sqrt(self)
+    if exponent == 3:
+        return self * self * self
+    if exponent == -1:
+        return numpy.reciprocal(self)
+    if exponent == -2:
+        return numpy.reciprocal(self * self)
+    if exponent == -0.5:
+        return numpy.reciprocal(numpy.sqrt(self))
+    return numpy.power(self, typed(exponent, self.dtype))
+
+
+def number_to_powers(self: Any, exponent: Array) -> Array:
+    """A number to the powers `exponent`."""
+    dtype = common_dtype(self, exponent)
+    if dtype.kind in "iub":
+        base = scalar_array(self, dtypes.from_numpy(dtype))
+    else:
+        base = typed(self, dtype)
+    return row_major(power(base, exponent.astype(dtype, copy=False)))
+
+
+# --- fused ----------------------------------------------------------------------------------------------------
+
+
+@in_float32
+def addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    """`self + value * tensor1 * tensor2`."""
+    if self.dtype.kind == "b":
+        raise refuse("addcmul_cpu_out", self)
+    product = tensor1 * tensor2
+    return self + (product if value == 1 else product * typed(value, self.dtype))
+
+
+@in_float32
+def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    """`self + value * tensor1 / tensor2`."""
+    return self + (tensor1 if value == 1 else tensor1 * typed(value, self.dtype)) / tensor2
+
+
+_C_NAMES = {
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "int64": "long int",
+    "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def lerp(self: Array, end: Array, weight: Any) -> Array:
+    """`self + weight * (end - self)`, from whichever end is nearer; `weight` is an array or a number.
+
+    Raises:
+        RuntimeError: if the dtypes differ.
+    """
+    if end.dtype is self.dtype and type(weight) is float and self.dtype.kind not in "iub":
+        return _lerp(self, end, weight)
+    for name, other in (("end", end), ("weight", weight)):
+        if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
+            kinds = [_C_NAMES[dtypes.from_numpy(array.dtype).name] for array in (self, other)]
+            raise RuntimeError(f"expected dtype {kinds[0]} for `{name}` but got dtype {kinds[1]}")
+    if self.dtype.kind in "iub":
+        by = "tensor" if isinstance(weight, numpy.ndarray) else "scalar"
+        raise NotImplementedError(f"\"lerp_kernel_{by}\" not implemented for '{type_name(self.dtype)}'")
+    if type(weight) is complex and self.dtype.kind != "c":
+        raise RuntimeError(
+            f"value cannot be converted to type {_C_NAMES[dtypes.from_numpy(self.dtype).name]} without overflow"
+        )
+    return _lerp(self, end, weight)
+
+
+@in_float32
+def _lerp(self: Array, end: Array, weight: Any) -> Array:
+    dtype = self.dtype
+    step = end - self
+    if not isinstance(weight, numpy.ndarray):
+        if abs(weight) < 0.5:
+            return self + typed(weight, dtype) * step
+        return end - step * typed(1 - weight, dtype)
+    nearer = numpy.abs(weight) < HALF[weight.real.dtype]
+    return numpy.where(nearer, self + weight * step, end - step * (ONE[dtype] - weight))
+
+
+def _floating_only(name: str, ufunc: Any) -> Kernel:
+    def kernel(self: Array, other: Array) -> Array:
+        if not is_floating(self.dtype):
+            raise refuse(name, self)
+        return ufunc(self, other)
+
+    kernel.__name__ = kernel.__qualname__ = ufunc.__name__
+    kernel.__doc__ = f"`numpy.{ufunc.__name__}` of floating-point numbers."
+    return in_float32(kernel) if ufunc is not numpy.nextafter else kernel
+
+
+hypot = _floating_only("hypot_cpu", numpy.hypot)
+nextafter = _floating_only("nextafter_cpu", numpy.nextafter)
+atan2 = _floating_only("atan2_cpu", numpy.arctan2)
+copysign = _floating_only("copysign_cpu", numpy.copysign)
+
+
+def _integers_only(name: str, ufunc: Any) -> Kernel:
+    def kernel(self: Array, other: Array) -> Array:
+        if self.dtype.kind not in "iu":
+            raise refuse(name, self)
+        return ufunc(self, other)
+
+    kernel.__name__ = kernel.__qualname__ = ufunc.__name__
+    kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers."
+    return kernel
+
+
+gcd = _integers_only("gcd_cpu", numpy.gcd)
+lcm = _integers_only("lcm_cpu", numpy.lcm)
+
+
+def ldexp(self: Array, other: Array) -> Array:
+    """`self * 2 ** other`, exactly where a floating-point number is scaled by an integer power."""
+    if is_floating(self.dtype) and other.dtype.kind == "b":
+        raise refuse("ldexp_cpu_exp", other)
+    if is_floating(self.dtype) and other.dtype.kind in "iu":
+        return _scaled(self, other.astype(numpy.int64, copy=False))
+    powers = numpy.power(TWO[common_dtype(other, 2.0)], other.astype(common_dtype(other, 2.0)))
+    whole = self.dtype.kind == "c" and other.dtype.kind in "iub"
+    dtype = common_dtype(self, other if whole else numpy.asarray(powers))
+    return self.astype(dtype) * powers.astype(dtype)
+
+
+def frexp(self: Array) -> tuple[Array, Array]:
+    """Mantissas of magnitude 0.5 to 1 and int32 exponents of 2 that multiply to `self`; exponent 0 for what is not finite."""
+    if not is_floating(self.dtype):
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    mantissa, exponent = numpy.frexp(widen(self))
+    exponent = numpy.where(numpy.isfinite(mantissa), exponent, 0).astype(numpy.int32, order="K", copy=False)
+    return numpy.asarray(mantissa).astype(self.dtype, copy=False), exponent
+
+
+@in_float32
+def _scaled(self: Array, exponent: Array) -> Array:
+    return numpy.asarray(numpy.ldexp(self, exponent))
+
+
+@in_float32
+def logaddexp(self: Array, other: Array) -> Array:
+    """`log(exp(self) + exp(other))`, without overflow."""
+    if self.dtype.kind == "c":
+        return _complex_logaddexp(self, other)
+    if self.dtype.kind != "f":
+        raise refuse("logaddexp_cpu", self)
+    return numpy.logaddexp(self, other)
+
+
+def _complex_logaddexp(self: Array, other: Array) -> Array:
+    first = self.real >= other.real
+    larger, smaller = numpy.where(first, self, other), numpy.where(first, other, self)
+    result = larger + numpy.log1p(numpy.exp(smaller - larger))
+    alike = numpy.isinf(self.real) & (self.real == other.real)
+    both = numpy.log(numpy.exp(self) + numpy.exp(other))
+    return numpy.where(alike, numpy.where(self.real > 0, both, self), result)
+
+
+@in_float32
+def logaddexp2(self: Array, other: Array) -> Array:
+    """`log2(2 ** self + 2 ** other)`, without overflow."""
+    if self.dtype.kind == "c":
+        scale = numpy.asarray(math.log(2), self.real.dtype)
+        return _complex_logaddexp(self * scale, other * scale) / scale
+    if self.dtype.kind != "f":
+        raise refuse("logaddexp2_cpu", self)
+    return numpy.logaddexp2(self, other)

@@ -1,0 +1,109 @@
+"""Order, logic, bits and equality up to a tolerance, elementwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ..runtime.floating import silent, widen
+from ..runtime.layout import laid_out
+from .pointwise import refuse
+
+Array = numpy.ndarray[Any, Any]
+Kernel = Callable[[Array, Array], Array]
+
+
+def _ordering(name: str, ufunc: Any) -> Kernel:
+    def kernel(self: Array, other: Array) -> Array:
+        if self.dtype.kind == "c":
+            raise refuse(f"{name}_cpu", self)
+        return ufunc(self, other)
+
+    kernel.__name__ = kernel.__qualname__ = name
+    kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
+    return silent(kernel)
+
+
+lt = _ordering("lt", numpy.less)
+le = _ordering("le", numpy.less_equal)
+gt = _ordering("gt", numpy.greater)
+ge = _ordering("ge", numpy.greater_equal)
+
+
+@silent
+def logical_not(self: Array) -> Array:
+    """Whether elements are 0."""
+    return numpy.logical_not(self) if self.dtype.kind != "V" else self == numpy.zeros((), self.dtype)
+
+
+def _bitwise(name: str, ufunc: Any) -> Kernel:
+    def kernel(self: Array, other: Array) -> Array:
+        if self.dtype.kind not in "iub":
+            raise refuse(name, self)
+        return ufunc(self, other)
+
+    kernel.__name__ = kernel.__qualname__ = ufunc.__name__
+    kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers and bools."
+    return silent(kernel)
+
+
+bitwise_and = _bitwise("bitwise_and_cpu", numpy.bitwise_and)
+bitwise_or = _bitwise("bitwise_or_cpu", numpy.bitwise_or)
+bitwise_xor = _bitwise("bitwise_xor_cpu", numpy.bitwise_xor)
+
+
+def bitwise_not(self: Array) -> Array:
+    """The complement of the bits; `not` of bools."""
+    if self.dtype.kind not in "iub":
+        raise refuse("bitwise_not_cpu", self)
+    return numpy.invert(self)
+
+
+def bitwise_left_shift(self: Array, other: Array) -> Array:
+    """`self` times 2 to the power `other`; 0 where `other` is negative or beyond the width."""
+    if self.dtype.kind not in "iu":
+        raise refuse("lshift_cpu", self)
+    shift, outside = _shift(self, other)
+    return numpy.where(outside, numpy.zeros((), self.dtype), numpy.left_shift(self, shift))
+
+
+def bitwise_right_shift(self: Array, other: Array) -> Array:
+    """`self` with its bits moved down by `other`, keeping the sign; only the sign is left beyond the width."""
+    if self.dtype.kind not in "iu":
+        raise refuse("rshift_cpu", self)
+    width = self.itemsize * 8
+    shift, outside = _shift(self, other)
+    if self.dtype.kind == "i":
+        shift = numpy.where(outside, numpy.asarray(width - 1, self.dtype), shift)
+        return numpy.right_shift(self, shift)
+    return numpy.where(outside, numpy.zeros((), self.dtype), numpy.right_shift(self, shift))
+
+
+def _shift(self: Array, other: Array) -> tuple[Array, Array]:
+    """`other` where it is a sensible shift, else 0, and where it is not."""
+    outside = (other < 0) | (other >= self.itemsize * 8)
+    return numpy.where(outside, numpy.zeros((), other.dtype), other), outside
+
+
+def isclose(first: Array, second: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    """Whether elements of two arrays of one dtype differ by no more than `atol + rtol * abs(second)`.
+
+    Infinities must be equal.
+    """
+    close = laid_out(numpy.asarray(numpy.equal(first, second)), (first, second))
+    inexact = first.dtype.kind in "fcV"
+    if equal_nan and inexact:
+        close = close | ((first != first) & (second != second))
+    if rtol == 0 and atol == 0:
+        return numpy.asarray(close)
+    first, second = widen(first), widen(second)
+    if not inexact:
+        first, second = first.astype(numpy.float64), second.astype(numpy.float64)
+    real = numpy.abs(second).dtype.type
+    with numpy.errstate(all="ignore"):
+        allowed = real(atol) + numpy.abs(real(rtol) * second)
+        difference = numpy.abs(first - second)
+        close = close | (numpy.isfinite(difference) & (difference <= allowed))
+    return numpy.asarray(close)

@@ -1,0 +1,1 @@
+"""The memory behind arrays, and copies of them."""

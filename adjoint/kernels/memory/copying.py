@@ -1,0 +1,233 @@
+"""Copies of arrays: with another type of elements, in another order in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
+from ...dtypes import from_numpy
+from ...notices import warn
+from ..runtime.floating import HALVES, silent
+from ..runtime.layout import row_major
+from ..runtime.scalar import scalar_array
+from ..runtime.shapes import broadcast_shapes
+from .storage import to_python
+
+Array = numpy.ndarray[Any, Any]
+
+
+def preserved_order(array: Array) -> tuple[int, ...] | None:
+    """The dimensions in the order of their strides, largest first; None where that is the row-major order.
+
+    Dimensions that are expanded (stride 0) stay between the neighbours that they have.
+    """
+    if array.flags.c_contiguous:
+        return None
+    order = list(range(array.ndim))[::-1]  # ascending strides while sorting
+    steps, shape = array.strides, array.shape
+    for position in range(1, len(order)):
+        here = position
+        for before in range(position - 1, -1, -1):
+            first, second = order[before], order[here]
+            if steps[first] == 0 or steps[second] == 0:
+                continue
+            if steps[first] > steps[second] or (steps[first] == steps[second] and shape[first] > shape[second]):
+                order[before], order[here] = second, first
+                here = before
+            else:
+                break
+    order.reverse()
+    return None if order == list(range(array.ndim)) else tuple(order)
+
+
+def empty_like(array: Array, dtype: Any = None, memory_format: Any = None) -> Array:
+    """An uninitialised array of the shape of `array`, with its order of dimensions in memory unless told otherwise."""
+    dtype = array.dtype if dtype is None else dtype
+    if memory_format is not None and memory_format is not preserve_format:
+        return ordered_empty(array.shape, dtype, order_of(memory_format, array.ndim))
+    if array.flags.c_contiguous:
+        result = numpy.empty(array.shape, dtype)
+        if 1 in array.shape:
+            return with_steps(result, tuple(step // array.itemsize for step in array.strides))
+        return result
+    return ordered_empty(array.shape, dtype, preserved_order(array))
+
+
+def with_steps(array: Array, steps: tuple[int, ...]) -> Array:
+    """`array` with the given strides in elements, which may differ where a dimension has size 1."""
+    byte_steps = tuple(step * array.itemsize for step in steps)
+    if byte_steps == array.strides or array.size == 0:
+        return array
+    return numpy.lib.stride_tricks.as_strided(array, array.shape, byte_steps)
+
+
+def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
+    """The dimensions in the order they have in memory under `memory_format`, None for row-major."""
+    if memory_format is None or memory_format is contiguous_format:
+        return None
+    if memory_format is channels_last:
+        if ndim != 4:
+            raise RuntimeError("required rank 4 tensor to use channels_last format")
+        return (0, 2, 3, 1)
+    if memory_format is channels_last_3d:
+        if ndim != 5:
+            raise RuntimeError("required rank 5 tensor to use channels_last_3d format")
+        return (0, 2, 3, 4, 1)
+    raise RuntimeError("unsupported memory format Preserve")
+
+
+def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Array:
+    """An uninitialised array whose dimensions lie in memory in `order`, the first slowest."""
+    if order is None:
+        return numpy.empty(shape, dtype)
+    inner = numpy.empty([shape[dim] for dim in order], dtype)
+    back = [0] * len(order)
+    for position, dim in enumerate(order):
+        back[dim] = position
+    return inner.transpose(back)
+
+
+def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) -> Array:
+    """An uninitialised array with the given strides in elements, the owner of just the memory that it spans."""
+    if len(shape) != len(steps):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
+        )
+    if any(step < 0 for step in steps):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
+    span = 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))
+    memory = numpy.empty(span, dtype)
+    return numpy.lib.stride_tricks.as_strided(memory, shape, tuple(step * memory.itemsize for step in steps))
+
+
+def clone(array: Array, memory_format: Any = None) -> Array:
+    """A copy in memory of its own."""
+    if memory_format is None and array.flags.c_contiguous and 1 not in array.shape:
+        return numpy.array(array)  # also of NumPy's scalars
+    result = empty_like(array, None, memory_format)
+    numpy.copyto(result, array)
+    return result
+
+
+def contiguous(array: Array, memory_format: Any = None) -> Array:
+    """`array` itself if its elements lie in row-major order, otherwise a copy for which that holds."""
+    return row_major(array)
+
+
+def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
+    """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
+    array = real_part(array, dtype)
+    narrowed = dtype.itemsize == 2 and array.dtype.itemsize > 4 and dtype in HALVES
+    with numpy.errstate(all="ignore"):
+        source = array.astype(numpy.float32) if narrowed else array  # PyTorch rounds twice, too
+        if memory_format is None and array.flags.c_contiguous:
+            return source.astype(dtype)
+        result = empty_like(array, dtype, memory_format)
+        numpy.copyto(result, source, casting="unsafe")
+    return result
+
+
+@silent
+def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
+    """`convert` to a dtype of adjoint."""
+    return convert(self, dtype.numpy, memory_format)
+
+
+def real_part(array: Array, dtype: Any) -> Array:
+    """The real part of a complex array that is to become a real one, otherwise `array`."""
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        warn("Casting complex values to real discards the imaginary part")
+        return array.real
+    return array
+
+
+def expanded(source: Array, array: Array) -> Array:
+    """`source` as it may be written to `array`: its real part if need be, broadcast to the shape.
+
+    Raises:
+        RuntimeError: if the shapes do not fit.
+    """
+    source = real_part(source, array.dtype)
+    if source.shape == array.shape:
+        return source
+    shape = broadcast_shapes(array.shape, source.shape)
+    if shape != array.shape:
+        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(shape)}")
+    return numpy.broadcast_to(source, array.shape)
+
+
+@silent
+def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
+    """Write `other`, broadcast and converted, over `self`."""
+    if other.dtype == self.dtype and other.shape == self.shape:
+        numpy.copyto(self, other)
+        return
+    source = expanded(other, self)
+    if self.dtype.itemsize == 2 and source.dtype.itemsize > 4 and self.dtype in HALVES:
+        source = source.astype(numpy.float32)
+    with numpy.errstate(all="ignore"):
+        numpy.copyto(self, source, casting="unsafe")
+
+
+@silent
+def fill_(self: Array, value: Any) -> None:
+    """Write the number `value` to every element of `self`. Raises as `scalar_array` does."""
+    if 0 in self.strides:
+        self = distinct(self)
+    if self.dtype.kind == "f" and self.itemsize > 2 and type(value) is float and -3e38 < value < 3e38:
+        self.fill(value)
+    else:
+        with numpy.errstate(all="ignore"):
+            self[...] = scalar_array(value, from_numpy(self.dtype))
+
+
+def full_like(array: Array, value: Any) -> Array:
+    """An array like `array` of which every element is the number `value`. Raises as `scalar_array` does."""
+    result = empty_like(array)
+    result[...] = scalar_array(value, from_numpy(array.dtype))
+    return result
+
+
+def fill_with_(self: Array, value: Array) -> None:
+    """Write the only element of `value` to every element of `self`."""
+    copy_(distinct(self), value)
+
+
+@silent
+def zero_(self: Array) -> None:
+    """Write zero to every element of `self`."""
+    (distinct(self) if 0 in self.strides else self).fill(0)
+
+
+def distinct(array: Array) -> Array:
+    """One element for each place in memory that elements of `array` share, writable."""
+    if array.ndim == 0:
+        return array
+    part = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
+    part.flags.writeable = True
+    return part
+
+
+def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:
+    """Write a number to the main diagonal; with `wrap`, that of a tall matrix starts again below its end.
+
+    Raises:
+        RuntimeError: if there are fewer than two dimensions, or more of different sizes.
+    """
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    numpy.fill_diagonal(self, scalar_array(fill_value, from_numpy(self.dtype)), wrap)
+
+
+def mapped(function: Callable[..., Any], *arrays: Array) -> Array:
+    """What a Python function makes of the elements of arrays of one shape, as Python numbers."""
+    values = [function(*numbers) for numbers in zip(*(to_python(array.reshape(-1)) for array in arrays), strict=True)]
+    for value in values:
+        if not isinstance(value, (int, float, complex)):
+            raise TypeError(f"must be real number, not {type(value).__name__}")
+    return numpy.array(values, numpy.result_type(*values) if values else None).reshape(arrays[0].shape)

@@ -1,0 +1,1 @@
+"""Activations, convolutions, pooling, normalization, losses and optimizer steps on arrays."""

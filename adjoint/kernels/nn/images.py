@@ -1,0 +1,292 @@
+"""Images rearranged: blocks as columns and added up again, channels as pixels; and images made larger or smaller."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from ..runtime.floating import is_inexact, type_name
+
+Array = numpy.ndarray[Any, Any]
+Pair = tuple[int, int]
+
+
+def im2col(self: Array, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Array:
+    """`(N, C, H, W)` as `(N, C * kh * kw, blocks)`: each column holds what one block covers."""
+    _check_sizes(kernel_size, dilation, padding, stride)
+    if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
+            f"but got: {list(self.shape)}"
+        )
+    _check_type("im2col_out_cpu", self)
+    image = self if self.ndim == 4 else self[None]
+    size: Pair = image.shape[-2:]
+    counts = _counts(size, kernel_size, dilation, padding, stride)
+    if min(counts) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size {size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, "
+            f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one."
+        )
+    padded = numpy.pad(image, ((0, 0), (0, 0), *((width, width) for width in padding))) if any(padding) else image
+    columns = numpy.empty((*image.shape[:2], *kernel_size, *counts), self.dtype)
+    for row, column, place in _places(kernel_size, dilation, stride, counts):
+        columns[:, :, row, column] = padded[(..., *place)]
+    result = columns.reshape(image.shape[0], image.shape[1] * kernel_size[0] * kernel_size[1], counts[0] * counts[1])
+    return result if self.ndim == 4 else result[0]
+
+
+def col2im(self: Array, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Array:
+    """`(N, C * kh * kw, blocks)` as `(N, C, H, W)`: each element is the sum of those of all blocks that cover it."""
+    _check_sizes(kernel_size, dilation, padding, stride)
+    if self.ndim not in (2, 3) or 0 in self.shape[-2:]:
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
+            f"but got: {list(self.shape)}"
+        )
+    _check_type("col2im_out_cpu", self)
+    columns = self if self.ndim == 3 else self[None]
+    batch, rows, blocks = columns.shape
+    channels, rest = divmod(rows, kernel_size[0] * kernel_size[1])
+    if rest:
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={rows} and kernel_size={kernel_size}."
+        )
+    counts = _counts(output_size, kernel_size, dilation, padding, stride)
+    if blocks != counts[0] * counts[1]:
+        raise RuntimeError(
+            f"Given output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, "
+            f"stride={stride}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
+            f"{counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={blocks}."
+        )
+    parts = columns.reshape(batch, channels, *kernel_size, *counts)
+    padded = numpy.zeros((batch, channels, *(n + 2 * p for n, p in zip(output_size, padding, strict=True))), self.dtype)
+    for row, column, place in _places(kernel_size, dilation, stride, counts):
+        padded[(..., *place)] += parts[:, :, row, column]
+    inner = tuple(slice(p, p + n) for n, p in zip(output_size, padding, strict=True))
+    result = numpy.ascontiguousarray(padded[(..., *inner)])
+    return result if self.ndim == 3 else result[0]
+
+
+def _counts(size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Pair:
+    """How many blocks there are along each dimension."""
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride, strict=True)
+    )
+
+
+def _places(
+    kernel_size: Pair, dilation: Pair, stride: Pair, counts: Pair
+) -> Iterator[tuple[int, int, tuple[slice, slice]]]:
+    """Each element of a block, and where it is in the padded image for all blocks."""
+    for row in range(kernel_size[0]):
+        for column in range(kernel_size[1]):
+            starts = (row * dilation[0], column * dilation[1])
+            rows, columns = (
+                slice(start, start + step * (count - 1) + 1, step)
+                for start, step, count in zip(starts, stride, counts, strict=True)
+            )
+            yield row, column, (rows, columns)
+
+
+def _check_sizes(kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> None:
+    for name, word, (height, width) in (
+        ("kernel size", "kernel", kernel_size), ("dilation", "dilation", dilation), ("stride", "stride", stride),
+    ):  # fmt: skip
+        if height <= 0 or width <= 0:
+            raise RuntimeError(
+                f"{name} should be greater than zero, but got {word}_height: {height} {word}_width: {width}"
+            )
+    if min(padding) < 0:
+        raise RuntimeError(f"padding should be non-negative, but got pad_height: {padding[0]} pad_width: {padding[1]}")
+
+
+def _check_type(name: str, array: Array) -> None:
+    if array.dtype.kind in "iu":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(array.dtype)}'")
+
+
+def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
+    """`(..., C r², H, W)` as `(..., C, H r, W r)` (Shi et al., 2016), on memory of its own."""
+    r = upscale_factor
+    if self.ndim < 3:
+        raise RuntimeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    *batch, channels, height, width = self.shape
+    if channels % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            f"upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}"
+        )
+    split = self.reshape(math.prod(batch), channels // (r * r), r, r, height, width)
+    return split.transpose(0, 1, 4, 2, 5, 3).copy().reshape(*batch, channels // (r * r), height * r, width * r)
+
+
+def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
+    """The inverse: `(..., C, H r, W r)` as `(..., C r², H, W)`, on memory of its own."""
+    r = downscale_factor
+    if self.ndim < 3:
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    *batch, channels, height, width = self.shape
+    for name, size, at in (("height", height, -2), ("width", width, -1)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, "
+                f"but input.size({at})={size} is not divisible by {r}"
+            )
+    split = self.reshape(math.prod(batch), channels, height // r, r, width // r, r)
+    return split.transpose(0, 1, 3, 5, 2, 4).copy().reshape(*batch, channels * r * r, height // r, width // r)
+
+
+def channel_shuffle(self: Array, groups: int) -> Array:
+    """The channels (dimension 1) of `groups` groups interleaved, on memory of its own."""
+    if self.ndim <= 2:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}")
+    channels = self.shape[1]
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    if channels % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+        )
+    split = self.reshape(self.shape[0], groups, channels // groups, math.prod(self.shape[2:]))
+    return split.swapaxes(1, 2).copy().reshape(self.shape)
+
+
+Sizes = tuple[int, ...]
+Scales = tuple[float | None, ...]
+
+NEAREST = ("nearest", "nearest-exact")
+
+
+def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales) -> Array:
+    """`(N, C, *)` with its last dimensions of another size; `scales` are the factors that were asked for, if they were."""
+    _check(self, size, mode)
+    result = self
+    for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
+        if mode in NEAREST:
+            result = result.take(_nearest(self.shape[axis], length, mode, scale), axis=axis)
+        else:
+            result = _along(result, axis, _weights(self.shape[axis], length, mode, align_corners, antialias, scale))
+    return _rounded(result, self.dtype)
+
+
+def resample_backward(
+    grad: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
+) -> Array:
+    """The transpose of `resample`: from gradients of the new elements those of the old ones, of which there are `size`."""
+    result = grad
+    for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
+        count = grad.shape[axis]
+        if mode in NEAREST:
+            weights = numpy.zeros((count, length))
+            weights[numpy.arange(count), _nearest(length, count, mode, scale)] = 1
+        else:
+            weights = _weights(length, count, mode, align_corners, antialias, scale)
+        result = _along(result, axis, weights.T)
+    return _rounded(result, grad.dtype)
+
+
+def _check(self: Array, size: Sizes, mode: str) -> None:
+    if 0 in self.shape[2:] or min(size) < 1:
+        names = "DHW"[-len(size) :]
+        before, after = (
+            ", ".join(f"{name}: {length}" for name, length in zip(names, lengths, strict=True))
+            for lengths in (self.shape[2:], size)
+        )
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({before}) output ({after})"
+        )
+    if not is_inexact(self.dtype) and self.dtype != numpy.uint8:
+        raise NotImplementedError(f"\"upsample_{mode}\" not implemented for '{type_name(self.dtype)}'")
+
+
+def _along(array: Array, axis: int, weights: Array) -> Array:
+    """The sums over one dimension with weights `(new, old)`, in float32 at least."""
+    kind = numpy.result_type(array.dtype, numpy.float32) if array.dtype.kind != "V" else numpy.float32
+    moved = array.swapaxes(axis, -1).astype(kind, copy=False)
+    return (moved @ weights.T.astype(kind)).swapaxes(axis, -1)
+
+
+def _rounded(array: Array, dtype: numpy.dtype[Any]) -> Array:
+    if dtype == numpy.uint8:
+        array = numpy.clip(numpy.rint(array), 0, 255)
+    return numpy.ascontiguousarray(array, dtype)
+
+
+def _step(old: int, new: int, scale: float | None) -> float:
+    """How far new elements are apart, in old ones."""
+    return 1.0 / scale if scale is not None and scale > 0 else old / new
+
+
+@functools.lru_cache(maxsize=64)
+def _nearest(old: int, new: int, mode: str, scale: float | None) -> Array:
+    """For each new element the old one it is."""
+    step = numpy.float32(_step(old, new, scale))
+    places = numpy.arange(new, dtype=numpy.float32)
+    if mode == "nearest-exact":
+        places += numpy.float32(0.5)
+    return numpy.minimum(numpy.floor(places * step).astype(numpy.int64), old - 1)
+
+
+@functools.lru_cache(maxsize=64)
+def _weights(old: int, new: int, mode: str, align_corners: bool, antialias: bool, scale: float | None) -> Array:
+    """The weights `(new, old)` of the old elements in the new ones."""
+    if antialias:
+        return _averaging(old, new, mode, align_corners, scale)
+    if align_corners:
+        centres = numpy.arange(new) * ((old - 1) / (new - 1) if new > 1 else 0.0)
+    else:
+        centres = (numpy.arange(new) + 0.5) * _step(old, new, scale) - 0.5
+    reach, shape = _SHAPES[mode]
+    if reach == 1:
+        centres = numpy.maximum(centres, 0)
+    first = numpy.floor(centres).astype(numpy.int64)
+    weights = numpy.zeros((new, old))
+    for offset in range(1 - reach, reach + 1):
+        share = shape(numpy.abs(centres - (first + offset)), -0.75)
+        numpy.add.at(weights, (numpy.arange(new), numpy.clip(first + offset, 0, old - 1)), share)
+    return weights
+
+
+def _averaging(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> Array:
+    """Weights that, where the image becomes smaller, reach over all old elements between two new ones."""
+    step = (old - 1) / (new - 1) if align_corners and new > 1 else _step(old, new, scale)
+    reach, shape = _SHAPES[mode]
+    wide = max(step, 1.0)
+    weights = numpy.zeros((new, old))
+    for place in range(new):
+        centre = step * (place + 0.5)
+        start, end = max(int(centre - reach * wide + 0.5), 0), min(int(centre + reach * wide + 0.5), old)
+        share = shape(numpy.abs((numpy.arange(start, end) - centre + 0.5) / wide), -0.5)
+        weights[place, start:end] = share / share.sum()
+    return weights
+
+
+def _triangle(distance: Array, sharpness: float) -> Array:
+    return numpy.maximum(1 - distance, 0)
+
+
+def _cubic(distance: Array, sharpness: float) -> Array:
+    """Keys (1981), "Cubic convolution interpolation for digital image processing"."""
+    a, d = sharpness, distance
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((d - 5) * d + 8) * d * a - 4 * a
+    return numpy.where(d <= 1, near, numpy.where(d < 2, far, 0))
+
+
+_SHAPES: dict[str, tuple[int, Callable[[Array, float], Array]]] = {"linear": (1, _triangle), "bicubic": (2, _cubic)}
+"""How many old elements on either side count, and their weight by distance."""

@@ -1,0 +1,414 @@
+"""Losses and their gradients: of elementwise differences, of classes given their log-probabilities, and of margins."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+from numpy import asarray, ndarray
+
+from ..index.scatter import out_of_bounds
+from ..reduce.reduction import total as total_of
+from ..runtime.floating import compute_dtype, is_floating, quietly, silent, type_name, widen
+
+Array = numpy.ndarray[Any, Any]
+
+
+def reduced(loss: Array, reduction: str, kind: Any) -> Array:
+    """The mean, the sum, or the losses themselves, in dtype `kind`."""
+    if reduction == "none":
+        return loss.astype(kind, copy=False)
+    total = numpy.add.reduce(loss, axis=None)
+    if reduction == "mean":
+        total = numpy.true_divide(total, loss.size) if loss.size else numpy.full((), numpy.nan)
+    return numpy.asarray(total, dtype=kind)
+
+
+def mse_loss(self: Array, target: Array, reduction: str) -> Array:
+    """`(self - target)²`."""
+    if self.dtype.kind in "iub":
+        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{type_name(self.dtype)}'")
+    difference = widen(self) - widen(target)
+    if reduction != "none" and difference.flags.c_contiguous and difference.dtype.char in "fd":
+        flat = difference.reshape(-1)
+        numpy.multiply(flat, flat, out=flat)
+        return reduced(flat, reduction, self.dtype)
+    return reduced(difference * difference, reduction, self.dtype)
+
+
+def smooth_l1_loss(self: Array, target: Array, reduction: str, beta: float) -> Array:
+    """`d² / (2 beta)` where `d = |self - target|` is below `beta`, else `d - beta / 2`."""
+    distance = numpy.abs(widen(self) - widen(target))
+    loss = numpy.where(distance < beta, distance * distance * (0.5 / beta) if beta else distance, distance - 0.5 * beta)
+    return reduced(loss, reduction, self.dtype)
+
+
+def huber_loss(self: Array, target: Array, reduction: str, delta: float) -> Array:
+    """`d² / 2` where `d = |self - target|` is at most `delta`, else `delta (d - delta / 2)`."""
+    distance = numpy.abs(widen(self) - widen(target))
+    loss = numpy.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
+    return reduced(loss, reduction, self.dtype)
+
+
+def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: str) -> Array:
+    """`-(target log self + (1 - target) log(1 - self))`, each logarithm at least -100."""
+    if self.size and not ((self >= 0) & (self <= 1)).all():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    probability, wanted = widen(self), widen(target)
+    loss = (wanted - 1) * numpy.maximum(numpy.log1p(-probability), -100) - wanted * numpy.maximum(
+        numpy.log(probability), -100
+    )
+    if weight is not None:
+        loss = loss * widen(weight)
+    return reduced(loss, reduction, self.dtype)
+
+
+def binary_cross_entropy_backward(
+    grad: Array, self: Array, target: Array, weight: Array | None, reduction: str
+) -> Array:
+    """The gradient of the probabilities, `(self - target) / (self (1 - self))`, finite also at 0 and 1."""
+    probability = widen(self)
+    result = (probability - widen(target)) / numpy.maximum((1 - probability) * probability, 1e-12)
+    result = result * (widen(grad) / (self.size if reduction == "mean" else 1))
+    if weight is not None:
+        result = result * widen(weight)
+    return result.astype(self.dtype, copy=False)
+
+
+def binary_cross_entropy_with_logits(
+    self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
+) -> Array:
+    """`binary_cross_entropy` of the sigmoid of `self`: `(1 - target) x + (1 + (pos_weight - 1) target) log(1 + exp(-x))`."""
+    x, wanted = widen(self), widen(target)
+    log_one_plus = numpy.log1p(numpy.exp(-numpy.abs(x))) + numpy.maximum(-x, 0)
+    if pos_weight is not None:
+        log_one_plus = (1 + (widen(pos_weight) - 1) * wanted) * log_one_plus
+    loss = (1 - wanted) * x + log_one_plus
+    if weight is not None:
+        loss = loss * widen(weight)
+    return reduced(loss, reduction, self.dtype)
+
+
+_INT64 = numpy.dtype(numpy.int64)
+
+
+@silent
+def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> ndarray:
+    """The loss alone; see `nll_loss_forward`."""
+    if _is_plain(log_probs, target, weight, ignore_index) and out_of_bounds(target, log_probs.shape[1]) is None:
+        return _plain(log_probs, target, reduction)
+    return quietly(nll_loss_forward, log_probs, target, weight, reduction, ignore_index)[0]
+
+
+def _is_plain(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> bool:
+    """Whether there are no weights, no spatial dimensions, and no class is ignored."""
+    if weight is not None or log_probs.ndim != 2 or log_probs.dtype.char not in "fd" or target.dtype.char != "l":
+        return False
+    batch, classes = log_probs.shape
+    return not 0 <= ignore_index < classes and target.shape == (batch,) and batch > 0
+
+
+def _plain(log_probs: ndarray, target: ndarray, reduction: str) -> ndarray:
+    """The loss where all is plain, and the targets are classes."""
+    picked = log_probs.take(target + _starts(*log_probs.shape))
+    if reduction == "none":
+        return numpy.negative(picked, picked)
+    loss = -total_of(picked).item()
+    return asarray(loss / len(picked) if reduction == "mean" else loss, picked.dtype)
+
+
+@functools.lru_cache(64)
+def _starts(batch: int, classes: int) -> ndarray:
+    """Where each row of a (batch, classes) array begins."""
+    starts = numpy.arange(0, batch * classes, classes)
+    starts.flags.writeable = False
+    return starts
+
+
+def nll_loss_forward(
+    log_probs: ndarray,
+    target: ndarray,
+    weight: ndarray | None = None,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+) -> tuple[ndarray, ndarray]:
+    """The loss and the total weight it was divided by (zero for reduction 'none').
+
+    Args:
+        log_probs: (classes,), (batch, classes) or (batch, classes, d1, d2, ...).
+        target: class numbers of int64 or uint8; the shape of `log_probs` without its class dimension.
+        weight: one factor per class.
+        reduction: 'none', 'mean' (weighted; nan if the weights sum to zero) or 'sum'.
+        ignore_index: the target that contributes nothing.
+
+    Raises:
+        ValueError, RuntimeError: if shapes or types do not fit.
+        IndexError: if a target is not a class.
+        NotImplementedError: if `log_probs` is not floating-point.
+    """
+    _check(log_probs, target, weight)
+    target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
+    used = _used(target, _classes(log_probs), ignore_index)
+    picked = widen(log_probs.reshape(-1).take(_positions(log_probs, target, used)))
+    dtype = log_probs.dtype
+    if weight is None and used is None:
+        total = target.size
+        loss = numpy.negative(picked)
+    else:
+        factor = _factor(log_probs, target, weight, used)
+        total = numpy.add.reduce(factor, None)
+        # Not a product where a target is ignored: zero times inf is nan.
+        loss = numpy.negative(picked * factor) if used is None else numpy.where(used, -(picked * factor), 0)
+    if reduction == "none":
+        return asarray(loss).astype(dtype, copy=False), numpy.zeros((), dtype)
+    result = numpy.add.reduce(loss, None)
+    if reduction == "mean":
+        result = numpy.true_divide(result, total, dtype=compute_dtype(dtype))
+    return asarray(result).astype(dtype, copy=False), asarray(total, dtype)
+
+
+def nll_loss_backward(
+    grad: ndarray,
+    log_probs: ndarray,
+    target: ndarray,
+    weight: ndarray | None,
+    reduction: str,
+    ignore_index: int,
+) -> ndarray:
+    """The gradient of `log_probs`, of which only shape and type are used."""
+    plain = _is_plain(log_probs, target, weight, ignore_index) and grad.ndim == 0 and grad.dtype is log_probs.dtype
+    if plain and out_of_bounds(target, log_probs.shape[1]) is None:
+        value = -grad.item()
+        result = numpy.zeros(log_probs.shape, log_probs.dtype)
+        result.put(target + _starts(*log_probs.shape), value / len(target) if reduction == "mean" else value)
+        return result
+    target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
+    used = _used(target, _classes(log_probs), ignore_index)
+    value = -widen(asarray(grad))
+    factor = None if weight is None and used is None else _factor(log_probs, target, weight, used)
+    if reduction == "mean":
+        value = value / (target.size if factor is None else numpy.add.reduce(factor, None))
+    if factor is not None:
+        value = value * factor
+        if used is not None:
+            value = numpy.where(used, value, 0)
+    result = numpy.zeros(log_probs.shape, log_probs.dtype)
+    result.reshape(-1)[_positions(log_probs, target, used)] = value
+    return result
+
+
+def _target_shape(log_probs: ndarray) -> tuple[int, ...]:
+    """The shape of `log_probs` without classes; a single target may come with a dimension more."""
+    return log_probs.shape[:1] + log_probs.shape[2:] if log_probs.ndim > 1 else ()
+
+
+def _classes(log_probs: ndarray) -> int:
+    return log_probs.shape[0 if log_probs.ndim == 1 else 1]
+
+
+def _used(target: ndarray, classes: int, ignore_index: int) -> ndarray | None:
+    """Which targets are not ignored; None if all are used."""
+    if not 0 <= ignore_index < classes and out_of_bounds(target, classes) is None:
+        return None
+    used = target != ignore_index
+    wrong = used & ((target < 0) | (target >= classes))
+    if wrong.any():
+        raise IndexError(f"Target {target[wrong].reshape(-1)[0]} is out of bounds.")
+    return asarray(used)
+
+
+def _positions(log_probs: ndarray, target: ndarray, used: ndarray | None) -> ndarray:
+    """Where each target's log-probability is in the flattened array; ignored targets point at class 0."""
+    if used is not None:
+        target = numpy.where(used, target, 0)
+    if log_probs.ndim == 1:
+        return target
+    batch, classes = log_probs.shape[:2]
+    if log_probs.ndim == 2:
+        return target + numpy.arange(0, batch * classes, classes or 1)[:batch]
+    inner = math.prod(log_probs.shape[2:])
+    outer = numpy.arange(batch).reshape((-1,) + (1,) * (log_probs.ndim - 2)) * (classes * inner)
+    return target * inner + outer + numpy.arange(inner).reshape(log_probs.shape[2:])
+
+
+def _factor(log_probs: ndarray, target: ndarray, weight: ndarray | None, used: ndarray | None) -> ndarray:
+    if weight is None:
+        return asarray(used).astype(compute_dtype(log_probs.dtype))
+    if used is None:
+        return asarray(widen(weight.take(target)))
+    return asarray(widen(weight.take(numpy.where(used, target, 0))) * used)
+
+
+def _check(log_probs: ndarray, target: ndarray, weight: ndarray | None) -> None:
+    shape, rank = log_probs.shape, log_probs.ndim
+    if rank == 0:
+        raise ValueError(f"Expected 1 or more dimensions (got {rank})")
+    if rank == 1:
+        if target.ndim == 1 and target.shape[0] != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
+    elif shape[0] != (target.shape[0] if target.ndim else 1):
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size "
+            f"({target.shape[0] if target.ndim else 1})."
+        )
+    elif shape[:1] + shape[2:] != target.shape:
+        raise _target_mismatch(shape, target.shape)
+    if target.dtype != _INT64 and target.dtype != numpy.uint8:
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)}")
+    if not is_floating(log_probs.dtype):
+        raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{type_name(log_probs.dtype)}'")
+    if weight is None:
+        return
+    classes = _classes(log_probs)
+    if weight.shape != (classes,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(weight.shape)}"
+            if rank <= 2
+            else "weight tensor should be defined either for all or no classes"
+        )
+    if weight.dtype != log_probs.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(log_probs.dtype)} but found {type_name(weight.dtype)}")
+
+
+def _target_mismatch(shape: tuple[int, ...], target: tuple[int, ...]) -> RuntimeError:
+    if len(shape) != 4:
+        expected = list(shape[:1] + shape[2:])
+        return RuntimeError(f"Expected target size {expected}, got {list(target)}")
+    if len(target) != 3:
+        return RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target)}"
+        )
+    return RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target)}")
+
+
+def soft_margin_loss(self: Array, target: Array, reduction: str) -> Array:
+    """`log(1 + exp(-target * self))`, for targets 1 and -1."""
+    if self.dtype.kind in "iub":
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {type_name(self.dtype)}")
+    return reduced(numpy.logaddexp(0, -(widen(target) * widen(self))), reduction, self.dtype)
+
+
+def _rows(self: Array) -> Array:
+    """The scores as a matrix, one row for each sample."""
+    rows = self if self.ndim == 2 else self.reshape(1, -1)
+    if self.ndim > 2 or rows.shape[1] == 0:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}"
+        )
+    return rows
+
+
+def _require(name: str, self: Array, target: Array) -> None:
+    if target.dtype != numpy.int64:
+        raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
+    if self.dtype.char not in "fd":
+        raise NotImplementedError(f"\"{name}_cpu_kernel\" not implemented for '{type_name(self.dtype)}'")
+
+
+def _share(grad: Array, reduction: str, batch: int) -> Array:
+    """The gradient of each row's loss, as a column."""
+    grad = grad.reshape(-1, 1)
+    return grad / batch if reduction == "mean" else grad
+
+
+# --- one class for each sample --------------------------------------------------------------------------------
+
+
+def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str) -> Array:
+    """The mean over the classes i ≠ target of `max(0, margin - self[target] + self[i]) ** p`, times `weight[target]`."""
+    rows = _rows(self)
+    batch, classes = rows.shape
+    if target.size != batch or target.ndim > 1:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+            f"(batch size). Expected target size [{batch}], but got {list(target.shape)}. "
+            f"Input has shape {list(self.shape)}."
+        )
+    if weight is not None and weight.size != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    _require("multi_margin_loss", self, target)
+    if target.size and not ((target >= 0) & (target < classes)).all():
+        raise RuntimeError("target out of range")
+    hinges = _multi_margin_hinges(rows, target, margin)
+    loss = numpy.add.reduce(hinges if p == 1 else hinges * hinges, 1) / classes
+    if weight is not None:
+        loss *= weight[target.reshape(-1)]
+    return reduced(loss.reshape(target.shape), reduction, self.dtype)
+
+
+def _multi_margin_hinges(rows: Array, target: Array, margin: float) -> Array:
+    column = target.reshape(-1, 1)
+    hinges = rows - numpy.take_along_axis(rows, column, 1)
+    hinges += rows.dtype.type(margin)
+    numpy.maximum(hinges, 0, out=hinges)
+    numpy.put_along_axis(hinges, column, 0, 1)
+    return hinges
+
+
+def multi_margin_loss_backward(
+    grad: Array, self: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str
+) -> Array:
+    """The gradient of the scores."""
+    rows = _rows(self)
+    batch, classes = rows.shape
+    hinges = _multi_margin_hinges(rows, target, margin)
+    result = (hinges > 0).astype(rows.dtype) if p == 1 else 2 * hinges
+    result *= _share(grad, reduction, batch) / classes
+    if weight is not None:
+        result *= weight[target.reshape(-1, 1)]
+    numpy.put_along_axis(result, target.reshape(-1, 1), -numpy.add.reduce(result, 1, keepdims=True), 1)
+    return result.reshape(self.shape)
+
+
+# --- several classes for each sample --------------------------------------------------------------------------
+
+
+def multilabel_margin_loss(self: Array, target: Array, reduction: str) -> tuple[Array, Array]:
+    """The loss, and which classes are labels, as numbers.
+
+    The loss is the sum of `max(0, 1 - self[j] + self[i])` over the labels j and the classes i that are none, divided by
+    the number of classes. The labels of a row are the entries of `target` before its first negative one.
+    """
+    rows = _rows(self)
+    if self.shape != target.shape:
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
+    if target.dtype == numpy.int64 and target.size and not ((target >= -1) & (target < rows.shape[1])).all():
+        raise RuntimeError("argument #2 'target' is out of range")
+    _require("multilabel_margin_loss", self, target)
+    listed, labels = _listed(target.reshape(rows.shape))
+    is_target = numpy.zeros(rows.shape, rows.dtype)
+    sample, _ = listed.nonzero()
+    is_target[sample, labels[listed]] = 1
+    loss = numpy.add.reduce(_multilabel_hinges(rows, listed, labels, is_target), (1, 2)) / rows.shape[1]
+    return reduced(loss.reshape(self.shape[:-1]), reduction, self.dtype), is_target.reshape(self.shape)
+
+
+def _listed(target: Array) -> tuple[Array, Array]:
+    """Which entries are labels, and the labels, 0 where there is none."""
+    listed = numpy.logical_and.accumulate(target >= 0, 1)
+    return listed, numpy.where(listed, target, 0)
+
+
+def _multilabel_hinges(rows: Array, listed: Array, labels: Array, is_target: Array) -> Array:
+    """The hinge of each listed label (dimension 1) against each class (dimension 2)."""
+    hinges = rows[:, None, :] - numpy.take_along_axis(rows, labels, 1)[:, :, None]
+    hinges += rows.dtype.type(1)
+    numpy.maximum(hinges, 0, out=hinges)
+    hinges *= listed[:, :, None]
+    hinges *= is_target[:, None, :] == 0
+    return hinges
+
+
+def multilabel_margin_loss_backward(grad: Array, self: Array, target: Array, is_target: Array, reduction: str) -> Array:
+    """The gradient of the scores."""
+    rows = _rows(self)
+    listed, labels = _listed(target.reshape(rows.shape))
+    active = _multilabel_hinges(rows, listed, labels, is_target.reshape(rows.shape)) > 0
+    result = numpy.add.reduce(active, 1, dtype=rows.dtype)
+    sample = numpy.arange(len(rows))[:, None]
+    numpy.subtract.at(result, (sample, labels), numpy.add.reduce(active, 2, dtype=rows.dtype))
+    result *= _share(grad, reduction, len(rows)) / rows.shape[1]
+    return result.reshape(self.shape)

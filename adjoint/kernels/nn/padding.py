@@ -1,0 +1,109 @@
+"""Padding and cropping arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy
+
+from ..runtime.floating import widen
+
+Array = numpy.ndarray[Any, Any]
+
+
+def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
+    """`self` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    dims = len(pad) // 2
+    if dims > self.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {self.ndim}"
+        )
+    shape, source, target = list(self.shape), [slice(None)] * self.ndim, [slice(None)] * self.ndim
+    for i in range(dims):
+        dim, before, after = self.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
+        size = self.shape[dim] + before + after
+        if size < 0:
+            raise RuntimeError(
+                f"The input size {self.shape[dim]}, plus negative padding {before} and {after} resulted in a negative output "
+                f"size, which is invalid. Check dimension {dim} of your input."
+            )
+        shape[dim] = size
+        source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
+        target[dim] = slice(max(before, 0), size - max(after, 0))
+    result = numpy.full(shape, value, self.dtype)
+    result[tuple(target)] = self[tuple(source)]
+    return result
+
+
+def reflection_pad(self: Array, padding: Sequence[int]) -> Array:
+    """The last dimensions continued by their mirror image, which does not repeat the outermost elements."""
+    return _padded(self, padding, "reflect")
+
+
+def reflection_pad_backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
+    """The gradient of `self`: that of each element and of its mirror images, added."""
+    return _padded_backward(grad, self, padding, "reflect")
+
+
+def replication_pad(self: Array, padding: Sequence[int]) -> Array:
+    """The last dimensions continued by their outermost elements."""
+    return _padded(self, padding, "replicate")
+
+
+def replication_pad_backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
+    """The gradient of `self`: that of each element and of its copies, added."""
+    return _padded_backward(grad, self, padding, "replicate")
+
+
+def _padded(self: Array, padding: Sequence[int], mode: str) -> Array:
+    result = self
+    for i in range(len(padding) // 2):
+        dim = self.ndim - 1 - i
+        size = self.shape[dim] + padding[2 * i] + padding[2 * i + 1]
+        source, result = result, numpy.empty((*result.shape[:dim], size, *result.shape[dim + 1 :]), self.dtype)
+        for target, origin, _ in _parts(mode, self.shape[dim], padding[2 * i], padding[2 * i + 1]):
+            result[_along(dim, target)] = source[_along(dim, origin)]
+    return result
+
+
+def _padded_backward(grad: Array, self: Array, padding: Sequence[int], mode: str) -> Array:
+    result = widen(grad)
+    for i in range(len(padding) // 2):
+        dim = self.ndim - 1 - i
+        source = result
+        result = numpy.zeros((*source.shape[:dim], self.shape[dim], *source.shape[dim + 1 :]), source.dtype)
+        for target, origin, repeated in _parts(mode, self.shape[dim], padding[2 * i], padding[2 * i + 1]):
+            part = source[_along(dim, target)]
+            result[_along(dim, origin)] += numpy.add.reduce(part, dim, keepdims=True) if repeated else part
+    return result.astype(self.dtype, copy=False)
+
+
+def _along(dim: int, part: slice) -> tuple[slice, ...]:
+    return (*[slice(None)] * dim, part)
+
+
+def _parts(mode: str, size: int, before: int, after: int) -> Iterator[tuple[slice, slice, bool]]:
+    """The parts of a padded dimension: where they are, where in the input they come from, whether that is one element.
+
+    Positions count from the input's first element; negative padding leaves out what is there.
+    """
+    first, last = -before, size + after
+
+    def part(start: int, stop: int) -> slice:
+        return slice(start - first, stop - first)
+
+    start, stop = max(first, 0), min(size, last)
+    if start < stop:
+        yield part(start, stop), slice(start, stop), False
+    for start, stop, edge in ((first, min(0, last), 0), (max(size, first), last, size - 1)):
+        if start >= stop:
+            continue
+        if mode == "replicate":
+            yield part(start, stop), slice(edge, edge + 1), True
+        else:
+            low = 2 * edge - stop + 1  # the mirror image of the last position
+            yield part(start, stop), slice(2 * edge - start, low - 1 if low else None, -1), False

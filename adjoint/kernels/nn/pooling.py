@@ -1,0 +1,392 @@
+"""Pooling over any number of spatial dimensions: the maximum or the mean of windows of given or adapted sizes.
+
+Arrays are (batch, channels, spatial...), or that without batch. Windows are boxes, so each dimension is reduced on its
+own, the last first: a window of 3 by 3 takes 3 + 3 passes, not 9. Indices count in the flattened spatial dimensions.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from numpy import asarray, ndarray
+
+from ..reduce import reduction
+from ..runtime.floating import is_floating, is_inexact, type_name, widen
+from ..runtime.layout import row_major
+from ..runtime.parallel import parallel_rows
+from .windows import Along, Windows, along_one, divided, windows_of
+
+Sizes = tuple[int, ...]
+Pair = tuple[ndarray, ndarray]
+
+_INT64 = numpy.dtype(numpy.int64)
+
+_SMALL = 1 << 13  # elements of all windows together: so many are rather gathered than reduced by dimension
+
+
+def _refuse(kernel: str, x: ndarray) -> NotImplementedError:
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(x.dtype)}'")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The maximum
+
+
+def max_pool(
+    input: ndarray,
+    dims: int,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool = False,
+) -> Pair:
+    """The largest element of each window and its index: the first one, or the last nan where there is one.
+
+    Sizes are those of all `dims` spatial dimensions, or one for all; an empty stride is the kernel's.
+
+    Raises:
+        RuntimeError: if the windows do not fit the input.
+        NotImplementedError: for complex numbers and bool.
+    """
+    windows = windows_of(f"max_pool{dims}d", input.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    if input.dtype.char in "fdlq" and 0 < windows.elements.size * (input.size // math.prod(windows.lengths)) <= _SMALL:
+        pooled = _gathered_max(input, windows)
+        if pooled is not None:
+            return _in_order_of(input, dims, pooled[0]), _in_order_of(input, dims, pooled[1])
+    if input.dtype.kind in "cb":
+        raise _refuse(f"max_pool{dims}d", input)
+
+    def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
+        return _max_along(values, inner, axis, windows.dims[axis], nan)
+
+    values, indices = _pool_planes(input, windows.sizes, pool)
+    return _in_order_of(input, dims, values), _in_order_of(input, dims, indices)
+
+
+def _in_order_of(input: ndarray, dims: int, result: ndarray) -> ndarray:
+    """`result` with channels last in memory if those of `input` are."""
+    if input.flags.c_contiguous or input.ndim != dims + 2 or not numpy.moveaxis(input, 1, -1).flags.c_contiguous:
+        return result
+    return numpy.moveaxis(numpy.ascontiguousarray(numpy.moveaxis(result, 1, -1)), -1, 1)
+
+
+def _gathered_max(input: ndarray, windows: Windows) -> Pair | None:
+    """All windows side by side, few as they are; None if there is a nan."""
+    elements = windows.elements
+    planes = input.reshape(-1, math.prod(windows.lengths))
+    choice = planes.take(elements, 1).argmax(2)
+    choice += windows.first_elements
+    indices = elements.reshape(-1).take(choice)
+    values = planes.reshape(-1).take(indices + numpy.arange(0, planes.size, planes.shape[1])[:, None])
+    if input.dtype.char in "fd" and math.isnan(numpy.add.reduce(values, None)):
+        return None
+    shape = input.shape[: input.ndim - len(windows.dims)] + windows.sizes
+    return values.reshape(shape), indices.reshape(shape)
+
+
+def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
+    """The largest element, and its index, of windows that divide the input into `output_size`.
+
+    Raises:
+        RuntimeError: if the input does not fit.
+        NotImplementedError: if `input` is not floating-point.
+    """
+    dims = len(output_size)
+    spatial = input.shape[-dims:]
+    if not is_floating(input.dtype):
+        raise _refuse("adaptive_max_pool3d_cpu" if dims == 3 else "adaptive_max_pool2d", input)
+    if all(size and length % size == 0 for length, size in zip(spatial, output_size, strict=True)) and input.size:
+        kernel = tuple(length // size for length, size in zip(spatial, output_size, strict=True))
+        return max_pool(input, dims, kernel, kernel, (0,), (1,))
+
+    def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
+        pooled = []
+        for start, stop in divided(spatial[axis], output_size[axis]):
+            part = _at(axis + 1, values.ndim, slice(start, stop))
+            best, positions = _max_along(
+                values[part], [each[part] for each in inner], axis, along_one(stop - start), nan
+            )
+            positions[0] += positions[0].dtype.type(start)
+            pooled.append([best, *positions])
+        best, *positions = (numpy.concatenate(each, axis + 1) for each in zip(*pooled, strict=True))
+        return best, positions
+
+    return _pool_planes(input, output_size, pool)
+
+
+def _at(axis: int, ndim: int, index: slice) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (index,) + (slice(None),) * (ndim - axis - 1)
+
+
+def _pool_planes(input: ndarray, sizes: Sizes, pool: Callable[..., tuple[ndarray, list[ndarray]]]) -> Pair:
+    """Reduce every plane (sample and channel) by `pool(values, positions, axis, nan)`, the last dimension first."""
+    spatial = input.shape[-len(sizes) :]
+    planes = numpy.ascontiguousarray(input).reshape(math.prod(input.shape[: -len(sizes)]), *spatial)
+    values = numpy.empty((len(planes), *sizes), input.dtype)
+    indices = numpy.empty((len(planes), *sizes), _INT64)
+
+    def reduce(start: int, stop: int) -> None:
+        best, positions = _reduce_plane(widen(planes[start:stop]), pool, nan=False)
+        if is_inexact(best.dtype) and numpy.isnan(numpy.maximum.reduce(best, None)):
+            best, positions = _reduce_plane(widen(planes[start:stop]), pool, nan=True)
+        values[start:stop] = best
+        index = indices[start:stop]
+        index[...] = positions[0]
+        for length, position in zip(spatial[1:], positions[1:], strict=True):
+            index *= length
+            index += position
+
+    if values.size:
+        parallel_rows(reduce, len(planes), 2 * planes.itemsize * math.prod(spatial))
+    shape = (*input.shape[: -len(sizes)], *sizes)
+    return values.reshape(shape), indices.reshape(shape)
+
+
+def _reduce_plane(
+    values: ndarray, pool: Callable[..., tuple[ndarray, list[ndarray]]], nan: bool
+) -> tuple[ndarray, list[ndarray]]:
+    positions: list[ndarray] = []
+    for axis in range(values.ndim - 2, -1, -1):
+        values, positions = pool(values, positions, axis, nan)
+    return values, positions
+
+
+def _max_along(
+    values: ndarray, inner: list[ndarray], axis: int, windows: Along, nan: bool
+) -> tuple[ndarray, list[ndarray]]:
+    """Reduce one spatial dimension: the maxima, and for it and those after it where in them the maxima are.
+
+    `inner` says where, in each dimension after this one, the elements of `values` come from.
+    """
+    axis += 1
+    spread = _pad(values, axis, windows, _lowest(values.dtype))
+    inner = [_pad(each, axis, windows, each[_at(axis, each.ndim, slice(0, 1))]) for each in inner]
+    number = numpy.int16 if windows.length < 2**15 else numpy.int64
+    parts = [_at(axis, values.ndim, part) for part in windows.slices()]
+    best = spread[parts[0]].copy()
+    chosen = [each[parts[0]].copy() for each in inner]
+    choice = numpy.zeros(best.shape, numpy.int8 if windows.kernel < 128 else number)
+    for k, part in enumerate(parts[1:], 1):
+        candidate = spread[part]
+        larger = candidate > best
+        if nan:
+            larger |= numpy.isnan(candidate)
+        numpy.maximum(choice, larger.view(numpy.int8) * choice.dtype.type(k), out=choice)
+        numpy.maximum(best, candidate, out=best)
+        for kept, each in zip(chosen, inner, strict=True):
+            numpy.copyto(kept, each[part], where=larger)
+    position = choice.astype(number)
+    if windows.dilation > 1:
+        position *= number(windows.dilation)
+    origin = numpy.arange(windows.count, dtype=number) * number(windows.stride) - number(windows.padding)
+    position += origin.reshape(-1, *(1,) * (values.ndim - axis - 1))
+    if windows.padding:
+        # A window of nothing but -inf chose its first element: take the first that is not padding.
+        outside = position < 0
+        position[outside] %= windows.dilation
+        numpy.minimum(position, windows.length - 1, out=position)
+    return best, [position, *chosen]
+
+
+def _lowest(dtype: Any) -> Any:
+    return dtype.type(-math.inf) if is_floating(dtype) else numpy.iinfo(dtype).min
+
+
+def _pad(values: ndarray, axis: int, windows: Along, fill: Any) -> ndarray:
+    """One dimension with `fill` before and after it, as far as windows reach."""
+    after = windows.reach - windows.length - windows.padding
+    if windows.padding == 0 and after <= 0:
+        return values
+    shape = list(values.shape)
+    shape[axis] = max(windows.reach, windows.length + windows.padding)
+    padded = numpy.empty(shape, values.dtype)
+    padded[_at(axis, values.ndim, slice(0, windows.padding))] = fill
+    padded[_at(axis, values.ndim, slice(windows.padding, windows.padding + windows.length))] = values
+    padded[_at(axis, values.ndim, slice(windows.padding + windows.length, None))] = fill
+    return padded
+
+
+def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> ndarray:
+    """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
+    wide = widen(grad)
+    planes, size = math.prod(input_shape[:-dims]), math.prod(input_shape[-dims:])
+    result = numpy.zeros((planes, size), wide.dtype)
+    if grad.size:
+        values, where = wide.reshape(planes, -1), indices.reshape(planes, -1)
+
+        def scatter(start: int, stop: int) -> None:
+            offsets = numpy.arange(0, (stop - start) * size, size)[:, None]
+            target = result[start:stop].reshape(-1)
+            numpy.add.at(target, (where[start:stop] + offsets).reshape(-1), values[start:stop].reshape(-1))
+
+        if result.size <= _SMALL:
+            scatter(0, planes)
+        else:
+            parallel_rows(scatter, planes, size * result.itemsize)
+    return result.reshape(input_shape).astype(grad.dtype, copy=False)
+
+
+def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
+    """The elements at indices into the flattened `dims` spatial dimensions: the transpose of `max_pool_backward`."""
+    planes, size = math.prod(self.shape[:-dims]), math.prod(self.shape[-dims:])
+    where = indices.reshape(planes, math.prod(indices.shape[-dims:])) + numpy.arange(planes)[:, None] * size
+    return self.reshape(-1).take(where).reshape(indices.shape)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The mean
+
+
+def avg_pool(
+    input: ndarray,
+    dims: int,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> ndarray:
+    """The sum of each window over how many elements it has, or over `divisor_override`.
+
+    The padding, zeros, counts as elements unless `count_include_pad` is false.
+
+    Raises:
+        NotImplementedError: for complex numbers and bool.
+    """
+    windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
+    if input.dtype.kind not in "fV" and input.dtype != _INT64:
+        raise _refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
+    spatial, shape = windows.lengths, input.shape[: input.ndim - dims] + windows.sizes
+    divisor = _divisor(windows.dims, count_include_pad, divisor_override)
+    divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
+    if windows.inside and 0 < windows.elements.size * (input.size // math.prod(spatial)) <= _SMALL:
+        total = numpy.add.reduce(widen(input).reshape(-1, math.prod(spatial)).take(windows.elements, 1), 2)
+        means = divide(total.reshape(shape), divisor.astype(total.dtype)).astype(input.dtype, copy=False)
+        return _in_order_of(input, dims, means)
+    planes = numpy.ascontiguousarray(input).reshape(math.prod(input.shape[:-dims]), *spatial)
+    result = numpy.empty((len(planes), *windows.sizes), input.dtype)
+
+    def pool(start: int, stop: int) -> None:
+        total = widen(planes[start:stop])
+        for axis in range(dims, 0, -1):
+            spread = _pad(total, axis, windows.dims[axis - 1], 0)
+            first, *others = (spread[_at(axis, spread.ndim, part)] for part in windows.dims[axis - 1].slices())
+            total = first + others[0] if others else first
+            for part in others[1:]:
+                total += part
+        result[start:stop] = divide(total, divisor.astype(total.dtype))
+
+    if result.size:
+        parallel_rows(pool, len(planes), 2 * planes.itemsize * math.prod(spatial))
+    return _in_order_of(input, dims, result.reshape(shape))
+
+
+def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
+    return numpy.sign(total) * numpy.sign(divisor) * (numpy.abs(total) // numpy.abs(divisor))
+
+
+@functools.lru_cache(256)
+def _divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_override: int | None) -> ndarray:
+    """What the sum of each window is divided by; an array of the spatial dimensions, or of none."""
+    if divisor_override is not None:
+        return asarray(divisor_override)
+    total = numpy.ones(())
+    for w in windows:
+        starts = numpy.arange(w.count) * w.stride - w.padding
+        stops = numpy.minimum(starts + w.kernel, w.length + w.padding)
+        if not count_include_pad:
+            starts, stops = numpy.maximum(starts, 0), numpy.minimum(stops, w.length)
+        total = numpy.multiply.outer(total, stops - starts)
+    return total.reshape(-1)[:1].reshape(()) if total.size and (total == total.reshape(-1)[0]).all() else total
+
+
+def avg_pool_backward(
+    grad: ndarray,
+    input_shape: Sizes,
+    dims: int,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> ndarray:
+    """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
+    spatial = input_shape[-dims:]
+    windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode).dims
+    wide = widen(grad)
+    divisor = _divisor(windows, count_include_pad, divisor_override).astype(wide.dtype)
+    planes = wide.reshape(math.prod(input_shape[:-dims]), *grad.shape[-dims:])
+    result = numpy.empty((len(planes), *spatial), grad.dtype)
+
+    def spread(start: int, stop: int) -> None:
+        share = planes[start:stop] / divisor
+        for axis, w in enumerate(windows, 1):
+            shape = list(share.shape)
+            shape[axis] = max(w.reach, w.length + w.padding)
+            padded = numpy.zeros(shape, share.dtype)
+            for part in w.slices():
+                padded[_at(axis, padded.ndim, part)] += share
+            share = padded[_at(axis, padded.ndim, slice(w.padding, w.padding + w.length))]
+        result[start:stop] = share
+
+    if result.size and grad.size:
+        parallel_rows(spread, len(planes), 2 * wide.itemsize * math.prod(spatial))
+    elif result.size:
+        result.fill(0)
+    return result.reshape(input_shape)
+
+
+def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
+    """The mean of windows that divide the input into `output_size`, as `adaptive_max_pool` does.
+
+    Raises:
+        NotImplementedError: if `input` is not floating-point.
+    """
+    dims = len(output_size)
+    spatial = input.shape[-dims:]
+    if not is_floating(input.dtype):
+        raise _refuse("adaptive_avg_pool3d_cpu" if dims == 3 else "adaptive_avg_pool2d", input)
+    total = widen(input)
+    if all(size == 1 for size in output_size):
+        every = tuple(range(input.ndim - dims, input.ndim))
+        return reduction.mean(total, every, True).astype(input.dtype, copy=False)
+    for axis, (length, size) in enumerate(zip(spatial, output_size, strict=True), input.ndim - dims):
+        if length == size:
+            continue
+        if size and length % size == 0:
+            grouped = total.reshape(*total.shape[:axis], size, length // size, *total.shape[axis + 1 :])
+            total = reduction.mean(grouped, axis + 1)
+            continue
+        parts = [total[_at(axis, total.ndim, slice(*window))] for window in divided(length, size)]
+        means = [reduction.mean(part, axis, True) for part in parts]
+        total = numpy.concatenate(means, axis) if means else total[_at(axis, total.ndim, slice(0, 0))]
+    return row_major(total.astype(input.dtype, copy=total is input))
+
+
+def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:
+    """The gradient of the input of `adaptive_avg_pool`."""
+    share = widen(grad)
+    for axis in range(len(input_shape) - dims, len(input_shape)):
+        length, size = input_shape[axis], grad.shape[axis]
+        if length == size:
+            continue
+        if size == 1:
+            share = numpy.broadcast_to(share / length, (*share.shape[:axis], length, *share.shape[axis + 1 :]))
+            continue
+        if size and length % size == 0:
+            share = numpy.repeat(share / (length // size), length // size, axis)
+            continue
+        shape = list(share.shape)
+        shape[axis] = length
+        spread = numpy.zeros(shape, share.dtype)
+        for i, (start, stop) in enumerate(divided(length, size)):
+            spread[_at(axis, spread.ndim, slice(start, stop))] += share[_at(axis, share.ndim, slice(i, i + 1))] / (
+                stop - start
+            )
+        share = spread
+    return numpy.array(share, grad.dtype)

@@ -1,0 +1,243 @@
+"""Distinct values, histograms and positions in sorted sequences."""
+
+import math
+
+import numpy
+from numpy import asarray, ndarray
+
+from ..runtime.floating import is_floating, type_name, widen
+from ..runtime.layout import row_major
+from ..runtime.shapes import normalize_dim
+from .sorting import sort, take_last
+
+Triple = tuple[ndarray, ndarray, ndarray]
+
+_INT64 = numpy.dtype(numpy.int64)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Distinct values
+
+
+def unique(x: ndarray, sorted: bool = True, dim: int | None = None) -> Triple:
+    """The distinct elements (or slices along `dim`) in order, which of them each element is, how often each occurs.
+
+    A nan equals nothing, not even another nan. The result is sorted whatever `sorted` says.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+        RuntimeError: if there are other dimensions of length zero.
+    """
+    if dim is None:
+        if x.dtype.kind == "c":
+            raise NotImplementedError(f"\"unique\" not implemented for '{type_name(x.dtype)}'")
+        values, order = sort(x.reshape(-1))
+        distinct, inverse, counts = _runs(values, _starts(values.reshape(-1, 1)))
+    else:
+        slices, dim = _slices("unique_dim", x, dim)
+        # The last key counts most.
+        order = numpy.lexsort(slices.T[::-1]) if slices.shape[1] else numpy.arange(len(slices))
+        ordered = numpy.moveaxis(x, dim, 0)[order]
+        distinct, inverse, counts = _runs(ordered, _starts(slices[order]))
+        distinct = numpy.moveaxis(row_major(distinct), 0, dim)
+    unsorted = numpy.empty_like(inverse)
+    unsorted[order] = inverse
+    return distinct, unsorted.reshape(x.shape) if dim is None else unsorted, counts
+
+
+def unique_consecutive(x: ndarray, dim: int | None = None) -> Triple:
+    """The first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths."""
+    if dim is None:
+        if x.dtype.kind == "c":
+            raise NotImplementedError(f"\"unique\" not implemented for '{type_name(x.dtype)}'")
+        flat = x.reshape(-1)
+        distinct, inverse, counts = _runs(flat, _starts(flat.reshape(-1, 1)))
+        return distinct, inverse.reshape(x.shape), counts
+    slices, dim = _slices("unique_dim_consecutive", x, dim)
+    distinct, inverse, counts = _runs(numpy.moveaxis(x, dim, 0), _starts(slices))
+    return numpy.moveaxis(row_major(distinct), 0, dim), inverse, counts
+
+
+def _slices(name: str, x: ndarray, dim: int) -> tuple[ndarray, int]:
+    """Each slice along `dim` as a row, and `dim` counted from the front."""
+    if x.ndim == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    dim = normalize_dim(dim, x.ndim)
+    if x.dtype.kind == "c":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(x.dtype)}'")
+    if x.size == 0 and x.shape[dim] != 0:
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    length = x.shape[dim]
+    return numpy.moveaxis(x, dim, 0).reshape(length, x.size // length if length else 0), dim
+
+
+def _starts(rows: ndarray) -> ndarray:
+    """Whether each row differs from the one before it."""
+    starts = numpy.ones(len(rows), bool)
+    starts[1:] = (rows[1:] != rows[:-1]).any(1)
+    return starts
+
+
+def _runs(ordered: ndarray, starts: ndarray) -> Triple:
+    first = numpy.flatnonzero(starts)
+    counts = numpy.diff(first, append=len(starts))
+    return ordered[first], numpy.cumsum(starts) - 1, counts
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Histograms
+
+
+def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarray:
+    """How many elements fall into each of `bins` equal intervals of [min, max]; the range of `x` where both are equal.
+
+    Elements outside, and not-a-numbers, are not counted. The result has the type of `x`.
+
+    Raises:
+        NotImplementedError: if `x` is not floating-point.
+        RuntimeError: if `bins` is not positive or the range is not finite or reversed.
+    """
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if not is_floating(x.dtype):
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_name(x.dtype)}'")
+    flat = widen(x).reshape(-1)
+    low, high = flat.dtype.type(min), flat.dtype.type(max)
+    if low == high and x.size:
+        low, high = flat.min(), flat.max()
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+    if low > high:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    inside = flat[(flat >= low) & (flat <= high)]
+    bin_of = ((inside - low) * low.dtype.type(bins) / (high - low)).astype(_INT64)
+    numpy.minimum(bin_of, bins - 1, out=bin_of)
+    return numpy.bincount(bin_of, minlength=bins).astype(x.dtype)
+
+
+def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> ndarray:
+    """How often each integer from 0 to the largest occurs, or the sum of the weights of its occurrences.
+
+    The result is int64 without weights, float32 for float32 weights and float64 for others.
+
+    Raises:
+        NotImplementedError: if `x` is not of integers.
+        RuntimeError: if `x` is not one-dimensional or has negative elements, or `weights` has another length.
+    """
+    if not is_integer(x):
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{type_name(x.dtype)}'")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if x.ndim == 1 and x.size == 0:
+        return numpy.zeros(minlength, _INT64)
+    if x.ndim != 1 or x.min() < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        return numpy.bincount(x, minlength=minlength).astype(_INT64, copy=False)
+    if weights.shape != x.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    totals = numpy.bincount(x, weights.astype(numpy.float64), minlength)
+    return totals.astype(numpy.float32) if weights.dtype == numpy.float32 else totals
+
+
+def is_integer(x: ndarray) -> bool:
+    """Whether `x` holds integers; bool does not count."""
+    return x.dtype.kind in "iu"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Positions in sorted sequences
+
+
+def searchsorted(
+    sorted_sequence: ndarray,
+    values: ndarray,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: ndarray | None = None,
+) -> ndarray:
+    """Where `values` would go in sequences sorted along the last dimension: before equal elements, or after if `right`.
+
+    `sorted_sequence` has one dimension, or all its dimensions but the last are those of `values`. `sorter` holds the
+    indices that sort it.
+
+    Raises:
+        RuntimeError: if shapes, `side` or `sorter` do not fit.
+    """
+    _check_search(sorted_sequence, values, right, side, sorter)
+    right = right or side == "right"
+    if sorter is not None:
+        sorted_sequence = take_last(sorted_sequence, sorter)
+    if sorted_sequence.ndim == 1 and not _has_nan(sorted_sequence):
+        found = asarray(numpy.searchsorted(sorted_sequence, values, "right" if right else "left"))
+    else:
+        found = _search_rows(sorted_sequence, values, right)
+    return found.astype(numpy.int32 if out_int32 else _INT64, copy=False)
+
+
+def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right: bool = False) -> ndarray:
+    """Which interval between sorted `boundaries` each element lies in; intervals are closed right unless `right`.
+
+    Raises:
+        RuntimeError: if `boundaries` is not one-dimensional.
+    """
+    if boundaries.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+
+
+def _has_nan(x: ndarray) -> bool:
+    return is_floating(x.dtype) and bool(numpy.isnan(x).any())
+
+
+def _search_rows(sequences: ndarray, values: ndarray, right: bool) -> ndarray:
+    """Binary search in every row at once. A nan in a sequence counts as less than any value."""
+    length = sequences.shape[-1]
+    low = numpy.zeros(values.shape, _INT64)
+    high = numpy.full(values.shape, length)
+    for _ in range(length.bit_length()):
+        middle = (low + high) // 2
+        middle_or_last = numpy.minimum(middle, length - 1)
+        probe = sequences[middle_or_last] if sequences.ndim == 1 else take_last(sequences, middle_or_last)
+        after = (~(probe > values) if right else ~(probe >= values)) & (middle < high)
+        low = numpy.where(after, middle + 1, low)
+        high = numpy.where(after, high, middle)
+    return low
+
+
+def _check_search(sequence: ndarray, values: ndarray, right: bool, side: str | None, sorter: ndarray | None) -> None:
+    prefix = "torch.searchsorted(): "
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(f"{prefix}side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(f"{prefix}side and right can't be set to opposites, got side of left while right was True")
+    if values.ndim == 0 and sequence.ndim != 1:
+        raise RuntimeError(
+            f"{prefix}input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries "
+            f"tensor dim({sequence.ndim}) and input value's dim(0) numel(1)"
+        )
+    if sequence.ndim == 0:
+        raise RuntimeError(f"{prefix}boundaries tensor should have positive dimension, but got 0 dimension")
+    if sequence.ndim != 1 and sequence.shape[:-1] != values.shape[:-1]:
+        raise RuntimeError(
+            f"{prefix}boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
+            f"input value tensor must match, but we got boundaries tensor {list(sequence.shape)} and input value tensor "
+            f"{list(values.shape)}"
+        )
+    if sequence.dtype.kind in "bc":
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{type_name(sequence.dtype)}'")
+    if sorter is None:
+        return
+    if sorter.shape != sequence.shape:
+        raise RuntimeError(
+            f"{prefix}boundary and sorter must have the same size, but got boundary tensor {list(sequence.shape)}"
+            f"and got sorter tensor {list(sorter.shape)}"
+        )
+    if sorter.dtype != _INT64:
+        raise RuntimeError(f"{prefix}sorter must be a tensor of long dtype but got dtype {type_name(sorter.dtype)}")
+    if sorter.size and (sorter.min() < 0 or sorter.max() >= sequence.shape[-1]):
+        raise RuntimeError(f"{prefix}sorter index out of range")

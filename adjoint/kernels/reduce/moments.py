@@ -1,0 +1,230 @@
+"""Variance, standard deviation and vector norms."""
+
+import math
+from typing import Any
+
+import numpy
+from numpy import asarray, ndarray
+
+from ...notices import warn
+from ..runtime.floating import is_floating, is_inexact, type_name, widen
+from ..runtime.layout import row_major
+from ..runtime.parallel import parallel_rows
+from ..runtime.shapes import Dims, normalize_dims
+from . import reduction
+from .tiled_reduction import LARGE
+
+Dtype = numpy.dtype[Any]
+Pair = tuple[ndarray, ndarray]
+
+_FEW = 2048  # elements whose squares are summed in one product
+_RUN = 1024  # squares summed in one vectorised run
+
+
+def var(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> ndarray:
+    """The variance over `dim`: squared distances from the mean, summed and divided by count - `correction`.
+
+    The result is real. It is nan for no elements, inf or nan where the divisor is not positive.
+
+    Raises:
+        RuntimeError: if `x` is not floating-point or complex.
+    """
+    return _moments("std and var", x, dim, correction, keepdim, root=False)[0]
+
+
+def std(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> ndarray:
+    """The standard deviation over `dim`: the square root of `var`."""
+    return _moments("std and var", x, dim, correction, keepdim, root=True)[0]
+
+
+def var_mean(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Pair:
+    """The variance and the mean over `dim`."""
+    return _moments("var_mean", x, dim, correction, keepdim, root=False)
+
+
+def std_mean(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Pair:
+    """The standard deviation and the mean over `dim`."""
+    return _moments("std_mean", x, dim, correction, keepdim, root=True)
+
+
+def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool, *, root: bool) -> Pair:
+    """The mean first, then the squared distances from it."""
+    if not is_inexact(x.dtype):
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+    dims = normalize_dims(dim, x.ndim)
+    wide = widen(x)
+    mean = reduction.mean(wide, dims[0] if len(dims) == 1 else dims or None, True)
+    spread = sum_of_squares(wide, dims, mean)
+    degrees = reduction.count(x.shape, dims) - correction
+    if degrees <= 0:
+        warn(
+            f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
+            "be strictly less than the reduction factor (input numel divided by output numel)."
+        )
+    spread /= max(degrees, 0)
+    if root:
+        numpy.sqrt(spread, out=spread)
+    if not keepdim:
+        spread, mean = spread.squeeze(dims), mean.squeeze(dims)
+    return row_major(spread.astype(_real(x.dtype), copy=False)), row_major(mean.astype(x.dtype, copy=False))
+
+
+def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
+    """The sum over `dims`, which are kept, of abs(x - center) ** 2; `center` broadcasts, None stands for zero."""
+    if x.size < LARGE or not x.flags.c_contiguous:
+        distance = x if center is None else asarray(x - center)
+        if x.dtype.kind == "c":
+            squares = numpy.square(distance.real) + numpy.square(distance.imag)
+        else:
+            squares = numpy.multiply(distance, distance, out=None if center is None else distance)
+        if len(dims) == 1:
+            return reduction.sum_kept(squares, dims[0])
+        return asarray(numpy.add.reduce(squares, dims, keepdims=True))
+    kept_shape = tuple(1 if axis in dims else length for axis, length in enumerate(x.shape))
+    trailing = x.ndim - len(dims)
+    if dims == tuple(range(x.ndim)):
+        return _square_all(x.reshape(-1), center).reshape(kept_shape)
+    if dims == tuple(range(trailing, x.ndim)):
+        rows = math.prod(x.shape[:trailing])
+        return _square_rows(x.reshape(rows, -1), center).reshape(kept_shape)
+    leading = x.reshape(math.prod(x.shape[: dims[-1] + 1]), -1) if dims == tuple(range(len(dims))) else None
+    if leading is not None and leading.shape[1] >= 16:
+        return _square_columns(leading, center).reshape(kept_shape)
+    distance = x if center is None else x - center
+    return reduction.sum(numpy.square(numpy.abs(distance)), dims, True)
+
+
+def _square_all(x: ndarray, center: ndarray | None) -> ndarray:
+    """One number: rows of a run's length each give a partial sum."""
+    rows = x.size // _RUN
+    total = numpy.add.reduce(_square_rows(x[: rows * _RUN].reshape(rows, _RUN), center, one_center=True))
+    return asarray(total + sum_of_squares(x[rows * _RUN :], (0,), None if center is None else center.reshape(1))[0])
+
+
+def _square_rows(x: ndarray, center: ndarray | None, one_center: bool = False) -> ndarray:
+    rows = len(x)
+    result = numpy.empty(rows, x.real.dtype)
+    centers = None if center is None else center.reshape(-1, 1)
+
+    def accumulate(start: int, stop: int) -> None:
+        tile = x[start:stop]
+        if centers is not None:
+            tile = tile - (centers if one_center else centers[start:stop])
+        if tile.dtype.kind == "c":
+            tile = tile.view(result.dtype)
+        runs = tile.shape[1] // _RUN
+        if runs < 2:
+            row_dots(tile, tile, result[start:stop])
+            return
+        whole = tile[:, : runs * _RUN].reshape(len(tile), runs, _RUN)
+        numpy.add.reduce(row_dots(whole, whole), 1, None, result[start:stop])
+        rest = tile[:, runs * _RUN :]
+        result[start:stop] += row_dots(rest, rest)
+
+    parallel_rows(accumulate, rows, 2 * x.itemsize * x.shape[1])
+    return result
+
+
+def row_dots(first: ndarray, second: ndarray, out: ndarray | None = None) -> ndarray:
+    """The products of real rows (the last dimension) with rows: by BLAS where they are long enough to repay its calls."""
+    if first.shape[-1] >= 48:
+        return numpy.vecdot(first, second, out=out)
+    return numpy.einsum("...i,...i->...", first, second, out=out)
+
+
+def _square_columns(x: ndarray, center: ndarray | None) -> ndarray:
+    rows, columns = x.shape
+    block = max(1, min(512, (1 << 16) // columns))
+    partial = numpy.empty((-(-rows // block), columns), x.real.dtype)
+    centers = None if center is None else center.reshape(1, -1)
+
+    def accumulate(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            tile = x[i * block : (i + 1) * block]
+            if centers is not None:
+                tile = tile - centers
+            if tile.dtype.kind == "c":
+                squares = numpy.square(tile.real) + numpy.square(tile.imag)
+            else:
+                squares = numpy.multiply(tile, tile, out=None if centers is None else tile)
+            numpy.add.reduce(squares, 0, None, partial[i])
+
+    parallel_rows(accumulate, len(partial), 2 * block * columns * x.itemsize)
+    return numpy.add.reduce(partial, 0)
+
+
+def _real(dtype: Dtype) -> Dtype:
+    return numpy.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Norms
+
+
+def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+    """The vector norm (sum of abs(x) ** p) ** (1 / p) over `dim`; real, in `dtype` if one is given.
+
+    `p` may be inf (largest magnitude), -inf (smallest) and 0 (number of nonzero elements).
+
+    Raises:
+        RuntimeError: if a type is not floating-point or complex, or if the norm of nothing does not exist.
+    """
+    _check_norm_types(x, dtype)
+    if dtype is not None:
+        x = x.astype(dtype, copy=False)
+    dims = normalize_dims(dim, x.ndim)
+    target = _real(x.dtype)
+    if p < 0 or p == math.inf:
+        _require_norm_elements(x, p, dims, dim)
+    return row_major(_norm(widen(x), p, dims, keepdim).astype(target, copy=False))
+
+
+def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:
+    if p == 2 and x.dtype.char in "fd" and x.size <= _FEW and not keepdim and len(dims) == x.ndim:
+        flat = x.reshape(-1)
+        return asarray(numpy.sqrt(flat.dot(flat)))
+    if p == 2:
+        result = asarray(numpy.sqrt(sum_of_squares(x, dims)))
+        return result if keepdim else result.squeeze(dims)
+    if p == 0:
+        return reduction.sum(x != 0, dims, keepdim).astype(x.real.dtype)
+    magnitude = numpy.abs(x)
+    if p == math.inf:
+        return reduction.amax(magnitude, dims, keepdim)
+    if p == -math.inf:
+        return reduction.amin(magnitude, dims, keepdim)
+    if p == 1:
+        return reduction.sum(magnitude, dims, keepdim)
+    return asarray(reduction.sum(magnitude**p, dims, keepdim) ** (1.0 / p))
+
+
+def _check_norm_types(x: ndarray, dtype: Dtype | None) -> None:
+    name = "linalg.vector_norm"
+    if not is_inexact(x.dtype):
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(x.dtype)}")
+    if dtype is None:
+        return
+    if not is_inexact(dtype):
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {type_name(dtype)}")
+    if is_floating(x.dtype) != is_floating(dtype):
+        kind = "real" if is_floating(x.dtype) else "complex"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {type_name(dtype)}")
+    if dtype.itemsize < x.dtype.itemsize or (dtype.itemsize == x.dtype.itemsize and dtype != x.dtype):
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({type_name(x.dtype)}) should be convertible without narrowing to the "
+            f"specified dtype ({type_name(dtype)})"
+        )
+
+
+def _require_norm_elements(x: ndarray, p: float, dims: tuple[int, ...], dim: Dims) -> None:
+    no_identity = "because the operation does not have an identity"
+    if x.size:
+        return
+    if dim is None or dim == ():
+        raise RuntimeError(f"linalg.vector_norm cannot compute the {p:g} norm on an empty tensor {no_identity}")
+    for each in (dim,) if isinstance(dim, int) else dim:
+        if x.shape[each] == 0:
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {p:g} norm on the dimension {each}because this dimension is "
+                "empty and the operation does not have an identity"
+            )

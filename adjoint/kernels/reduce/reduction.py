@@ -1,0 +1,445 @@
+"""Reductions: many elements to one, along some dimensions or all.
+
+`dim` is None (all dimensions), an int or a tuple; negative ones count from the end. Results are arrays, also those
+without dimensions. Half types are accumulated in float32. Small arrays take one NumPy call, large ones go to
+`tiled_reduction`.
+"""
+
+import math
+from typing import Any
+
+import numpy
+from numpy import asarray, empty, ndarray
+
+from ..runtime.floating import is_floating, is_inexact, quiet, restore, silent, type_name, widen
+from ..runtime.layout import row_major
+from ..runtime.shapes import Dims, normalize_dim, normalize_dims
+from .tiled_reduction import LARGE, reduce_tiled
+
+Dtype = numpy.dtype[Any]
+Pair = tuple[ndarray, ndarray]
+
+_NATIVE = "fdFD"  # NumPy accumulates these in their own type, as PyTorch does
+_INT64 = numpy.dtype(numpy.int64)
+_add: Any = numpy.add.reduce
+_multiply: Any = numpy.multiply.reduce
+
+# A product with a vector of ones sums rows or columns of a small matrix in a third of the time of `add.reduce`. Larger
+# products would start threads.
+_DOT_SIZE = 8192
+_COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
+_ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
+_FEW = 2048  # elements; a longer product loses digits to a sum
+_ONES = {char: ones.reshape(-1) for char, ones in _COLUMN.items()}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sums, means and products
+
+
+def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+    """The sum over `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
+    if dtype is None and x.dtype.char in _NATIVE and x.size < LARGE and (dim or dim is None or dim == 0):
+        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:
+            total = sum_kept(x, dim)
+            return total if keepdim else total.reshape(-1)
+        try:
+            result = _add(x, dim, None, None, keepdim)
+        except ValueError:
+            normalize_dims(dim, x.ndim)
+            raise
+        if x.ndim > 2:
+            result = row_major(result)
+        return result if type(result) is ndarray else asarray(result)
+    return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
+
+
+def sum_kept(x: ndarray, dim: int) -> ndarray:
+    """The sum of a small floating-point array over one dimension, which is kept."""
+    if x.ndim == 2 and x.size <= _DOT_SIZE and (column := _COLUMN.get(x.dtype.char)) is not None:
+        if dim == 1 or dim == -1:
+            return x.dot(column[: x.shape[1]])
+        return _ROW[x.dtype.char][:, : len(x)].dot(x)
+    total: ndarray = _add(x, dim, None, None, True)
+    return total
+
+
+@silent
+def total(x: ndarray) -> ndarray:
+    """The sum of all elements: of few, by a product with ones."""
+    ones = _ONES.get(x.dtype.char)
+    if ones is not None and x.size <= _FEW and x.flags.c_contiguous:
+        result = empty((), x.dtype)
+        x.reshape(-1).dot(ones[: x.size], result)  # returns a scalar
+        return result
+    token = quiet()
+    try:
+        return sum(x)
+    finally:
+        restore(token)
+
+
+@silent
+def total_mean(x: ndarray) -> ndarray:
+    """The mean of all elements."""
+    if x.dtype.char in "fd" and 0 < x.size <= _FEW:
+        result = total(x)
+        result /= x.size
+        return result
+    token = quiet()
+    try:
+        return mean(x)
+    finally:
+        restore(token)
+
+
+def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+    """The product over `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
+    if dtype is None and x.dtype.char in _NATIVE and x.size < LARGE and (dim or dim is None or dim == 0):
+        try:
+            result = _multiply(x, dim, None, None, keepdim)
+        except ValueError:
+            normalize_dims(dim, x.ndim)
+            raise
+        if x.ndim > 2:
+            result = row_major(result)
+        return result if type(result) is ndarray else asarray(result)
+    return _accumulate(numpy.multiply, x, normalize_dims(dim, x.ndim), keepdim, dtype)
+
+
+def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtype | None) -> ndarray:
+    """Reduce by `add` or `multiply` in `dtype`, to which elements are converted first."""
+    if dtype is None:
+        dtype = x.dtype if is_inexact(x.dtype) else _INT64
+    if not is_inexact(dtype):
+        whole = x if not is_inexact(x.dtype) else x.astype(dtype)
+        return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))
+    wide = widen(x.astype(dtype, copy=False))
+    if wide.size < LARGE:
+        result = asarray(ufunc.reduce(wide, dims, None, None, keepdim))
+    else:
+        result = reduce_tiled(ufunc, wide, dims, keepdim)
+    return row_major(result if result.dtype == dtype else result.astype(dtype))
+
+
+def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+    """The mean over `dim`; nan where there is nothing to average.
+
+    Raises:
+        RuntimeError: if `dtype` (or, without it, the type of `x`) is not floating-point or complex.
+    """
+    size = x.size
+    if dtype is None and x.dtype.char in _NATIVE and 0 < size < LARGE and (dim or dim is None or dim == 0):
+        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and size <= _DOT_SIZE:
+            total = sum_kept(x, dim)
+            total /= size // total.size
+            return total if keepdim else total.reshape(-1)
+        try:
+            result = _add(x, dim, None, None, keepdim)
+        except ValueError:
+            normalize_dims(dim, x.ndim)
+            raise
+        if type(result) is ndarray:
+            result /= size // result.size
+            return row_major(result)
+        return asarray(result / size)
+    return _mean(x, dim, keepdim, dtype)
+
+
+def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
+    target = dtype or x.dtype
+    if not is_inexact(target):
+        which = "Input" if dtype is None else "Optional"
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
+            f"Got: {type_name(target)}"
+        )
+    dims = normalize_dims(dim, x.ndim)
+    wide = widen(x.astype(target, copy=False))
+    result = _accumulate(numpy.add, wide, dims, keepdim, None)
+    numpy.true_divide(result, count(x.shape, dims), out=result)
+    return result if result.dtype == target else result.astype(target)
+
+
+def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
+    """How many elements each result of a reduction over `dims` comes from."""
+    return math.prod(shape[dim] for dim in dims)
+
+
+def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+    """The sum over `dim`, not-a-numbers counted as zero.
+
+    Raises:
+        RuntimeError: if `x` is complex.
+    """
+    _refuse_complex_nansum(x, dim)
+    if dtype is not None and dtype.kind == "c" and x.dtype.kind not in "iub":
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(dtype)}'")
+    return sum(_nan_to_zero(x), dim, keepdim, dtype)
+
+
+def nanmean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+    """The mean over `dim` of the elements that are numbers; nan where there are none.
+
+    Raises:
+        RuntimeError: if `x` is not floating-point.
+    """
+    if not is_inexact(x.dtype):
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {type_name(x.dtype)}"
+        )
+    _refuse_complex_nansum(x, dim)
+    target = dtype or x.dtype
+    wide = widen(x.astype(target, copy=False))
+    total = sum(_nan_to_zero(wide), dim, keepdim)
+    number = sum(~numpy.isnan(wide), dim, keepdim)
+    return numpy.true_divide(total, number, dtype=total.dtype, casting="unsafe", out=total).astype(target, copy=False)
+
+
+def _nan_to_zero(x: ndarray) -> ndarray:
+    return numpy.where(numpy.isnan(x), x.dtype.type(0), x) if is_floating(x.dtype) else x
+
+
+def _refuse_complex_nansum(x: ndarray, dim: Dims) -> None:
+    if x.dtype.kind == "c":
+        normalize_dims(dim, x.ndim)
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Extrema
+
+
+def amax(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+    """The maximum over `dim`; nan where there is one among the elements.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+        RuntimeError, IndexError: for the maximum of nothing.
+    """
+    return _extremum(numpy.maximum, "max", x, dim, keepdim)
+
+
+def amin(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+    """The minimum over `dim`; nan where there is one among the elements.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+        RuntimeError, IndexError: for the minimum of nothing.
+    """
+    return _extremum(numpy.minimum, "min", x, dim, keepdim)
+
+
+def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+    if x.dtype.kind == "c":
+        normalize_dims(dim, x.ndim)
+        raise NotImplementedError(f"\"{name}_values_cpu\" not implemented for '{type_name(x.dtype)}'")
+    if x.size < LARGE and (dim or dim is None or dim == 0):
+        try:
+            result = ufunc.reduce(x, dim, None, None, keepdim)
+        except ValueError:
+            _require_elements(f"a{name}()", x, normalize_dims(dim, x.ndim), dim)
+            raise
+        if x.ndim > 2:
+            result = row_major(result)
+        return result if type(result) is ndarray else asarray(result)
+    dims = normalize_dims(dim, x.ndim)
+    if x.size == 0:
+        _require_elements(f"a{name}()", x, dims, dim)
+    if x.size < LARGE:
+        return row_major(asarray(ufunc.reduce(x, dims, None, None, keepdim)))
+    return row_major(reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False))
+
+
+def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dims) -> None:
+    """Raise if a reduction that has no identity would have no elements to reduce."""
+    if (dim is None or dim == ()) and x.size == 0:
+        hint = " Specify the reduction dim with the 'dim' argument."
+        raise RuntimeError(f"{function}: Expected reduction dim to be specified for input.numel() == 0.{hint}")
+    for each in (dim,) if isinstance(dim, int) else dim or dims:
+        if x.ndim and x.shape[each] == 0:
+            raise IndexError(f"{function}: Expected reduction dim {each} to have non-zero size.")
+
+
+def largest(x: ndarray) -> ndarray:
+    """The maximum of all elements; nan if there is one."""
+    return _whole_extremum("max", x)
+
+
+def smallest(x: ndarray) -> ndarray:
+    """The minimum of all elements; nan if there is one."""
+    return _whole_extremum("min", x)
+
+
+largest.silent = smallest.silent = True
+
+
+def _whole_extremum(name: str, x: ndarray) -> ndarray:
+    if x.dtype.char in "fd" and 0 < x.size < LARGE and x.flags.c_contiguous:
+        flat = x.reshape(-1)
+        return asarray(flat[flat.argmax() if name == "max" else flat.argmin()])  # the first nan, if there is one
+    if x.size == 0:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+            "argument."
+        )
+    if x.dtype.kind == "c":
+        raise NotImplementedError(f"\"{name}_all\" not implemented for '{type_name(x.dtype)}'")
+    return amax(x) if name == "max" else amin(x)
+
+
+def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
+    """Minimum and maximum over one dimension or all.
+
+    Raises:
+        RuntimeError, IndexError: for the extrema of nothing.
+    """
+    if x.size == 0:
+        if dim is None:
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+            )
+        _require_elements("aminmax", x, normalize_dims(dim, x.ndim), dim)
+    return amin(x, dim, keepdim), amax(x, dim, keepdim)
+
+
+def max_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
+    """The maximum along `dim` and the index of its first occurrence (of the first nan, where there is one).
+
+    Raises:
+        RuntimeError: for complex numbers.
+        IndexError: if `dim` is empty or out of range.
+    """
+    return _extremum_with_indices("max", x, dim, keepdim)
+
+
+def min_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
+    """The minimum along `dim` and the index of its first occurrence (of the first nan, where there is one).
+
+    Raises:
+        RuntimeError: for complex numbers.
+        IndexError: if `dim` is empty or out of range.
+    """
+    return _extremum_with_indices("min", x, dim, keepdim)
+
+
+def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pair:
+    dim = normalize_dim(dim, x.ndim)
+    if x.ndim and x.shape[dim] == 0:
+        _require_elements(f"{name}()", x, (dim,), dim)
+    if x.dtype.kind == "c":
+        raise RuntimeError(f"{name}(): does not support complex input")
+    if x.ndim == 0:
+        return x.copy(), asarray(0, _INT64)
+    if x.size == 0:
+        indices = _no_elements(x, dim, keepdim)
+        return indices.astype(x.dtype), indices
+    if x.size < LARGE:
+        values = (numpy.maximum if name == "max" else numpy.minimum).reduce(x, dim, None, None, keepdim)
+        indices = x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)
+        return row_major(asarray(values)), row_major(asarray(indices))
+    indices = _first_extremum(name, x, dim)
+    values = numpy.take_along_axis(x, numpy.expand_dims(indices, dim), dim)
+    if keepdim:
+        return values, numpy.expand_dims(indices, dim)
+    return values.squeeze(dim), indices
+
+
+def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
+    shape = x.shape[:dim] + ((1,) if keepdim else ()) + x.shape[dim + 1 :]
+    return numpy.empty(shape, _INT64)
+
+
+def _first_extremum(name: str, x: ndarray, dim: int) -> ndarray:
+    """`argmax` or `argmin` along one dimension of a large array."""
+    wide = widen(x)
+    inner = math.prod(x.shape[dim + 1 :])
+    if inner < 256 or not wide.flags.c_contiguous:
+        along_last = numpy.ascontiguousarray(numpy.moveaxis(wide, dim, -1))
+        return asarray(along_last.argmax(-1) if name == "max" else along_last.argmin(-1))
+    # Rows of `inner` elements are compared with the best so far: vector loops where argmax goes element by element.
+    ufunc = numpy.maximum if name == "max" else numpy.minimum
+    outer = wide.reshape(-1, x.shape[dim], inner)
+    indices = numpy.zeros((len(outer), inner), _INT64)
+    for block, found in zip(outer, indices, strict=True):
+        best, following = block[0].copy(), numpy.empty_like(block[0])
+        for i in range(1, len(block)):
+            ufunc(best, block[i], out=following)
+            changed = following != best
+            if is_floating(wide.dtype):
+                changed &= best == best  # a nan is kept where it came first
+            numpy.copyto(found, i, where=changed)
+            best, following = following, best
+    return indices.reshape(x.shape[:dim] + x.shape[dim + 1 :])
+
+
+def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
+    """The index of the first maximum (of the first nan, where there is one), along `dim` or into the flattened array.
+
+    Raises:
+        RuntimeError: for complex numbers and bool.
+        IndexError: for the maximum of nothing.
+    """
+    return _arg_extremum("max", x, dim, keepdim)
+
+
+def argmin(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
+    """The index of the first minimum (of the first nan, where there is one), along `dim` or into the flattened array.
+
+    Raises:
+        RuntimeError: for complex numbers and bool.
+        IndexError: for the minimum of nothing.
+    """
+    return _arg_extremum("min", x, dim, keepdim)
+
+
+def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndarray:
+    if x.dtype.kind in "cb":
+        kind = "complex" if x.dtype.kind == "c" else "bool"
+        raise RuntimeError(f"arg{name}(): does not support {kind} input")
+    if dim is None:
+        if x.size == 0:
+            raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+        index = asarray(x.argmax() if name == "max" else x.argmin())
+        return index.reshape((1,) * x.ndim) if keepdim else index
+    dim = normalize_dim(dim, x.ndim)
+    if x.ndim == 0:
+        return asarray(0, _INT64)
+    if x.size == 0:
+        _require_elements(f"arg{name}()", x, (dim,), dim)
+        return _no_elements(x, dim, keepdim)
+    if x.size < LARGE:
+        return row_major(asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)))
+    indices = _first_extremum(name, x, dim)
+    return numpy.expand_dims(indices, dim) if keepdim else indices
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Truth
+
+
+def all(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+    """Whether all elements over `dim` are nonzero; bool, but uint8 for uint8. An empty tuple reduces nothing."""
+    return _truth(numpy.logical_and, x, dim, keepdim)
+
+
+def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+    """Whether any element over `dim` is nonzero; bool, but uint8 for uint8. An empty tuple reduces nothing."""
+    return _truth(numpy.logical_or, x, dim, keepdim)
+
+
+def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+    truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
+    try:
+        result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))
+    except ValueError:
+        normalize_dims(dim, x.ndim)
+        raise
+    return result.astype(numpy.uint8) if x.dtype.char == "B" else result
+
+
+def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
+    """How many elements over `dim` are nonzero, in int64."""
+    if dim is None or dim == ():
+        return asarray(numpy.count_nonzero(x), _INT64)
+    return sum(x != 0, normalize_dims(dim, x.ndim))

@@ -1,0 +1,346 @@
+"""Sorting and selection along one dimension: sort, topk, kthvalue, median, mode, quantile.
+
+Every sort is stable. A nan is greater than everything. Values come from the array itself, never from a sort key, so
+negative zeros keep their sign.
+"""
+
+import math
+
+import numpy
+from numpy import asarray, ndarray
+
+from ..runtime.floating import is_floating, is_inexact, type_name, widen
+from ..runtime.layout import laid_out, row_major
+from ..runtime.parallel import parallel_rows
+from ..runtime.shapes import normalize_dim
+
+Pair = tuple[ndarray, ndarray]
+
+_INT64 = numpy.dtype(numpy.int64)
+_PACK_FROM = 256  # shorter rows are sorted as they are
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sorting
+
+
+def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> Pair:
+    """Values in order along `dim`, and where each was. Equal elements stay in their order, whatever `stable` says.
+
+    Raises:
+        RuntimeError: for complex numbers.
+    """
+    dim = normalize_dim(dim, x.ndim)
+    if x.dtype.kind == "c":
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    if x.ndim == 0:
+        return x.copy(), asarray(0, _INT64)
+    values, indices = _sort_last(x.swapaxes(dim, -1), descending)
+    return laid_out(values.swapaxes(dim, -1), (x,)), laid_out(indices.swapaxes(dim, -1), (x,))
+
+
+def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> ndarray:
+    """Where the elements of the sorted array were; see `sort`."""
+    return sort(x, dim, descending, stable)[1]
+
+
+def _sort_last(x: ndarray, descending: bool) -> Pair:
+    length = x.shape[-1]
+    if length >= _PACK_FROM and (packable := _packable(x)) is not None:
+        return _sort_packed(x, packable, descending)
+    if not descending:
+        order = widen(x).argsort(-1, kind="stable")
+        return take_last(x, order), order
+    # Ascending from the other end: reversed twice, equal elements are back in their order.
+    order = widen(x[..., ::-1]).argsort(-1, kind="stable")[..., ::-1]
+    order = numpy.subtract(length - 1, order, order="C")
+    return take_last(x, order), order
+
+
+def take_last(x: ndarray, indices: ndarray) -> ndarray:
+    """Elements of `x` along its last dimension as `numpy.take_along_axis` picks them, cheaper for small arrays."""
+    if x.ndim == 1:
+        return asarray(x[indices])
+    if indices.size == 0:
+        return numpy.empty(indices.shape, x.dtype)
+    rows = x.reshape(-1, x.shape[-1])
+    picked = rows[numpy.arange(len(rows))[:, None], indices.reshape(len(rows), indices.shape[-1])]
+    return picked.reshape(indices.shape)
+
+
+def _packable(x: ndarray) -> tuple[ndarray, int] | None:
+    """32-bit integers ordered as `x` is, with an offset to subtract, if there are such."""
+    if x.dtype.itemsize <= 4 and x.dtype.kind in "iub" and x.dtype != numpy.uint32:
+        return x, 0
+    if is_floating(x.dtype) and x.dtype.itemsize <= 4:
+        return x, 0
+    if x.dtype.kind in "iu" and x.size:
+        low, high = int(x.min()), int(x.max())
+        if high - low < 2**31 and high < 2**63:
+            return x, low
+    return None
+
+
+def _sort_packed(x: ndarray, packable: tuple[ndarray, int], descending: bool) -> Pair:
+    """Sort 64-bit integers, key above and position below: a plain sort of these is stable, and vectorised in NumPy."""
+    source, low = packable
+    length = x.shape[-1]
+    rows = source.reshape(-1, length)
+    values, order = numpy.empty(rows.shape, x.dtype), numpy.empty(rows.shape, _INT64)
+    position = numpy.arange(length)
+
+    def sort_tile(start: int, stop: int) -> None:
+        tile = rows[start:stop]
+        keys = _float_keys(tile) if is_floating(tile.dtype) else tile.astype(_INT64) - low
+        if descending:
+            numpy.invert(keys, out=keys)
+        keys <<= 32
+        keys |= position
+        keys.sort(-1)
+        keys &= 0xFFFFFFFF
+        order[start:stop] = keys
+        values[start:stop] = take_last(tile, keys)
+
+    parallel_rows(sort_tile, len(rows), length * 16)
+    return values.reshape(x.shape), order.reshape(x.shape)
+
+
+def _float_keys(x: ndarray) -> ndarray:
+    """Integers in the order of the floats: IEEE 754 bits are in order once those of negative numbers are reversed."""
+    x = x.astype(numpy.float32)
+    x += 0.0  # the two zeros are equal
+    bits = x.view(numpy.int32)
+    keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(_INT64)
+    keys[numpy.isnan(x)] = 0x7FFFFFFF
+    return keys
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Selection
+
+
+def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
+    """The `k` largest (or smallest) elements along `dim`, in order whatever `sorted` says, and where they were.
+
+    Raises:
+        RuntimeError: for bool and complex numbers, and if there are fewer than `k` elements.
+    """
+    dim = normalize_dim(dim, x.ndim)
+    if not 0 <= k <= (x.shape[dim] if x.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    if x.dtype.kind in "bc":
+        kind, space = ("bool", "") if x.dtype.kind == "b" else ("complex", " ")
+        raise RuntimeError(f"{space}topk does not support {kind} dtypes on CPU")
+    if x.ndim == 0:
+        return x.copy(), asarray(0, _INT64)
+    along_last = x.swapaxes(dim, -1)
+    length = x.shape[dim]
+    if k == 0 or 8 * k >= length or length < 64:
+        values, indices = _sort_last(along_last, descending=largest)
+        values, indices = values[..., :k], indices[..., :k]
+    else:
+        kth = length - k if largest else k - 1
+        chosen = widen(along_last).argpartition(kth, -1)
+        indices = numpy.sort(chosen[..., kth:] if largest else chosen[..., :k], -1)
+        values, order = _sort_last(take_last(along_last, indices), descending=largest)
+        indices = take_last(indices, order)
+    return row_major(values.swapaxes(dim, -1)), row_major(indices.swapaxes(dim, -1))
+
+
+def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
+    """The `k`-th smallest element along `dim`, counted from 1, and where it was.
+
+    Raises:
+        NotImplementedError: for bool and complex numbers.
+        RuntimeError: if `k` is out of range.
+        IndexError: if `dim` is empty or out of range.
+    """
+    dim = normalize_dim(dim, x.ndim)
+    if x.ndim and x.shape[dim] == 0:
+        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
+    if not 1 <= k <= (x.shape[dim] if x.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    if x.ndim == 0:
+        return x.copy(), asarray(0, _INT64)
+    _refuse_unordered("kthvalue_cpu", x)
+    return _pick(x, dim, _kth_index(x.swapaxes(dim, -1), k - 1), keepdim)
+
+
+def _refuse_unordered(name: str, x: ndarray) -> None:
+    if x.dtype.kind in "bc" and x.size:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(x.dtype)}'")
+
+
+def _kth_index(x: ndarray, k: int) -> ndarray:
+    """Where the element is that sorting the last dimension would bring to position `k`; that dimension has length 1."""
+    if x.shape[-1] < _PACK_FROM:
+        return widen(x).argsort(-1, kind="stable")[..., k : k + 1]
+    return widen(x).argpartition(k, -1)[..., k : k + 1]
+
+
+def _pick(x: ndarray, dim: int, indices: ndarray, keepdim: bool) -> Pair:
+    """Elements and indices for `indices` into the last dimension of `x.swapaxes(dim, -1)`."""
+    values = take_last(x.swapaxes(dim, -1), indices)
+    if not keepdim:
+        return row_major(values.swapaxes(dim, -1).squeeze(dim)), row_major(indices.swapaxes(dim, -1).squeeze(dim))
+    return row_major(values.swapaxes(dim, -1)), row_major(indices.swapaxes(dim, -1))
+
+
+def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
+    """The median along `dim` or of all elements, and where it was; the lower one of two, nan where there is one.
+
+    Without `dim` the index is into the flattened array; the median of nothing is nan (at -1).
+
+    Raises:
+        NotImplementedError: for bool and complex numbers.
+        IndexError: if `dim` is empty or out of range.
+    """
+    return _median(x, dim, keepdim, ignore_nan=False)
+
+
+def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
+    """As `median`, of the elements that are numbers; nan where there are none.
+
+    Raises:
+        NotImplementedError: for bool and complex numbers.
+        IndexError: if `dim` is empty or out of range.
+    """
+    return _median(x, dim, keepdim, ignore_nan=True)
+
+
+def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> Pair:
+    _refuse_unordered("median_cpu" if dim is None else "median_out", x)
+    if dim is None:
+        if x.size == 0:
+            nothing = math.nan if is_inexact(x.dtype) else numpy.iinfo(x.dtype).min
+            return asarray(nothing, x.dtype), asarray(-1, _INT64)
+        x, dim = x.reshape(-1), 0
+    dim = normalize_dim(dim, x.ndim)
+    if x.ndim == 0:
+        return x.copy(), asarray(0, _INT64)
+    if x.shape[dim] == 0:
+        raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
+    along_last = x.swapaxes(dim, -1)
+    if not is_floating(x.dtype) or not (nan := numpy.isnan(along_last)).any():
+        return _pick(x, dim, _kth_index(along_last, (x.shape[dim] - 1) // 2), keepdim)
+    order = widen(along_last).argsort(-1, kind="stable")
+    numbers = x.shape[dim] - nan.sum(-1, keepdims=True)
+    if ignore_nan:
+        rank = numpy.maximum(numbers - 1, 0) // 2
+    else:
+        # The first nan follows the last number.
+        rank = numpy.where(numbers < x.shape[dim], numbers, (x.shape[dim] - 1) // 2)
+    return _pick(x, dim, take_last(order, rank), keepdim)
+
+
+def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
+    """The most frequent element along `dim`, the smallest of several, and where it was last.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+        IndexError: if `dim` is empty or out of range.
+    """
+    dim = normalize_dim(dim, x.ndim)
+    if x.ndim and x.shape[dim] == 0:
+        raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
+    if x.ndim == 0:
+        return x.copy(), asarray(0, _INT64)
+    if x.dtype.kind == "c" and x.size:
+        raise NotImplementedError(f"\"mode_cpu\" not implemented for '{type_name(x.dtype)}'")
+    values, order = _sort_last(x.swapaxes(dim, -1), descending=False)
+    position = numpy.arange(x.shape[dim])
+    starts = numpy.zeros(values.shape, _INT64)
+    starts[..., 1:] = position[1:] * (values[..., 1:] != values[..., :-1])
+    run_length = position - numpy.maximum.accumulate(starts, -1)
+    if x.size == 0:
+        return _pick(x, dim, order[..., :1], keepdim)
+    return _pick(x, dim, take_last(order, run_length.argmax(-1, keepdims=True)), keepdim)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Quantiles
+
+
+def quantile(
+    x: ndarray, q: ndarray | float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
+) -> ndarray:
+    """The value below which a fraction `q` of the elements along `dim` (or of all) lies; nan where there is one.
+
+    For a one-dimensional `q` the result has its length as first dimension.
+
+    Raises:
+        RuntimeError: if a type, a fraction or the interpolation is not allowed, or if `x` is empty.
+    """
+    return _quantile(x, q, dim, keepdim, interpolation, ignore_nan=False)
+
+
+def nanquantile(
+    x: ndarray, q: ndarray | float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
+) -> ndarray:
+    """As `quantile`, of the elements that are numbers; nan where there are none."""
+    return _quantile(x, q, dim, keepdim, interpolation, ignore_nan=True)
+
+
+def _quantile(
+    x: ndarray, q: ndarray | float, dim: int | None, keepdim: bool, interpolation: str, *, ignore_nan: bool
+) -> ndarray:
+    fractions = check_quantile(x, q, interpolation)
+    axis = normalize_dim(0 if dim is None else dim, x.ndim)
+    moved = x.reshape(-1) if dim is None else numpy.moveaxis(numpy.atleast_1d(x), axis, -1)
+    ordered = numpy.sort(moved, -1)
+    length = ordered.shape[-1]
+    numbers = length - numpy.isnan(ordered).sum(-1, keepdims=True)
+    if ignore_nan:
+        ranks = fractions.reshape(-1) * numpy.maximum(numbers - 1, 0).astype(x.dtype)
+    else:
+        # Where there is a nan, the last element is one.
+        last = x.dtype.type(length - 1)
+        ranks = numpy.where(numbers < length, last, fractions.reshape(-1) * last)
+    result = numpy.moveaxis(_interpolate(ordered, ranks, interpolation), -1, 0)
+    if keepdim and dim is None:
+        result = result.reshape(len(result), *(1,) * x.ndim)
+    elif keepdim and x.ndim:
+        result = numpy.expand_dims(result, axis + 1)
+    return result if fractions.ndim else asarray(result[0])
+
+
+def _interpolate(ordered: ndarray, ranks: ndarray, interpolation: str) -> ndarray:
+    """Values at fractional positions along the last dimension."""
+    if interpolation == "nearest":
+        ranks = numpy.rint(ranks)
+    elif interpolation == "lower":
+        ranks = numpy.floor(ranks)
+    elif interpolation == "higher":
+        ranks = numpy.ceil(ranks)
+    below = numpy.floor(ranks)
+    lower = take_last(ordered, below.astype(_INT64))
+    if interpolation not in ("linear", "midpoint"):
+        return lower
+    upper = take_last(ordered, numpy.ceil(ranks).astype(_INT64))
+    weight = ordered.dtype.type(0.5) if interpolation == "midpoint" else ranks - below
+    step = upper - lower
+    return numpy.where(weight < 0.5, lower + weight * step, upper - (1 - weight) * step)
+
+
+def check_quantile(x: ndarray, q: ndarray | float, interpolation: str, look: bool = True) -> ndarray:
+    """The fractions as an array, after checks; of their values only if `look`."""
+    if not isinstance(q, ndarray):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
+        q = asarray(q, x.dtype)
+    if x.size == 0:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if x.dtype.char not in "fd":
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if q.ndim > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if q.dtype != x.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(
+            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+            f"but got {interpolation}"
+        )
+    if look and not ((q >= 0) & (q <= 1)).all():
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
+    return q

@@ -1,0 +1,89 @@
+"""Floating-point numbers: kinds of dtype, the precision that kernels compute in, and NumPy's warnings, which are off.
+
+Half types are computed in float32. Infinities and NaNs are values, not accidents, so nobody is warned of them:
+`numpy.errstate` costs more than a small multiplication. NumPy keeps the state in a context variable; setting that
+directly is ten times cheaper, and `seterr` remains the way where a future NumPy has it no longer.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy
+from numpy import ndarray
+
+from ... import dtypes
+
+BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
+FLOAT16 = numpy.dtype(numpy.float16)
+FLOAT32 = numpy.dtype(numpy.float32)
+HALVES = (FLOAT16, BFLOAT16)
+
+
+def compute_dtype(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
+    """The type that arithmetic on `dtype` is done in: float32 for the half types, otherwise `dtype`."""
+    return FLOAT32 if dtype.itemsize == 2 and dtype in HALVES else dtype
+
+
+def widen(x: ndarray) -> ndarray:
+    """`x` in the type that arithmetic on it is done in; `x` itself unless it is of a half type."""
+    dtype = x.dtype
+    if dtype.itemsize != 2 or dtype not in HALVES:
+        return x
+    return x.astype(FLOAT32)
+
+
+def is_floating(dtype: numpy.dtype[Any]) -> bool:
+    """Whether `dtype` is a real floating-point type (bfloat16, whose NumPy kind is void, included)."""
+    return dtype.kind == "f" or dtype == BFLOAT16
+
+
+def is_inexact(dtype: numpy.dtype[Any]) -> bool:
+    """Whether `dtype` is a floating-point or complex type."""
+    return dtype.kind in "fc" or dtype == BFLOAT16
+
+
+def type_name(dtype: numpy.dtype[Any]) -> str:
+    """The name of a type in error messages, as in `'Float'` or `'ComplexDouble'`."""
+    return dtypes.from_numpy(dtype).scalar_type
+
+
+try:
+    from numpy._core.umath import _extobj_contextvar as _state
+    from numpy._core.umath import _make_extobj
+
+    _QUIET = _make_extobj(all="ignore")
+
+    quiet = functools.partial(_state.set, _QUIET)
+    """Turn the warnings off; returns what `restore` takes."""
+
+    restore = _state.reset
+    """Turn the warnings back to what they were."""
+
+except ImportError:  # pragma: no cover
+
+    def quiet() -> Any:
+        """Turn the warnings off; returns what `restore` takes."""
+        return numpy.seterr(all="ignore")
+
+    def restore(token: Any) -> None:
+        """Turn the warnings back to what they were."""
+        numpy.seterr(**token)
+
+
+def quietly(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)` with the warnings off."""
+    token = quiet()
+    try:
+        return function(*args)
+    finally:
+        restore(token)
+
+
+def silent(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a kernel that cannot give rise to warnings, so that nobody turns them off for it."""
+    function.silent = True
+    return function

@@ -1,0 +1,117 @@
+"""Arrays of which each element is yet to be conjugated, negated, or both: views of memory that holds the others.
+
+Whoever computes resolves them first. What NumPy asks of them otherwise it gets of the resolved elements, and what it writes to
+them is written as it is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from .meta_array import ALIVE
+
+CONJ, NEG = 1, 2
+"""The bits that say what is pending."""
+
+_RAW = frozenset((numpy.empty_like, numpy.zeros_like, numpy.ones_like, numpy.may_share_memory, numpy.shares_memory))
+
+
+class Pending(numpy.ndarray[Any, Any]):
+    """An array whose elements are not those in its memory; views of it are too."""
+
+    __slots__ = ()
+    bits = 0
+
+    def __array_finalize__(self, source: Any) -> None:
+        ALIVE.note(1)
+
+    def __del__(self) -> None:
+        ALIVE.note(-1)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        targets = keywords.get("out", ())
+        if any(isinstance(target, Pending) for target in targets):
+            keywords["out"] = tuple(resolved(target) for target in targets)
+        results = getattr(ufunc, method)(*map(resolved, inputs), **keywords)
+        for target, made in zip(targets, keywords.get("out", ()), strict=True):
+            if made is not target:
+                target[...] = made
+        return targets[0] if len(targets) == 1 else targets or results
+
+    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        if function is numpy.copyto and isinstance(args[0], Pending):
+            args[0][...] = numpy.asarray(resolved(args[1])).astype(args[0].dtype)
+            return None
+        read = unmarked if function in _RAW else _resolved_each
+        return function(*map(read, args), **{name: read(value) for name, value in keywords.items()})
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        unmarked(self)[key] = _turned(numpy.asarray(resolved(value), self.dtype), self.bits)
+
+    real = property(lambda self: resolved(self).real)  # type: ignore[assignment]
+    imag = property(lambda self: resolved(self).imag)  # type: ignore[assignment]
+
+    def copy(self, order: Any = "K") -> Any:  # type: ignore[override]
+        """The elements, in memory of their own."""
+        return resolved(self)
+
+
+def _resolving(name: str) -> Any:
+    return lambda self, *args, **keywords: getattr(resolved(self), name)(*args, **keywords)
+
+
+for _name in (
+    "argmax argmin argpartition argsort astype byteswap choose clip compress conj conjugate cumprod cumsum diagonal dot "
+    "item nonzero repeat searchsorted sort take tobytes tolist trace __complex__ __deepcopy__ __float__ __int__"
+).split():
+    setattr(Pending, _name, _resolving(_name))
+
+
+_CLASSES: tuple[Any, ...] = (
+    numpy.ndarray,
+    *(type(name, (Pending,), {"__slots__": (), "bits": n}) for n, name in enumerate(("Conj", "Neg", "NegConj"), 1)),
+)
+
+
+def bits_of(array: Any) -> int:
+    """What is pending of an array."""
+    return array.bits if isinstance(array, Pending) else 0
+
+
+def toggled(array: Any, bits: int) -> Any:
+    """A view of `array` of whose elements `bits` are pending that were not, and the other way round."""
+    return array.view(_CLASSES[bits_of(array) ^ bits]) if bits else array
+
+
+def unmarked(array: Any) -> Any:
+    """The memory of `array` as it is."""
+    return array.view(numpy.ndarray) if isinstance(array, Pending) else array
+
+
+def resolved(array: Any) -> Any:
+    """A plain array of the elements of one of which something is pending; anything else as it is."""
+    return _turned(array.view(numpy.ndarray), array.bits) if isinstance(array, Pending) else array
+
+
+def _resolved_each(value: Any) -> Any:
+    return [*map(_resolved_each, value)] if isinstance(value, (list, tuple)) else resolved(value)
+
+
+def _turned(array: Any, bits: int) -> Any:
+    if bits & CONJ:
+        array = numpy.asarray(numpy.conjugate(array))
+    if bits & NEG and array.dtype.kind == "b":
+        raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
+    return numpy.asarray(numpy.negative(array)) if bits & NEG else array
+
+
+def conjugate(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+    """The conjugates of complex numbers, which whoever reads them computes."""
+    return toggled(self, CONJ) if self.dtype.kind == "c" else self.view()
+
+
+def negative(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+    """The negatives, which whoever reads them computes."""
+    return toggled(self, NEG)

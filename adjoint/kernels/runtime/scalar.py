@@ -1,0 +1,107 @@
+"""Python numbers as elements of arrays: range checks in PyTorch's words, and arrays of one number of a given dtype."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+import numpy
+
+from ... import dtypes
+from ...dtypes import dtype
+
+Array = numpy.ndarray[Any, Any]
+
+C_NAMES = {
+    dtypes.uint8: "uint8_t", dtypes.uint16: "uint16_t", dtypes.uint32: "uint32_t", dtypes.uint64: "uint64_t",
+    dtypes.int8: "int8_t", dtypes.int16: "int16_t", dtypes.int32: "int", dtypes.int64: "int64_t",
+    dtypes.float16: "c10::Half", dtypes.bfloat16: "c10::BFloat16", dtypes.float32: "float", dtypes.float64: "double",
+    dtypes.complex64: "c10::complex<float>", dtypes.complex128: "c10::complex<double>", dtypes.bool: "bool",
+}  # fmt: skip
+"""The names of the C++ types, which some messages use."""
+
+_LARGEST = {dtypes.float16: 65504.0, dtypes.float32: float(numpy.finfo(numpy.float32).max)}
+
+
+def scalar_array(value: Any, kind: dtype) -> Array:
+    """A number as a zero-dimensional array of `kind`.
+
+    Fractions are cut off for integer kinds; a negative integer wraps around for unsigned ones.
+
+    Raises:
+        RuntimeError: if the number is out of range, or has an imaginary part and `kind` is real.
+        OverflowError: if it is an integer of more than 64 bits.
+    """
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError("int too big to convert")
+    if kind is dtypes.bool:
+        return numpy.asarray(bool(value))
+    if isinstance(value, (complex, numpy.complexfloating)) and not kind.is_complex:
+        if value.imag != 0:
+            raise _overflow(kind)
+        value = value.real
+    if kind.is_floating_point or kind.is_complex:
+        return _inexact(value, kind)
+    limits = numpy.iinfo(kind.numpy)
+    low = -int(limits.max) if limits.min == 0 and isinstance(value, int) else int(limits.min)
+    if not low <= value <= int(limits.max):
+        raise _overflow(kind)
+    return numpy.asarray(int(value) % (1 << limits.bits), dtype=numpy.uint64).astype(kind.numpy)
+
+
+def _inexact(value: Any, kind: dtype) -> Array:
+    limit = _LARGEST.get(dtypes.float32 if kind is dtypes.complex64 else kind)
+    parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+    if limit is not None and any(math.isfinite(part) and abs(part) > limit for part in parts):
+        raise _overflow(kind)
+    with numpy.errstate(all="ignore"):
+        return numpy.asarray(value, numpy.float32 if kind.itemsize == 2 else kind.numpy).astype(kind.numpy, copy=False)
+
+
+def _overflow(kind: dtype) -> RuntimeError:
+    return RuntimeError(f"value cannot be converted to type {C_NAMES[kind]} without overflow")
+
+
+Dtype = numpy.dtype[Any]
+
+
+def _make(value: Any, dtype: Dtype) -> Array:
+    array = numpy.asarray(value).astype(dtype)
+    array.flags.writeable = False
+    return array
+
+
+class Number(dict[Dtype, Array]):
+    """One number; `number[dtype]` is the array of that dtype, made when first asked for."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.value = value
+
+    def __missing__(self, dtype: Dtype) -> Array:
+        array = self[dtype] = _make(self.value, dtype)
+        return array
+
+
+ZERO, HALF, ONE, TWO = Number(0), Number(0.5), Number(1), Number(2)
+
+_LIMIT = 1024
+_tables: defaultdict[Dtype, dict[Any, Array]] = defaultdict(dict)
+
+
+def typed(value: Any, dtype: Dtype) -> Array:
+    """`value` as an array of `dtype`, kept for the next time; a zero may come back with the other sign.
+
+    Raises:
+        TypeError: if `value` is not a number.
+    """
+    table = _tables[dtype]
+    found = table.get(value)
+    if found is None:
+        if not isinstance(value, (int, float, complex, numpy.generic)):
+            raise TypeError(f"expected a number, got {type(value).__name__}")
+        if len(table) >= _LIMIT:
+            table.clear()
+        found = table[value] = _make(value, dtype)
+    return found

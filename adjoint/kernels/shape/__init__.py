@@ -1,0 +1,1 @@
+"""Views of arrays, and joining them."""

@@ -1,0 +1,265 @@
+"""Joining, repeating, reordering and masking arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from ...dtypes import from_numpy
+from ...notices import warn
+from ..memory.copying import distinct, empty_like
+from ..runtime.floating import silent, widen
+from ..runtime.layout import has_channels_last, row_major
+from ..runtime.scalar import scalar_array
+from ..runtime.shapes import broadcast_shapes, normalize_dim
+
+Array = numpy.ndarray[Any, Any]
+
+
+@silent
+def cat(arrays: list[Array], dim: int) -> Array:
+    """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
+    try:
+        return _joined(numpy.concatenate(arrays, dim), arrays)
+    except (TypeError, ValueError, IndexError):
+        pass  # some to pass over, or raise below in PyTorch's words
+    if not arrays:
+        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+    kept = [array for array in arrays if array.shape != (0,)] or arrays[:1]
+    first = kept[0]
+    for index, array in enumerate(arrays):
+        if array.ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {index}) cannot be concatenated")
+    axis = normalize_dim(dim, first.ndim)
+    for index, array in enumerate(arrays):
+        if array.shape == (0,):
+            continue
+        if array.ndim != first.ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {array.ndim}")
+        for other, (size, expected) in enumerate(zip(array.shape, first.shape, strict=True)):
+            if size != expected and other != axis:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {axis}. Expected size {expected} but got size {size} for "
+                    f"tensor number {index} in the list."
+                )
+    return _joined(numpy.concatenate(kept, axis=axis), kept)
+
+
+def _joined(result: Array, arrays: list[Array]) -> Array:
+    """`result` row by row, unless all that was joined has its channels last."""
+    if result.ndim < 2 or result.flags.c_contiguous or all(has_channels_last(array) for array in arrays):
+        return result
+    return numpy.ascontiguousarray(result)
+
+
+def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any]:
+    """The part of `grad` (an array or tensor) that belongs to each of the joined inputs."""
+    axis = normalize_dim(dim, len(grad.shape))
+    parts, start = [], 0
+    for shape in shapes:
+        if tuple(shape) == (0,):
+            parts.append(None)
+            continue
+        stop = start + shape[axis]
+        parts.append(grad[(slice(None),) * axis + (slice(start, stop),)])
+        start = stop
+    return parts
+
+
+@silent
+def stack(arrays: list[Array], dim: int) -> Array:
+    """The arrays along a new dimension."""
+    if not arrays:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    for index, array in enumerate(arrays):
+        if array.shape != arrays[0].shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(arrays[0].shape)} at entry 0 and "
+                f"{list(array.shape)} at entry {index}"
+            )
+    shape = arrays[0].shape
+    dim = normalize_dim(dim, len(shape) + 1)
+    if dim == len(shape):
+        return row_major(cat([array[..., None] for array in arrays], dim))
+    return cat(arrays, dim).reshape((*shape[:dim], len(arrays), *shape[dim:]))
+
+
+def unstack(array: Array, dim: int) -> list[Array]:
+    """The slices of dimension `dim`."""
+    return list(numpy.moveaxis(array, dim, 0))
+
+
+def block_diag(arrays: list[Array]) -> Array:
+    """The matrices (vectors as rows) along the diagonal of one, zeros elsewhere."""
+    for index, array in enumerate(arrays):
+        if array.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {index} has {array.ndim} dimensions"
+            )
+    matrices = [numpy.atleast_2d(array) for array in arrays]
+    shape = sum(len(matrix) for matrix in matrices), sum(matrix.shape[1] for matrix in matrices)
+    result = numpy.zeros(shape, matrices[0].dtype)
+    for matrix, block in zip(matrices, _blocks([matrix.shape for matrix in matrices]), strict=True):
+        result[block] = matrix
+    return result
+
+
+def _blocks(shapes: list[tuple[int, ...]]) -> Iterator[tuple[slice, slice]]:
+    """Where on the diagonal matrices of these shapes lie."""
+    row = column = 0
+    for height, width in shapes:
+        yield slice(row, row + height), slice(column, column + width)
+        row, column = row + height, column + width
+
+
+def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
+    """The part of `grad` (an array or tensor) that belongs to each of the inputs."""
+    matrices = [(1,) * (2 - len(shape)) + tuple(shape) for shape in shapes]
+    return [grad[block].reshape(shape) for block, shape in zip(_blocks(matrices), shapes, strict=True)]
+
+
+def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
+    """The array repeated along each dimension; new dimensions come first."""
+    return row_major(numpy.tile(self, repeats))
+
+
+def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
+    """The elements shifted along `dims`, or through the flattened array."""
+    if not dims:
+        return numpy.roll(self, shifts[0])
+    if not self.ndim:
+        return self.copy()
+    kept = self if has_channels_last(self) else row_major(self)
+    return numpy.roll(kept, shifts, axis=tuple(normalize_dim(dim, self.ndim) for dim in dims))
+
+
+def flip(self: Array, dims: tuple[int, ...]) -> Array:
+    """A copy with the order along `dims` reversed."""
+    wrapped = [normalize_dim(dim, self.ndim) for dim in dims]
+    for position, dim in enumerate(wrapped):
+        if dim in wrapped[:position]:
+            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    return _copied(numpy.flip(self, tuple(wrapped)), self) if self.ndim else self.copy()
+
+
+def _copied(array: Array, order: Array) -> Array:
+    """A copy of `array`, with the dimensions in memory as those of `order` are."""
+    result = empty_like(order)
+    numpy.copyto(result, array)
+    return result
+
+
+def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
+    """The plane of two dimensions turned by quarter turns."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if self.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    if k % 4 == 0:
+        return self.copy()
+    return numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim))).copy(order="K")
+
+
+def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """The common shape of two shapes of one length, of which dimension `dim` does not count."""
+    left = (*first[:dim], 1, *first[dim + 1 :])
+    right = (*second[:dim], 1, *second[dim + 1 :])
+    return broadcast_shapes(left, right)
+
+
+def masked_fill(self: Array, mask: Array, value: Any) -> Array:
+    """A copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
+    filled = _fill_value(self, mask, value)
+    shape = broadcast_shapes(mask.shape, self.shape)
+    result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else numpy.array(self, order="C")
+    numpy.copyto(result, filled, where=mask)
+    return result
+
+
+def masked_fill_(self: Array, mask: Array, value: Any) -> None:
+    """Write `value` to `self` where `mask`, which is broadcast to it, is true; where elements share memory, if it is for one."""
+    filled = _fill_value(self, mask, value)
+    shape = broadcast_shapes(mask.shape, self.shape)
+    if shape != self.shape:
+        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}")
+    shared = tuple(dim for dim, step in enumerate(self.strides) if step == 0 and shape[dim] > 1)
+    if shared and self.size:
+        warn(
+            "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+            "This also applies to advanced indexing e.g. tensor[mask] = scalar"
+        )
+        self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)
+    numpy.copyto(self, filled, where=mask)
+
+
+def _fill_value(self: Array, mask: Array, value: Any) -> Array:
+    """The value that `masked_fill` writes, as an array of the dtype of `self`."""
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype " + str(mask.dtype))
+    if isinstance(value, numpy.ndarray) and value.ndim:
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    if isinstance(value, numpy.ndarray):
+        value = value if value.dtype == self.dtype else widen(value).item()
+    return value if isinstance(value, numpy.ndarray) else scalar_array(value, from_numpy(self.dtype))
+
+
+def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
+    """Zeros, of `shape` broadcast with `mask`, with `grad` where `mask` is true."""
+    common = broadcast_shapes(shape, mask.shape)
+    result = numpy.zeros(common, grad.dtype)
+    result[numpy.broadcast_to(mask, common)] = grad
+    return result
+
+
+def front_of_zeros(self: Array, shape: tuple[int, ...]) -> Array:
+    """Zeros of `shape` that begin, flattened, with the elements of `self`."""
+    result = numpy.zeros(shape, self.dtype)
+    result.reshape(-1)[: self.size] = self
+    return result
+
+
+def tril(self: Array, diagonal: int) -> Array:
+    """The lower triangle of the last two dimensions."""
+    _require_matrices("tril", self)
+    return _triangle(numpy.tril(self, diagonal))
+
+
+def triu(self: Array, diagonal: int) -> Array:
+    """The upper triangle of the last two dimensions."""
+    _require_matrices("triu", self)
+    return _triangle(numpy.triu(self, diagonal))
+
+
+def _triangle(result: Array) -> Array:
+    return row_major(result) if result.ndim > 2 else result
+
+
+def _require_matrices(name: str, array: Array) -> None:
+    if array.ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+
+
+def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """Matrices, in dimensions `dim1` and `dim2`, with the last dimension of `self` on a diagonal."""
+    first, second = normalize_dim(dim1, self.ndim + 1), normalize_dim(dim2, self.ndim + 1)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size = self.shape[-1] + abs(offset)
+    result = numpy.zeros((*self.shape[:-1], size, size), self.dtype)
+    index = numpy.arange(self.shape[-1])
+    result[..., index + max(-offset, 0), index + max(offset, 0)] = self
+    return numpy.ascontiguousarray(numpy.moveaxis(result, (-2, -1), (first, second)))
+
+
+def trace(self: Array) -> Array:
+    """The sum of the diagonal of a matrix."""
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    kind = self.dtype if self.dtype.kind not in "biu" else numpy.dtype(numpy.int64)
+    return numpy.asarray(self.diagonal().sum(dtype=kind))

@@ -1,0 +1,527 @@
+"""Views of arrays: other shapes and strides on the same memory, and the transposes of those that need one."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ...dtypes import bfloat16
+from ..memory import storage
+from ..memory.copying import clone, strided_empty
+from ..memory.storage import restrided
+from ..runtime.floating import type_name
+
+Array = numpy.ndarray[Any, Any]
+
+_NO_BUFFER = bfloat16.numpy.char
+"""The dtype whose arrays do not hand out their memory."""
+
+
+def expand(self: Array, sizes: tuple[int, ...]) -> Array:
+    """`self` repeated along dimensions of size 1 (and new leading ones) without copying; -1 keeps a size.
+
+    The result must not be written to: elements share memory.
+    """
+    dtype = self.dtype
+    try:
+        shape, steps, direct = _expansion(self.shape, self.strides, dtype, sizes)
+    except RuntimeError as error:
+        raise RuntimeError(str(error).format(_kind(self))) from None
+    return ndarray(shape, dtype, self, 0, steps) if direct else restrided(self, shape, steps)
+
+
+@functools.lru_cache(2048)
+def _expansion(
+    own: tuple[int, ...], strides: tuple[int, ...], dtype: numpy.dtype[Any], sizes: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """Shape and strides of the expanded array, and whether NumPy can make it directly."""
+    lead = len(sizes) - len(own)
+    if lead < 0:
+        raise RuntimeError(
+            f"expand({{}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be greater or equal "
+            f"to the number of dimensions in the tensor ({len(own)})"
+        )
+    shape, steps = list(sizes), [0] * lead + list(strides)
+    for dim in range(len(sizes) - 1, -1, -1):
+        size = sizes[dim]
+        if dim >= lead:
+            length = own[dim - lead]
+            if size == -1:
+                shape[dim] = length
+            elif size != length:
+                if length != 1:
+                    raise RuntimeError(
+                        f"The expanded size of the tensor ({size}) must match the existing size ({length}) at non-singleton "
+                        f"dimension {dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(own)}"
+                    )
+                steps[dim] = 0
+        elif size == -1:
+            raise RuntimeError(
+                f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {dim}"
+            )
+        elif size == 1 and own:
+            steps[dim] = shape[dim + 1] * steps[dim + 1] if dim + 1 < len(sizes) else dtype.itemsize
+    direct = (
+        0 not in own
+        and dtype.char != _NO_BUFFER
+        and strides == tuple(dtype.itemsize * step for step in storage.row_major_steps(own))
+    )
+    return tuple(shape), tuple(steps), direct
+
+
+def _kind(array: Array) -> str:
+    return f"torch.{type_name(array.dtype)}Tensor{{[{', '.join(map(str, array.shape))}]}}"
+
+
+def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
+    """A view of the storage with the given shape, strides and offset in elements."""
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(step < 0 for step in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if storage_offset is not None and storage_offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
+    offset = storage.storage_offset(self) if storage_offset is None else storage_offset
+    return storage.strided(self, tuple(size), tuple(stride), offset)
+
+
+def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
+    """The gradient of the input of `as_strided`: `grad` added up at the places its elements came from."""
+    offset = 0 if storage_offset is None else storage_offset - geometry.offset
+    flat = numpy.zeros(_span(geometry.shape, geometry.steps, size, stride, offset), dtype=numpy.asarray(grad).dtype)
+    places = storage.strided(numpy.arange(flat.size), tuple(size), tuple(stride), offset)
+    if _overlaps(size, stride):
+        numpy.add.at(flat, places, grad)
+    else:
+        flat[places] = grad
+    return storage.strided(flat, geometry.shape, geometry.steps, 0).copy()
+
+
+def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
+    """`as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
+    offset = 0 if storage_offset is None else storage_offset - geometry.offset
+    flat = numpy.zeros(_span(geometry.shape, geometry.steps, size, stride, offset), dtype=numpy.asarray(grad).dtype)
+    storage.strided(flat, geometry.shape, geometry.steps, 0)[...] = grad
+    return storage.strided(flat, tuple(size), tuple(stride), offset).copy()
+
+
+def _span(shape: Any, steps: Any, size: Any, stride: Any, offset: int) -> int:
+    spans = [0]
+    for lengths, strides, start in ((shape, steps, 0), (size, stride, offset)):
+        if 0 not in lengths:
+            spans.append(start + 1 + sum((n - 1) * step for n, step in zip(lengths, strides, strict=True)))
+    return max(spans)
+
+
+def _overlaps(size: Any, stride: Any) -> bool:
+    reach = 0
+    for step, n in sorted((step, n) for step, n in zip(stride, size, strict=True) if n > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
+
+
+def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides with which the same elements have another shape, None where no strides can do that.
+
+    Runs of dimensions that lie in memory as one are matched, from the last on, with the dimensions of `size` that they hold.
+    A dimension of size 1 ends up as far apart as the one after it reaches.
+    """
+    result = [0] * len(size)
+    target = len(size) - 1
+    run, step = 1, strides[-1] if strides else 1
+    for dim in range(len(shape) - 1, -1, -1):
+        run *= shape[dim]
+        if dim and (shape[dim - 1] == 1 or strides[dim - 1] == run * step):
+            continue
+        held = 1
+        while target >= 0 and (held < run or size[target] == 1):
+            result[target] = held * step
+            held *= size[target]
+            target -= 1
+        if held != run:
+            return None
+        if dim:
+            run, step = 1, strides[dim - 1]
+    return tuple(result) if target < 0 else None
+
+
+def infer_size(shape: Any, count: int) -> tuple[int, ...]:
+    """`shape` with its -1 replaced by what makes `count` elements."""
+    sizes = list(shape)
+    known, unknown = 1, None
+    for dim, size in enumerate(sizes):
+        if size == -1:
+            if unknown is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            unknown = dim
+        elif size < 0:
+            raise RuntimeError(f"invalid shape dimension {size} at index {dim} of shape {sizes}")
+        else:
+            known *= size
+    if unknown is not None and known and count % known == 0:
+        sizes[unknown] = count // known
+    elif unknown is not None and not known and count == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {sizes} because the unspecified dimension size -1 can be any "
+            "value and is ambiguous"
+        )
+    elif unknown is not None or known != count:
+        raise RuntimeError(f"shape '{sizes}' is invalid for input of size {count}")
+    return tuple(sizes)
+
+
+def view(self: Array, size: tuple[int, ...]) -> Array:
+    """`self` with another shape on the same memory; RuntimeError where its strides do not allow it."""
+    if self.flags.c_contiguous:
+        for length in size:
+            if length < -1:  # which NumPy takes for -1
+                infer_size(size, self.size)
+        try:
+            return self.reshape(size)
+        except ValueError:
+            infer_size(size, self.size)
+            raise
+    size = infer_size(size, self.size)
+    strides = view_strides(self.shape, self.strides, size)
+    if strides is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    result = restrided(self, size, strides)
+    if not self.flags.writeable:
+        result.setflags(False)
+    return result
+
+
+def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
+    """Two dimensions exchanged; a zero-dimensional array has one dimension here."""
+    try:
+        return self.swapaxes(dim0, dim1)
+    except numpy.exceptions.AxisError:
+        _wrap(dim0, self.ndim)
+        _wrap(dim1, self.ndim)
+        return self.view()
+
+
+def unsqueeze(self: Array, dim: int) -> Array:
+    """A dimension of size 1 inserted at `dim`."""
+    shape = _with_one(self.shape, dim)
+    if self.flags.c_contiguous:
+        return self.reshape(shape)
+    strides, own = self.strides, self.shape
+    dim = dim + len(shape) if dim < 0 else dim
+    step = own[dim] * strides[dim] if dim < len(own) else self.itemsize
+    return restrided(self, shape, (*strides[:dim], step, *strides[dim:]))
+
+
+@functools.lru_cache(1024)
+def _with_one(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """`shape` with a size of 1 inserted at `dim`."""
+    limit = len(shape) + 1
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    dim = dim + limit if dim < 0 else dim
+    return (*shape[:dim], 1, *shape[dim:])
+
+
+def squeeze_dim(self: Array, dim: int) -> Array:
+    """Dimension `dim` dropped if its size is 1."""
+    shape = self.shape
+    dim = _wrap(dim, len(shape))
+    return self.squeeze(dim) if shape and shape[dim] == 1 else self.view()
+
+
+def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
+    """Those of `dims` dropped whose size is 1."""
+    wrapped = distinct(dims, self.ndim)
+    if self.ndim == 0:
+        return self.view()
+    return self.squeeze(tuple(dim for dim in wrapped if self.shape[dim] == 1))
+
+
+def distinct(dims: tuple[int, ...], ndim: int) -> list[int]:
+    """Dimensions counted from the front; RuntimeError if one is named twice."""
+    wrapped = [_wrap(dim, ndim) for dim in dims]
+    for position, dim in enumerate(wrapped):
+        if dim in wrapped[:position]:
+            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    return wrapped
+
+
+def _wrap(dim: int, ndim: int) -> int:
+    limit = ndim or 1
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim + limit if dim < 0 else dim
+
+
+def t(self: Array) -> Array:
+    """The transpose of a matrix; a vector as it is."""
+    if self.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    return self.T
+
+
+def permute(self: Array, dims: tuple[int, ...]) -> Array:
+    """The dimensions in another order."""
+    try:
+        return self.transpose(dims)
+    except ValueError:
+        pass  # raise below, in PyTorch's words
+    if len(dims) != self.ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
+            f"dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(dims)}"
+        )
+    for dim in dims:
+        _wrap(dim, self.ndim)
+    raise RuntimeError("permute(): duplicate dims are not allowed.")
+
+
+def inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The order that undoes `dims`."""
+    inverse = [0] * len(dims)
+    for position, dim in enumerate(dims):
+        inverse[dim] = position
+    return tuple(inverse)
+
+
+def _at(ndim: int, dim: int, index: Any) -> tuple[Any, ...]:
+    return (slice(None),) * dim + (index,)
+
+
+def select(self: Array, dim: int, index: int) -> Array:
+    """The slice at `index` of dimension `dim`."""
+    if dim == 0:
+        try:
+            return self[index, ...]
+        except IndexError:
+            pass  # raise below, in PyTorch's words
+    if self.ndim == 0:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = _wrap(dim, self.ndim)
+    size = self.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}"
+        )
+    return self[(slice(None),) * dim + (index, ...)]
+
+
+def select_backward(grad: Array, shape: tuple[int, ...], dim: int, index: int) -> Array:
+    """Zeros of `shape` with `grad` at `index` of dimension `dim`."""
+    result = numpy.zeros(shape, grad.dtype)
+    result[_at(len(shape), _wrap(dim, len(shape)), index)] = grad
+    return result
+
+
+def slice_dim(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
+    """Every `step`th slice of dimension `dim` from `start` to before `end`; bounds beyond the size are cut."""
+    if dim == 0 and step > 0 and self.ndim:
+        return self[start:end:step]
+    if self.ndim == 0:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    return self[_at(self.ndim, _wrap(dim, self.ndim), slice(start, end, step))]
+
+
+def slice_backward(grad: Array, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Array:
+    """Zeros of `shape` with `grad` in the given slices."""
+    result = numpy.zeros(shape, grad.dtype)
+    result[_at(len(shape), _wrap(dim, len(shape)), slice(start, end, step))] = grad
+    return result
+
+
+def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """A view of the diagonal of two dimensions, last."""
+    if dim1 == 0 and dim2 == 1 and self.ndim > 1:
+        first, second = 0, 1
+    else:
+        first, second = _wrap(dim1, self.ndim), _wrap(dim2, self.ndim)
+        if first == second:
+            raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    if offset:
+        offset = max(-self.shape[first], min(offset, self.shape[second]))
+    result = self.diagonal(offset, first, second)
+    if self.flags.writeable:
+        result.setflags(True)
+    return result
+
+
+def diagonal_backward(grad: Array, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
+    """Zeros of `shape` with `grad` on a diagonal."""
+    result = numpy.zeros(shape, grad.dtype)
+    diagonal(result, offset, dim1, dim2)[...] = grad
+    return result
+
+
+def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
+    """Windows of `size` along `dimension`, `step` apart, as a new last dimension; of a number at most that one."""
+    dim = _wrap(dimension, self.ndim)
+    length = self.shape[dim] if self.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > length:
+        raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if not self.ndim:
+        return restrided(self, (size,), (self.itemsize,))
+    shape = list(self.shape)
+    shape[dim] = (length - size) // step + 1
+    steps = list(self.strides)
+    inner = steps[dim]
+    steps[dim] *= step
+    return restrided(self, (*shape, size), (*steps, inner))
+
+
+def unfold_backward(grad: Array, shape: tuple[int, ...], dimension: int, size: int, step: int) -> Array:
+    """Zeros of `shape` to which the windows are added where they came from."""
+    if not shape:
+        return numpy.asarray(grad.sum(dtype=grad.dtype))
+    result = numpy.zeros(shape, grad.dtype)
+    dim = _wrap(dimension, len(shape))
+    windows = unfold(result, dim, size, step)
+    for position in range(size):
+        windows[..., position] += grad[..., position]
+    return result.reshape(shape)
+
+
+def unbind(self: Array, dim: int) -> list[Array]:
+    """The slices of dimension `dim`."""
+    if self.ndim == 0:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    dim = _wrap(dim, self.ndim)
+    if dim == 0:
+        return [self[index, ...] for index in range(len(self))]
+    return [self[(slice(None),) * dim + (index, ...)] for index in range(self.shape[dim])]
+
+
+def part_sizes(length: int, size: int) -> list[int]:
+    """The sizes of the parts of at most `size` that `length` is split into."""
+    return [min(size, length - start) for start in range(0, length, size)] if length else [0]
+
+
+def split(self: Array, sizes: int | list[int], dim: int) -> list[Array]:
+    """Parts of dimension `dim` of one size each, or of the given sizes."""
+    if self.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = _wrap(dim, self.ndim)
+    length = self.shape[dim]
+    if isinstance(sizes, int):
+        if sizes < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={sizes}")
+        if sizes == 0 and length:
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
+        sizes = part_sizes(length, sizes)
+    else:
+        if any(size < 0 for size in sizes):
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes}"
+            )
+        if sum(sizes) != length:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension {dim}), but "
+                f"got split_sizes={sizes}"
+            )
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(self[_at(self.ndim, dim, slice(start, start + size))])
+        start += size
+    return parts
+
+
+def narrow(self: Array, dim: int, start: int, length: int) -> Array:
+    """`length` slices of dimension `dim`, from `start` on, checked as `narrow_copy` does."""
+    if self.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if dim >= self.ndim:
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
+    dim = _wrap(dim, self.ndim)
+    size = self.shape[dim]
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    first = start + size if start < 0 else start
+    if length < 0 or first > size - length:
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
+    return self[_at(self.ndim, dim, slice(first, first + length))]
+
+
+def written(self: Array, src: Array, shape: tuple[int, ...], window: Any) -> Array:
+    """A copy of `self` with `src`, which must have `shape`, in the part that `window` looks at."""
+    if src.shape != shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src.shape)}, slice size = {list(shape)}"
+        )
+    copy = _with_its_steps(self)
+    numpy.copyto(window(copy), src, casting="unsafe")
+    return copy
+
+
+def _with_its_steps(array: Array) -> Array:
+    """A copy with the strides of `array`, even those that leave gaps, but none of 0."""
+    if array.flags.c_contiguous or not all(array.strides):
+        return clone(array)
+    copy = strided_empty(array.shape, storage.element_strides(array), array.dtype)
+    numpy.copyto(copy, array)
+    return copy
+
+
+def view_as_real(self: Array) -> Array:
+    """Real and imaginary parts as a last dimension of size 2."""
+    if self.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    step = self.itemsize // 2
+    return restrided(self, (*self.shape, 2), (*self.strides, step), numpy.dtype(f"f{step}"))
+
+
+def view_as_complex(self: Array) -> Array:
+    """A last dimension of size 2 as real and imaginary parts."""
+    if self.dtype.kind != "f":
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+            f"{type_name(self.dtype)}"
+        )
+    if self.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    steps = storage.element_strides(self)
+    if steps[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(step % 2 and size != 1 for step, size in zip(steps[:-1], self.shape, strict=False)):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if storage.storage_offset(self) % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    kind = numpy.dtype(f"c{2 * self.itemsize}")
+    return self.view(kind)[..., 0]
+
+
+def view_dtype(self: Array, kind: Any) -> Array:
+    """The bytes of `self` as elements of another type; the last dimension grows or shrinks with their size."""
+    given, wanted = type_name(self.dtype), type_name(kind)
+    if kind.itemsize == self.itemsize:
+        return self.view(kind)
+    if self.ndim == 0:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {given} as {wanted} (different element sizes)")
+    steps = storage.element_strides(self)
+    ratio = kind.itemsize // self.itemsize
+    how = f"to view {given} as {wanted} (different element sizes), but got"
+    if ratio > 1 and self.shape[-1] % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {how} {self.shape[-1]}")
+    if steps[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {how} {steps[-1]}")
+    whole = {"storage_offset()": storage.storage_offset(self)}
+    whole |= {f"stride({dim})": step for dim, step in enumerate(steps[:-1])}
+    for what, count in whole.items():
+        if ratio > 1 and count % ratio and self.size:
+            raise RuntimeError(f"self.{what} must be divisible by {ratio} {how} {count}")
+    return self.view(kind)

@@ -1,0 +1,1 @@
+"""Functions that make tensors: from data, regular ones, random ones."""

@@ -1,0 +1,593 @@
+"""New tensors: from data, from memory, filled with a number; and like those that there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ... import dtypes
+from ...device import cpu, strided
+from ...dispatch.decorators import public
+from ...dispatch.meta import place_like
+from ...dispatch.out import check_overlap, store
+from ...dispatch.slow_path import is_of_type
+from ...kernels.create import creation as kernels
+from ...kernels.memory import copying, storage
+from ...kernels.runtime.meta_array import parked
+from ...kernels.runtime.scalar import scalar_array
+from ...notices import warn
+from ...tape import modes
+from ...tape.anomaly import BY_DEFINITION, note_cut
+from ...tape.saved import bump, mark_inference
+from ...tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
+from ..memory.conversion import checked_dtype, is_meta
+
+# --- what every constructor takes -----------------------------------------------------------------------------
+
+
+def leaf(
+    array: Any, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, layout: Any = None
+) -> Tensor:
+    """A new leaf on `array` itself.
+
+    Raises:
+        RuntimeError: if it is to require grad and cannot, or to be where tensors cannot be.
+    """
+    if device is None and modes.GATE.special:
+        device = modes.current_place()
+    if device is not None and device is not cpu and is_meta(device):
+        array = parked(array)
+    if pin_memory:
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
+            "this "
+            "system."
+        )
+    if layout is not None and layout is not strided:
+        raise RuntimeError(f"unsupported layout {layout}: tensors are strided")
+    tensor = wrap(array)
+    if requires_grad:
+        if requires_grad is not True:
+            raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
+        if not can_require_grad(array):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        tensor._edge = LEAF
+    if modes.GATE.special and modes.STATE.inference:
+        mark_inference(tensor)
+    return tensor
+
+
+def shape_of(sizes: tuple[Any, ...], size: Any, function: str) -> tuple[int, ...]:
+    """Sizes given one by one or as one sequence, or as the keyword `size`."""
+    if size is not None:
+        if not isinstance(size, (tuple, list)):
+            raise TypeError(f"{function}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+        sizes = size
+    elif len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = sizes[0]
+    elif not sizes:
+        raise TypeError(f'{function}() missing 1 required positional arguments: "size"')
+    return checked_shape(sizes, function)
+
+
+def checked_shape(size: Any, function: str) -> tuple[int, ...]:
+    """A sequence of sizes as a tuple of ints."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    for position, length in enumerate(size):
+        if type(length) is not int:
+            return tuple(_whole(item, position, size, function) for position, item in enumerate(size))
+        if length < 0:
+            _refuse_negative(function, length, size)
+    return tuple(size)
+
+
+def _whole(item: Any, position: int, size: Any, function: str) -> int:
+    if isinstance(item, (tuple, list)) or (isinstance(size[0], (tuple, list)) and position):
+        raise TypeError(f"{function}() takes 1 positional argument but {len(size)} were given")
+    try:
+        if isinstance(item, bool):
+            raise TypeError
+        length = int(item.__index__())
+    except (AttributeError, TypeError):
+        if position == 0:
+            raise TypeError(
+                f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(item).__name__}"
+            ) from None
+        raise TypeError(
+            f"{function}(): argument 'size' failed to unpack the object at pos {position + 1} with error "
+            f'"type must be tuple of ints,but got {type(item).__name__}"'
+        ) from None
+    if length < 0:
+        _refuse_negative(function, length, size)
+    return length
+
+
+def _refuse_negative(function: str, length: int, size: Any) -> None:
+    if function == "zeros":
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {[int(item) for item in size]}")
+
+
+def result_dtype(function: str, dtype: Any, out: Any) -> Any:
+    """The dtype of a new tensor: as given, that of `out`, or None for the default."""
+    dtype = checked_dtype(dtype, function)
+    if out is None:
+        return dtype
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if dtype is not None and dtype is not out.dtype:
+        raise RuntimeError(f"dtype {dtype.scalar_type} does not match dtype of out parameter ({out.dtype.scalar_type})")
+    return out.dtype
+
+
+def finished(
+    function: str,
+    array: Any,
+    out: Any,
+    requires_grad: bool = False,
+    device: Any = None,
+    pin_memory: bool = False,
+    layout: Any = None,
+) -> Tensor:
+    """`array` as a new leaf, or written to `out`."""
+    if out is None:
+        return leaf(array, requires_grad, device, pin_memory, layout)
+    write_out(function, array, out)
+    if requires_grad:
+        out.requires_grad_(True)
+    return out
+
+
+def write_out(function: str, array: Any, out: Tensor) -> None:
+    """Write `array` to the tensor given as `out=`."""
+    if modes.is_grad_enabled() and out.requires_grad:
+        raise RuntimeError(
+            f"aten::{function}(): functions with out=... arguments don't support automatic differentiation, but one "
+            "of the "
+            "arguments requires grad."
+        )
+    check_overlap(out)
+    if array.shape != out._array.shape:
+        out._array = copying.convert(array, out._array.dtype)
+    else:
+        store(array, out)
+    bump(out, function, depth=4)
+
+
+# --- from data ------------------------------------------------------------------------------------------------
+
+
+def _warn_of_copy(name: str, data: Tensor) -> None:
+    if modes.ANOMALY.enabled:
+        note_cut(name, BY_DEFINITION, [data], [])
+    warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+        f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor)."
+    )
+
+
+@public()
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor holding a copy of `data`: a number, nested sequences of numbers, a NumPy array or a tensor.
+
+    Integers give int64, floats the default dtype; NumPy arrays, NumPy scalars and tensors keep their dtype.
+
+    Raises:
+        ValueError: for ragged sequences.
+        TypeError, RuntimeError: for what is not a number or does not fit `dtype`.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    if isinstance(data, Tensor):
+        _warn_of_copy("torch.tensor", data)
+    dtype = checked_dtype(dtype, "tensor")
+    if hasattr(data, "without_history"):  # examples of a batch
+        copy = data.without_history(copy=True)
+        return copy if dtype is None else copy.to(dtype)
+    return leaf(kernels.array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)
+
+
+@public()
+def as_tensor(data, *, dtype=None, device=None):
+    """`data` as a tensor, without a copy where it is a tensor or a NumPy array of the dtype asked for."""
+    dtype = checked_dtype(dtype, "as_tensor")
+    if isinstance(data, Tensor):
+        place = modes.current_place() if device is None else device
+        return data if place is None and dtype is None else data.to(place, dtype)
+    if isinstance(data, numpy.ndarray) and (dtype is None or dtype.numpy == data.dtype):
+        return leaf(_adopted(data), False, device)
+    return leaf(kernels.array_from_data(data, dtype, tensor_array), False, device)
+
+
+@public()
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """`obj`, anything a tensor can be made from, as a tensor: without a copy where that is possible or `copy` is False.
+
+    Raises:
+        ValueError: if `copy` is False and a copy is needed.
+    """
+    dtype = checked_dtype(dtype, "asarray")
+    result = _shared(obj, dtype)
+    if result is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return leaf(kernels.array_from_data(obj, dtype, tensor_array), bool(requires_grad), device)
+    if isinstance(obj, Tensor) and requires_grad is None and obj.requires_grad:
+        warn(
+            "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+            "requires_grad=False explicitly to get the old behavior and silence this warning."
+        )
+        requires_grad = True
+    converted = dtype is not None and dtype is not result.dtype
+    if converted and copy is False:
+        raise ValueError(
+            f"can't alias tensor with dtype '{result.dtype.scalar_type}' into dtype '{dtype.scalar_type}'."
+        )
+    if not requires_grad and result.requires_grad:
+        result = result.detach()
+    if converted:
+        result = result.to(dtype)
+    elif copy:
+        result = result.clone()
+    if requires_grad and not result.requires_grad:
+        result = leaf(result._array, True, device)
+    return result
+
+
+def _shared(obj, dtype):
+    """A tensor on the memory of `obj`, None if it has none."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, numpy.ndarray):
+        return from_numpy(obj)
+    if isinstance(obj, (int, float, complex, list, tuple, numpy.generic)):
+        return None
+    if hasattr(obj, "__dlpack__"):
+        return from_dlpack(obj)
+    try:
+        memoryview(obj)
+    except TypeError:
+        return None
+    return frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
+
+
+# --- from memory ----------------------------------------------------------------------------------------------
+
+
+@public()
+def from_numpy(ndarray, /):
+    """A tensor on the memory of a NumPy array: a change of one changes the other.
+
+    >>> import adjoint as torch, numpy
+    >>> array = numpy.zeros(2)
+    >>> _ = torch.from_numpy(array).fill_(7)
+    >>> array
+    array([7., 7.])
+    """
+    if not isinstance(ndarray, numpy.ndarray):
+        kind = type(ndarray)
+        name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+        raise TypeError(f"expected np.ndarray (got {name})")
+    return leaf(_adopted(ndarray), device=cpu)
+
+
+def _adopted(array):
+    """The memory of a NumPy array as a tensor's, with a warning where it may not be written to."""
+    kernels.check_array(array)
+    if not array.flags.writeable:
+        _warn_of_reading("NumPy array", "array")
+    return storage.adopt(array)
+
+
+def _warn_of_reading(source, name):
+    warn(
+        f"The given {source} is not writable, and PyTorch does not support non-writable tensors. Operations that "
+        "change the "
+        f"tensor in place will fail. You may want to copy the {name} to protect its data or make it writable before "
+        "converting it "
+        "to a tensor."
+    )
+
+
+@public()
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A one-dimensional tensor on the memory of an object that exposes it (`bytearray`, `array.array`, `mmap`).
+
+    `count` elements (-1: all) from `offset` bytes on.
+
+    Raises:
+        ValueError: if the buffer does not hold as many, or `buffer` is none.
+    """
+    try:
+        length = memoryview(buffer).nbytes
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    size = checked_dtype(dtype, "frombuffer").itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if count < 0:
+        if (length - offset) % size:
+            raise ValueError(
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element "
+                f"size ({size})"
+            )
+        count = (length - offset) // size
+    elif offset + count * size > length:
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than "
+            "actual "
+            f"buffer length ({length} bytes)"
+        )
+    array = numpy.frombuffer(buffer, numpy.uint8, count * size, offset)
+    if not array.flags.writeable:
+        _warn_of_reading("buffer", "buffer")
+    return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad, cpu)
+
+
+@public()
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor on the memory of any object that speaks DLPack (`__dlpack__`): NumPy, CuPy or JAX arrays, tensors."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+            "might have "
+            "already constructed a tensor from it once."
+        )
+    if isinstance(ext_tensor, Tensor) and ext_tensor.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if isinstance(ext_tensor, Tensor) and ext_tensor.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    array = tensor_array(ext_tensor) if isinstance(ext_tensor, Tensor) else numpy.from_dlpack(ext_tensor)
+    return leaf(array.copy() if copy else storage.adopt(array), False, device)
+
+
+# --- filled with a number -------------------------------------------------------------------------------------
+
+
+def _filled(name, make, doc):
+    def create(
+        *sizes, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+    ):
+        kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
+        return finished(
+            name, make(shape_of(sizes, size, name), kind.numpy), out, requires_grad, device, pin_memory, layout
+        )
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public()(create)
+
+
+zeros = _filled(
+    "zeros",
+    numpy.zeros,
+    """A tensor of zeros; the size is given number by number or as a sequence.
+
+    >>> import adjoint as torch
+    >>> torch.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """,
+)
+
+
+def _ones(shape, dtype):
+    array = numpy.empty(shape, dtype)
+    array.fill(1)  # `numpy.ones` takes five times as long for small ones
+    return array
+
+
+ones = _filled("ones", _ones, "A tensor of ones; the size is given number by number or as a sequence.")
+
+
+@public()
+def empty(
+    *sizes,
+    size=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """A tensor of whatever its memory held before, of the given size."""
+    shape = shape_of(sizes, size, "empty")
+    kind = result_dtype("empty", dtype, out) or dtypes.get_default_dtype()
+    if out is not None and out._array.shape == shape:
+        return out.requires_grad_() if requires_grad else out
+    array = copying.ordered_empty(shape, kind.numpy, copying.order_of(memory_format, len(shape)))
+    return finished("empty", array, out, requires_grad, device, pin_memory, layout)
+
+
+@public()
+def empty_permuted(
+    size, physical_layout, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """An uninitialised tensor whose dimensions lie in memory in the order `physical_layout`, the first slowest."""
+    size, order = checked_shape(size, "empty_permuted"), tuple(physical_layout)
+    if len(size) != len(order):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(size)} is "
+            f"not equal to len(physical_layout) = {len(order)}"
+        )
+    for position, dim in enumerate(order):
+        if not 0 <= dim < len(size):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim} at index "
+                f"{position}).  NB: "
+                "negative dims not currently supported; file an issue if you want it."
+            )
+    if len(set(order)) < len(order):
+        raise RuntimeError("Duplicate dim not allowed")
+    kind = checked_dtype(dtype, "empty_permuted") or dtypes.get_default_dtype()
+    return leaf(copying.ordered_empty(size, kind.numpy, order), requires_grad, device, pin_memory, layout)
+
+
+@public()
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """An uninitialised tensor of the given size and strides in elements."""
+    size, stride = checked_shape(size, "empty_strided"), tuple(int(step) for step in stride)
+    kind = checked_dtype(dtype, "empty_strided") or dtypes.get_default_dtype()
+    return leaf(copying.strided_empty(size, stride, kind.numpy), requires_grad, device, pin_memory, layout)
+
+
+def _fill_number(value, function, position):
+    """`value` as a Python number; a zero-dimensional tensor stands for one."""
+    if not is_of_type(value, "Number"):
+        raise TypeError(
+            f"{function}(): argument 'fill_value' (position {position}) must be Number, not {type(value).__name__}"
+        )
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def _filled_with(array, value):
+    copying.fill_(array, value)
+    return array
+
+
+@public()
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A tensor of the given size of which every element is `fill_value`, whose type decides the dtype.
+
+    >>> import adjoint as torch
+    >>> torch.full((2,), 7)
+    tensor([7, 7])
+    """
+    kind = result_dtype("full", dtype, out)
+    shape = checked_shape(size, "full")
+    if kind is None and isinstance(fill_value, Tensor) and fill_value._array.ndim == 0:
+        kind = fill_value.dtype
+    number = _fill_number(fill_value, "full", 2)
+    kind = kind or dtypes.scalar_dtype(number)
+    array = _filled_with(numpy.empty(shape, kind.numpy), number)
+    return finished("full", array, out, requires_grad, device, pin_memory, layout)
+
+
+@public()
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A zero-dimensional tensor of the default dtype, unless told otherwise."""
+    kind = checked_dtype(dtype, "scalar_tensor") or dtypes.get_default_dtype()
+    return leaf(scalar_array(s, kind), requires_grad, device, pin_memory, layout)
+
+
+# --- like another ---------------------------------------------------------------------------------------------
+
+
+def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any) -> Any:
+    """An uninitialised array like that of the tensor `input`."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    kind = checked_dtype(dtype, function)
+    return copying.empty_like(input._array, None if kind is None else kind.numpy, memory_format)
+
+
+def _filled_like(name, value, on_arrays, doc):
+    def create(
+        input=None,
+        *,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        memory_format=None,
+        x=None,
+    ):
+        if type(input) is not Tensor and hasattr(input, "made_like"):
+            return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))
+        input = input if x is None else x
+        array = empty_array_like(input, name, dtype, memory_format)
+        if value is not None:
+            array.fill(value)
+        return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public(on_arrays=on_arrays)(create)
+
+
+zeros_like = _filled_like(
+    "zeros_like", 0, lambda array: numpy.zeros(array.shape, array.dtype), "Zeros of the shape and dtype of `input`."
+)
+ones_like = _filled_like(
+    "ones_like", 1, lambda array: numpy.ones(array.shape, array.dtype), "Ones of the shape and dtype of `input`."
+)
+empty_like = _filled_like(
+    "empty_like", None, lambda array: numpy.empty(array.shape, array.dtype), "An uninitialised tensor like `input`."
+)
+
+
+@public(on_arrays=lambda array, value: numpy.full(array.shape, value, array.dtype))
+def full_like(
+    input,
+    fill_value,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """A tensor of the shape and dtype of `input` of which every element is `fill_value`."""
+    if type(input) is not Tensor and hasattr(input, "made_like"):
+        return input.made_like(lambda each: full_like(each, fill_value, dtype=dtype, requires_grad=requires_grad))
+    array = empty_array_like(input, "full_like", dtype, memory_format)
+    _filled_with(array, _fill_number(fill_value, "full_like", 2))
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
+
+
+def _new_filled(name, make, doc):
+    def create(input, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+        kind = checked_dtype(dtype, name) or input.dtype
+        device = place_like(input, device)
+        return leaf(make(shape_of(sizes, size, name), kind.numpy), requires_grad, device, pin_memory, layout)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public(namespace=None, method=True)(create)
+
+
+new_zeros = _new_filled(
+    "new_zeros", numpy.zeros, "Zeros of the given size, of this tensor's dtype unless told otherwise."
+)
+new_ones = _new_filled("new_ones", _ones, "Ones of the given size, of this tensor's dtype unless told otherwise.")
+new_empty = _new_filled("new_empty", numpy.empty, "An uninitialised tensor of the given size and this tensor's dtype.")
+
+
+@public(namespace=None, method=True)
+def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor of the given size and this tensor's dtype of which every element is `fill_value`."""
+    kind = checked_dtype(dtype, "new_full") or input.dtype
+    array = numpy.empty(checked_shape(size, "new_full"), kind.numpy)
+    _filled_with(array, _fill_number(fill_value, "new_full", 2))
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
+
+
+@public(namespace=None, method=True)
+def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """An uninitialised tensor of the given size and strides, of this tensor's dtype unless told otherwise."""
+    kind = checked_dtype(dtype, "new_empty_strided") or input.dtype
+    return empty_strided(size, stride, dtype=kind, device=place_like(input, device), requires_grad=requires_grad)
+
+
+@public(namespace=None, method=True)
+def new_tensor(input, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor holding a copy of `data`, of this tensor's dtype unless told otherwise."""
+    if isinstance(data, Tensor):
+        _warn_of_copy("tensor.new_tensor", data)
+    kind = checked_dtype(dtype, "new_tensor") or input.dtype
+    array = kernels.array_from_data(data, kind, tensor_array)
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)

@@ -1,0 +1,125 @@
+"""The typed constructors of old, `FloatTensor` and its like, and `Tensor.type`, which speaks of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import dtypes
+from ...device import cpu, device, strided
+from ...device import device as device_class
+from ...dispatch.decorators import PUBLIC, public
+from ...notices import warn
+from ...tape import modes
+from ...tensor import Tensor, legacy_array, wrap
+from ..memory.conversion import check_device, converted, is_meta
+
+
+class tensortype(type):
+    """The type of `FloatTensor` and its like: tensors of one dtype are their instances."""
+
+    dtype: dtypes.dtype
+    device: device
+    is_cuda: bool
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return not cls.is_cuda and isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        cls.check_available()
+        return wrap(legacy_array(args, cls.dtype, device, exact=True))
+
+    def check_available(cls) -> None:
+        """Raise TypeError if the type's tensors would be on a GPU."""
+        if cls.is_cuda:
+            raise TypeError(
+                f"type {cls.__module__}.{cls.__name__} not available. Torch not compiled with CUDA enabled."
+            )
+
+
+tensortype.__module__ = "torch"
+
+BY_NAME: dict[str, Any] = {}
+"""The typed constructors by the names that `Tensor.type` uses, as in `'torch.FloatTensor'`."""
+
+ON_CUDA: dict[str, Any] = {}
+"""The same for tensors on a GPU, of which there are none, by their names in `torch.cuda`."""
+
+
+def _typed_constructor(kind: dtypes.dtype, module: str, place: device) -> Any:
+    names = {"__module__": module, "dtype": kind, "is_sparse": False, "layout": strided}
+    return tensortype(f"{kind.scalar_type}Tensor", (), {**names, "is_cuda": place is not cpu, "device": place})
+
+
+for _kind in (
+    dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int64, dtypes.int32, dtypes.int16,
+    dtypes.int8, dtypes.uint8, dtypes.bool,
+):  # fmt: skip
+    _name = f"{_kind.scalar_type}Tensor"
+    BY_NAME[f"torch.{_name}"] = PUBLIC["torch"][_name] = _typed_constructor(_kind, "torch", cpu)
+    ON_CUDA[_name] = _typed_constructor(_kind, "torch.cuda", device("cuda"))
+
+
+def type_name(kind: dtypes.dtype) -> str:
+    """The name of the tensors of a dtype, as in `'torch.FloatTensor'`."""
+    return f"torch.{kind.scalar_type}Tensor"
+
+
+@public(namespace=None, method=("type",))
+def type_of(input, dtype=None, non_blocking=False):
+    """The name of the tensor's type, as in `'torch.FloatTensor'`; given a dtype or such a name, the tensor as that."""
+    if dtype is None:
+        return type_name(input.dtype)
+    return converted(input, named_dtype(dtype))
+
+
+def named_dtype(value: Any) -> dtypes.dtype:
+    """The dtype that a dtype, a typed constructor or its name stands for."""
+    if isinstance(value, dtypes.dtype):
+        return value
+    if value is Tensor or value == "torch.Tensor":
+        return dtypes.get_default_dtype()
+    if isinstance(value, tensortype):
+        check_device(value.device)
+        return value.dtype
+    if not isinstance(value, (str, type)):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    name = value if isinstance(value, str) else value.__name__
+    if name.startswith(("torch.cuda.", "torch.xpu.")):
+        check_device(name.split(".")[1])
+    if name not in BY_NAME:
+        raise ValueError(f"invalid type: '{name}'")
+    return BY_NAME[name].dtype
+
+
+@public(namespace=None, method=True)
+def new(input, *args, device=None):
+    """An uninitialised tensor of the given size, or one of the given data, of this tensor's dtype."""
+    return wrap(legacy_array(args, input.dtype, device))
+
+
+@public()
+def set_default_tensor_type(t, /):
+    """Make the dtype of a typed constructor (or its name) the default one. Deprecated: use `set_default_dtype`."""
+    warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives."
+    )
+    if isinstance(t, tensortype):
+        t.check_available()
+    dtypes.set_default_dtype(named_dtype(t))
+
+
+@public()
+def get_default_device():
+    """Where new tensors are made that are told no other place: on the CPU, if nothing else has been said."""
+    place = modes.current_place()
+    return cpu if place is None else place
+
+
+@public()
+def set_default_device(device):
+    """Say where new tensors of this thread are made: on the CPU or on `meta`; None: on the CPU."""
+    place = None if device is None else device_class(device)
+    if place is not None:
+        is_meta(place)
+    modes.set_default_place(place)

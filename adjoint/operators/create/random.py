@@ -1,0 +1,626 @@
+"""Random tensors, and tensors filled in place with random numbers, bit for bit PyTorch's from the same seed.
+
+The gradient of what is drawn is zero.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy
+
+from ... import dtypes
+from ...device import cpu, strided
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.meta import place_like
+from ...dispatch.out import refuse_gradient, resize
+from ...kernels.create import random as kernels
+from ...kernels.math import incomplete
+from ...kernels.memory import copying
+from ...kernels.runtime.shapes import broadcast_shapes
+from ...random import Generator, default_generator
+from ...tape import modes
+from ...tape.modes import is_grad_enabled
+from ...tensor import Tensor
+from ..memory.conversion import checked_dtype, is_meta
+from .creation import checked_shape, empty_array_like, finished, leaf, result_dtype, shape_of
+
+
+def stream_of(generator: Any) -> kernels.Stream:
+    """The stream to draw from: that of `generator`, or the default one's.
+
+    Raises:
+        TypeError: if `generator` is neither a generator nor None.
+    """
+    if modes.STATE.levels:
+        check_levels()
+    if generator is None:
+        return default_generator._stream
+    if not isinstance(generator, Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    return generator._stream
+
+
+def check_levels() -> None:
+    """Raise if numbers are about to be drawn for all examples of a `vmap` together that does not share them."""
+    for level in modes.STATE.levels:
+        if hasattr(level, "drawn") and level.random("draw") == "different":
+            raise RuntimeError(
+                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+                "randomness. If this is necessary for your usage, please file an issue with functorch."
+            )
+
+
+def _zero(grad, xp):
+    return xp.zeros_like(grad)
+
+
+def for_each_example(create: Any) -> Any:
+    """`create`, which draws random numbers for a new tensor, as it is in `vmap`."""
+
+    @functools.wraps(create)
+    def drawing(*args: Any, **keywords: Any) -> Any:
+        for level in reversed(modes.STATE.levels):
+            if hasattr(level, "drawn"):
+                return level.drawn(lambda: drawing(*args, **keywords))
+        return create(*args, **keywords)
+
+    return drawing
+
+
+# --- new tensors ----------------------------------------------------------------------------------------------
+
+
+def _draws_nothing(device: Any) -> bool:
+    """Whether a new tensor is to have no elements, because it is on `meta`."""
+    if device is None and modes.GATE.special:
+        device = modes.current_place()
+    return device is not None and device is not cpu and is_meta(device)
+
+
+def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
+    """What `sampler` draws into an array like that of `out`, in its order; of `shape` if that is another."""
+    array = copying.empty_like(out._array) if out._array.shape == shape else numpy.empty(shape, out._array.dtype)
+    return sampler(stream, array, *parameters)
+
+
+def _sampled(name, sample, sampler, doc):
+    def create(
+        *sizes,
+        size=None,
+        generator=None,
+        out=None,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+    ):
+        kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
+        shape, stream = shape_of(sizes, size, name), stream_of(generator)
+        if _draws_nothing(device):
+            return leaf(numpy.empty(shape, kind.numpy), requires_grad, device, pin_memory, layout)
+        array = sample(stream, shape, kind.numpy) if out is None else drawn_into(out, shape, sampler, stream)
+        return finished(name, array, out, requires_grad, device, pin_memory, layout)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public()(for_each_example(create))
+
+
+def _sampled_like(name, sample, doc):
+    def create(
+        input=None, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+        memory_format=None, x=None,
+    ):  # fmt: skip
+        input = input if x is None else x
+        stream, array = stream_of(generator), empty_array_like(input, name, dtype, memory_format)
+        device = place_like(input, device)
+        if not _draws_nothing(device):
+            array = sample(stream, array)
+        return leaf(array, requires_grad, device, pin_memory, layout)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public()(for_each_example(create))
+
+
+rand = _sampled(
+    "rand",
+    kernels.rand,
+    kernels.uniform_,
+    """Numbers evenly spread over [0, 1).
+
+    >>> import adjoint as torch
+    >>> torch.rand(2, generator=torch.Generator().manual_seed(0))
+    tensor([0.4963, 0.7682])
+    """,
+)
+randn = _sampled("randn", kernels.randn, kernels.normal_, "Normally distributed numbers of mean 0 and variance 1.")
+rand_like = _sampled_like("rand_like", kernels.uniform_, "Numbers evenly spread over [0, 1), in the shape of `input`.")
+randn_like = _sampled_like("randn_like", kernels.normal_, "Normally distributed numbers in the shape of `input`.")
+
+
+def _whole(value, function, name, position):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be int, not {type(value).__name__}"
+        )
+    return value.__index__()
+
+
+@public()
+@for_each_example
+def randint(
+    *arguments, low=0, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
+    pin_memory=False, requires_grad=False,
+):  # fmt: skip
+    """Integers in [low, high): `randint(high, size)` or `randint(low, high, size)`.
+
+    >>> import adjoint as torch
+    >>> torch.randint(10, (3,), generator=torch.Generator().manual_seed(0))
+    tensor([4, 9, 3])
+    """
+    given = list(arguments)
+    if size is None:
+        if not given or (len(given) == 1 and high is None):
+            raise TypeError('randint() missing 1 required positional arguments: "size"')
+        size = given.pop()
+        if not isinstance(size, (tuple, list)):
+            raise TypeError(
+                f"randint(): argument 'size' (position {len(arguments)}) must be tuple of ints, not "
+                f"{type(size).__name__}"
+            )
+    if len(given) == 2:
+        low, high = given
+    elif given:
+        low, high = (low, given[0]) if high is None else (given[0], high)
+    low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
+    kind = result_dtype("randint", dtype, out) or dtypes.int64
+    shape = checked_shape(size, "randint")
+    if _draws_nothing(device):
+        return leaf(numpy.empty(shape, kind.numpy), requires_grad, device, pin_memory, layout)
+    array = kernels.randint(stream_of(generator), low, high, shape, kind.numpy)
+    return finished("randint", array, out, requires_grad, device, pin_memory, layout)
+
+
+@public()
+@for_each_example
+def randint_like(
+    input, *bounds, low=0, high=None, generator=None, dtype=None, layout=strided, device=None, pin_memory=False,
+    requires_grad=False, memory_format=None,
+):  # fmt: skip
+    """Integers in [low, high), in the shape and the dtype of `input`.
+
+    `randint_like(input, high)` or `randint_like(input, low, high)`.
+    """
+    if len(bounds) == 2:
+        low, high = bounds
+    elif bounds:
+        low, high = (low, bounds[0]) if high is None else (bounds[0], high)
+    array = empty_array_like(input, "randint_like", dtype, memory_format)
+    low, high = _whole(low, "randint_like", "low", 2), _whole(high, "randint_like", "high", 2)
+    device = place_like(input, device)
+    if not _draws_nothing(device):
+        array = kernels.random_(stream_of(generator), array, low, high)
+    return leaf(array, requires_grad, device, pin_memory, layout)
+
+
+@public()
+@for_each_example
+def randperm(
+    n, *, generator=None, out=None, dtype=dtypes.int64, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """The integers from 0 to n - 1 in random order."""
+    n = _whole(n, "randperm", "n", 1)
+    kind = out.dtype if out is not None else checked_dtype(dtype, "randperm")
+    array = kernels.randperm(stream_of(generator), n, kind.numpy)
+    return finished("randperm", array, out, requires_grad, device, pin_memory, layout)
+
+
+# --- drawn with given parameters ------------------------------------------------------------------------------
+
+
+@operator(namespace=None, method=(), node="NormalBackward1")
+class normal_of_mean:
+    """Normally distributed numbers about the given means, of one standard deviation."""
+
+    def forward(mean: Array, std=1.0, *, generator=None):
+        return kernels.normal(stream_of(generator), mean, std)
+
+    grad_mean = _zero
+
+
+@operator(namespace=None, method=(), node="NormalBackward2")
+class normal_of_std:
+    """Normally distributed numbers about one mean, of the given standard deviations."""
+
+    def forward(mean, std: Array, *, generator=None):
+        return kernels.normal(stream_of(generator), mean, std)
+
+    grad_std = _zero
+
+
+@operator(namespace=None, method=(), node="NormalBackward3")
+class normal_of_both:
+    """Normally distributed numbers of the given means and standard deviations."""
+
+    def forward(mean: Array, std: Array, *, generator=None):
+        return kernels.normal(stream_of(generator), mean, std)
+
+    grad_mean = _zero
+    grad_std = _zero
+
+
+_NORMAL_SIGNATURES = (
+    " * (Tensor mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)\n"
+    " * (Tensor mean, float std = 1, *, torch.Generator generator = None, Tensor out = None)\n"
+    " * (float mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)\n"
+    " * (float mean, float std, tuple of ints size, *, torch.Generator generator = None, Tensor out = None, "
+    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, "
+    "bool requires_grad = False)\n"
+)
+
+
+@public(name="normal")
+def normal_function(
+    mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False,
+):  # fmt: skip
+    """Normally distributed numbers: one for each mean or standard deviation in a tensor, or `size` of one distribution.
+
+    >>> import adjoint as torch
+    >>> torch.normal(2.0, 3.0, (2,), generator=torch.Generator().manual_seed(0))
+    tensor([6.6230, 1.1197])
+    """
+    if (size is not None or dtype is not None) and (isinstance(mean, Tensor) or isinstance(std, Tensor)):
+        raise _wrong_normal(mean, std, **({"dtype": dtype} if size is None else {"size": size}))
+    if out is not None and (isinstance(mean, Tensor) or isinstance(std, Tensor)):
+        return _normal_into(out, mean, std, generator)
+    if isinstance(mean, Tensor):
+        draw = normal_of_both if isinstance(std, Tensor) else normal_of_mean
+        return draw(mean, std, generator=generator)
+    if isinstance(std, Tensor):
+        return normal_of_std(mean, std, generator=generator)
+    if size is None:
+        raise _wrong_normal(mean, std)
+    kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
+    shape, device = (
+        checked_shape(size, "normal"),
+        cpu if device is None else device,
+    )  # whatever the default is, in PyTorch
+    if out is None:
+        return _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout)
+    array = drawn_into(out, shape, kernels.normal_, stream_of(generator), mean, std)
+    return finished("normal", array, out, requires_grad, device, pin_memory, layout)
+
+
+@for_each_example
+def _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout):
+    array = numpy.empty(shape, kind.numpy)
+    if not _draws_nothing(device):
+        array = kernels.normal_(stream_of(generator), array, mean, std)
+    return leaf(array, requires_grad, device, pin_memory, layout)
+
+
+def _normal_into(out, mean, std, generator):
+    """Draw in the order of `out` in memory; one standard deviation for all means does not make it take on their shape."""
+    parameters = [value for value in (mean, std) if isinstance(value, Tensor)]
+    refuse_gradient("normal", [*parameters, out])
+    if not (out.dtype.is_floating_point or out.dtype.is_complex):
+        raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{out.dtype.scalar_type}'")
+    if isinstance(std, Tensor):
+        kernels.check_deviations(std._array)
+        resize(out, broadcast_shapes(*(value._array.shape for value in parameters)))
+        out.normal_(0.0, 1.0, generator=generator).mul_(std)
+    else:
+        out.normal_(0.0, std, generator=generator)
+    return tensors.add(mean, out, out=out)
+
+
+def _wrong_normal(*arguments, **names):
+    shown = [type(value).__name__ for value in arguments] + [
+        f"{name}={type(value).__name__}" for name, value in names.items()
+    ]
+    return TypeError(
+        f"normal() received an invalid combination of arguments - got ({', '.join(shown)}), but expected one "
+        f"of:\n{_NORMAL_SIGNATURES}"
+    )
+
+
+@operator(namespace=None, method=(), node="BernoulliBackward0")
+class bernoulli_of_each:
+    """1 with the probability that the element of `self` gives, otherwise 0."""
+
+    def forward(self: Array, *, generator=None):
+        return kernels.bernoulli(stream_of(generator), self)
+
+    grad_self = _zero
+
+
+@operator(namespace=None, method=(), node="BernoulliBackward0")
+class bernoulli_of_one:
+    """1 with probability `p`, otherwise 0, in the shape of `self`."""
+
+    def forward(self: Array, p, *, generator=None):
+        return kernels.bernoulli_(stream_of(generator), numpy.empty_like(self), p)
+
+    grad_self = _zero
+
+
+@public(name="bernoulli", method=True)
+def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
+    """1 with the probability that the element of `input` gives (or with probability `p` each), otherwise 0."""
+    input = x if input is None else input
+    if out is not None:
+        if input.requires_grad and is_grad_enabled():
+            raise RuntimeError(
+                "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of "
+                "the arguments "
+                "requires grad."
+            )
+        chance = input._array if p is None else p
+        array = drawn_into(out, input._array.shape, kernels.bernoulli_, stream_of(generator), chance)
+        return finished("bernoulli", array, out)
+    if p is None:
+        return bernoulli_of_each(input, generator=generator)
+    return bernoulli_of_one(input, p, generator=generator)
+
+
+@operator(namespace="torch", method=True)
+class poisson:
+    """Numbers of events where the elements of `self` are expected, Poisson-distributed."""
+
+    def forward(self: Array, generator=None):
+        return kernels.poisson(stream_of(generator), self)
+
+    grad_self = _zero
+
+
+@operator(namespace=None, method=(), name="multinomial")
+class indices_of_chances:
+    """Indices drawn with the probabilities in each row of `self`."""
+
+    def forward(self: Array, num_samples, replacement=False, *, generator=None):
+        return kernels.multinomial(stream_of(generator), self, num_samples, replacement)
+
+
+@public(method=True)
+def multinomial(input=None, num_samples=None, replacement=False, *, generator=None, out=None, x=None):
+    """Indices drawn with the probabilities (not necessarily of sum 1) in each row of `input`.
+
+    >>> import adjoint as torch
+    >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    input = x if input is None else input
+    if isinstance(num_samples, bool) or not hasattr(num_samples, "__index__"):
+        raise TypeError(
+            f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}"
+        )
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_type}")
+    return indices_of_chances(input, int(num_samples), replacement, generator=generator, out=out)
+
+
+def _underived(grad):
+    raise RuntimeError("derivative for aten::binomial is not implemented")
+
+
+def _check_trials(count, prob, generator=None):
+    for name, tensor in (("count", count), ("prob", prob)):
+        if not tensor.dtype.is_floating_point:
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: {tensor.dtype.scalar_type}"
+            )
+
+
+@operator(namespace="torch", method=(), out=False, node="NotImplemented", check=_check_trials)
+class binomial:
+    """How many of `count` trials succeed, each with probability `prob`, in tensors of one dtype."""
+
+    def forward(count: Array, prob: Array, generator=None):
+        return kernels.binomial(stream_of(generator), count, prob)
+
+    grad_count = _underived
+    grad_prob = _underived
+
+
+@operator(name="_standard_gamma", namespace="torch", method=(), out=False, node="StandardGammaBackward0")
+class standard_gamma:
+    """Numbers from gamma laws of concentrations `self` and rate 1; they move with those (`kernels.incomplete`)."""
+
+    def forward(self: Array, generator=None):
+        return kernels.standard_gamma(stream_of(generator), self)
+
+    def grad_self(grad, self, result, xp):
+        return grad * xp._standard_gamma_grad(self, result)
+
+
+@operator(name="_standard_gamma_grad", namespace="torch", method=(), out=False, node="StandardGammaGradBackward0")
+class standard_gamma_grad:
+    """How the sample `output` of the gamma law of concentration `self` moves with that."""
+
+    def forward(self: Array, output: Array):
+        return incomplete.standard_gamma_grad(self, output)
+
+    def grad_self(grad):
+        raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
+
+    grad_output = grad_self
+
+
+@operator(name="_sample_dirichlet", namespace="torch", method=(), out=False)
+class sample_dirichlet:
+    """Points of the simplex, along the last dimension, from Dirichlet laws."""
+
+    differentiable = ()
+
+    def forward(self: Array, generator=None):
+        return kernels.sample_dirichlet(stream_of(generator), self)
+
+
+@operator(name="_dirichlet_grad", namespace="torch", method=(), out=False)
+class dirichlet_grad:
+    """How components `x` of Dirichlet samples move with their concentrations `alpha` of sum `total`, over `1 - x`."""
+
+    differentiable = ()
+
+    def forward(x: Array, alpha: Array, total: Array):
+        return incomplete.dirichlet_grad(x, alpha, total)
+
+
+# --- in place -------------------------------------------------------------------------------------------------
+
+
+def drawn(sampler: Any, node: str) -> Any:
+    """Declare an operator that fills its tensor with what `sampler(stream, array, ...)` draws."""
+
+    def declare(declaration: Any) -> Any:
+        def changing(array: Any, *parameters: Any, generator: Any = None) -> Any:
+            return sampler(stream_of(generator), array, *parameters)
+
+        def kernel(array: Any, *parameters: Any, generator: Any = None) -> Any:
+            return changing(numpy.empty_like(array), *parameters, generator=generator)
+
+        declaration.grad_self = _zero
+        return operator(
+            namespace=None, method=False, out=False, inplace=True, kernel=kernel, changing=changing, node=node
+        )(declaration).inplace
+
+    return declare
+
+
+@drawn(kernels.normal_, "NormalBackward0")
+class normal:
+    """Fill the tensor with normally distributed numbers."""
+
+    def forward(self: Array, mean: Float = 0.0, std: Float = 1.0, *, generator=None): ...
+
+
+@drawn(kernels.log_normal_, "LogNormalBackward0")
+class log_normal:
+    """Fill the tensor with numbers whose logarithms are normally distributed."""
+
+    def forward(self: Array, mean: Float = 1.0, std: Float = 2.0, *, generator=None): ...
+
+
+@drawn(kernels.cauchy_, "CauchyBackward0")
+class cauchy:
+    """Fill the tensor with numbers from the Cauchy distribution."""
+
+    def forward(self: Array, median: Float = 0.0, sigma: Float = 1.0, *, generator=None): ...
+
+
+@drawn(kernels.exponential_, "ExponentialBackward0")
+class exponential:
+    """Fill the tensor with numbers from the exponential distribution of rate `lambd`."""
+
+    def forward(self: Array, lambd: Float = 1.0, *, generator=None): ...
+
+
+@drawn(kernels.geometric_, "GeometricBackward0")
+class geometric:
+    """Fill the tensor with how many trials of success probability `p` the first success takes."""
+
+    def forward(self: Array, p, *, generator=None): ...
+
+
+@drawn(kernels.uniform_, "UniformBackward0")
+class uniform:
+    """Fill the tensor with numbers evenly spread over [low, high)."""
+
+    def forward(self: Array, low: Float = 0.0, high: Float = 1.0, *, generator=None): ...
+
+
+@drawn(kernels.random_, "RandomBackward2")
+class random:
+    """Fill the tensor with integers from 0 to the largest that its dtype holds all integers up to."""
+
+    def forward(self: Array, *, generator=None): ...
+
+
+@drawn(lambda stream, array, to: kernels.random_(stream, array, 0, to), "RandomBackward1")
+class random_to:
+    """Fill the tensor with integers in [0, to)."""
+
+    def forward(self: Array, to, *, generator=None): ...
+
+
+@drawn(kernels.random_, "RandomBackward0")
+class random_between:
+    """Fill the tensor with integers in [low, high)."""
+
+    def forward(self: Array, low, high, *, generator=None): ...
+
+
+@drawn(kernels.bernoulli_, "BernoulliBackward2")
+class bernoulli:
+    """Fill the tensor with 1 with probability `p`, otherwise 0."""
+
+    def forward(self: Array, p=0.5, *, generator=None): ...
+
+
+@operator(
+    namespace=None,
+    method=(),
+    out=False,
+    inplace=True,
+    changing=lambda array, p, generator=None: kernels.bernoulli_(stream_of(generator), array, p),
+    node="BernoulliBackward1",
+)
+class bernoulli_of_tensor:
+    """Fill the tensor with 1 with the probability that the element of `p` gives, otherwise 0."""
+
+    def forward(self: Array, p: Array, *, generator=None):
+        return kernels.bernoulli_(stream_of(generator), numpy.empty_like(self), p)
+
+    grad_self = _zero
+    grad_p = _zero
+
+
+def _interval(function, limits, names, defaults):
+    """The arguments `from` and `to`; the first is no name that Python allows."""
+    given = dict(zip(("from", "to"), limits, strict=False))
+    for name in names:
+        if name not in ("from", "to") or name in given:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+    return {**defaults, **given, **names}
+
+
+@public(namespace=None, method=True)
+def uniform_(input, *limits, generator=None, **names):
+    """Fill the tensor with numbers evenly spread over [from, to): `uniform_(from=0, to=1)`."""
+    interval = _interval("uniform_", limits, names, {"from": 0.0, "to": 1.0})
+    return uniform(input, interval["from"], interval["to"], generator=generator)
+
+
+@public(namespace=None, method=True)
+def random_(input, *limits, generator=None, **names):
+    """Fill the tensor with integers: `random_()`, `random_(to)` in [0, to), `random_(from, to)` in [from, to).
+
+    Without limits, up to the largest that the dtype holds all integers up to.
+    """
+    if len(limits) == 1 and not names:
+        return random_to(input, limits[0], generator=generator)
+    interval = _interval("random_", limits, names, {})
+    if not interval:
+        return random(input, generator=generator)
+    if "from" in interval:
+        return random_between(input, interval["from"], interval.get("to"), generator=generator)
+    return random_to(input, interval["to"], generator=generator)
+
+
+@public(namespace=None, method=True)
+def bernoulli_(input, p=0.5, *, generator=None):
+    """Fill the tensor with 1 with probability `p` (a number, or a tensor of them), otherwise 0."""
+    if isinstance(p, Tensor):
+        if p._array.ndim > input._array.ndim:
+            return bernoulli_of_tensor.inplace(input, p.expand(input._array.shape), generator=generator)
+        return bernoulli_of_tensor.inplace(input, p, generator=generator)
+    return bernoulli(input, p, generator=generator)
+
+
+for _name in ("random_to_", "random_between_"):
+    delattr(Tensor, _name)

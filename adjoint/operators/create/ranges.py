@@ -1,0 +1,387 @@
+"""Regular tensors: numbers at equal distances, the identity, indices of triangles, grids and products of sequences."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy
+
+from ... import dtypes
+from ...device import Size
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.sequential import one_by_one
+from ...kernels.create import creation as kernels
+from ...kernels.runtime.shapes import broadcast_shapes as broadcast
+from ...kernels.runtime.shapes import common_shape
+from ...notices import warn
+from ...tensor import Tensor
+from ..memory.conversion import checked_dtype
+from .creation import finished, leaf, result_dtype
+
+_OPTIONS = (
+    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, "
+    "bool requires_grad = False)\n"
+)
+_ARANGE_SIGNATURES = (
+    f" * (Number end, *, Tensor out = None, {_OPTIONS}"
+    f" * (Number start, Number end, *, {_OPTIONS}"
+    f" * (Number start, Number end, Number step = 1, *, Tensor out = None, {_OPTIONS}"
+)
+
+
+def _number(value: Any, function: str, name: str, position: int) -> Any:
+    """A Python number; NumPy's scalars and zero-dimensional tensors stand for one."""
+    if isinstance(value, Tensor) and value._array.ndim == 0 and not (value.requires_grad and "range" in function):
+        return value.item()
+    if isinstance(value, (numpy.number, numpy.bool_)):
+        return value.item()
+    if not isinstance(value, (int, float, complex)):
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be Number, not {type(value).__name__}"
+        )
+    return value
+
+
+# --- at equal distances ---------------------------------------------------------------------------------------
+
+
+@public()
+def arange(
+    *bounds, start=None, end=None, step=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+    requires_grad=False,
+):  # fmt: skip
+    """The numbers from `start` (0) to before `end` in steps of `step` (1): `arange(end)`, `arange(start, end, step)`.
+
+    int64 if all three are integers, otherwise the default dtype.
+
+    >>> import adjoint as torch
+    >>> torch.arange(1, 2.5, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    if len(bounds) == 1 and type(bounds[0]) is int and bounds[0] >= 0 and start is end is step is dtype is out is None:
+        return leaf(numpy.arange(bounds[0]), requires_grad, device, pin_memory, layout)
+    names = ("end",) if len(bounds) == 1 and end is None else ("start", "end", "step")
+    given = {name: value for name, value in (("start", start), ("end", end), ("step", step)) if value is not None}
+    if (
+        len(bounds) > 3
+        or any(name in given for name in names[: len(bounds)])
+        or not {"end", *given} <= {*names[: len(bounds)], *given}
+    ):
+        shown = ", ".join(
+            [type(value).__name__ for value in bounds] + [f"{n}={type(v).__name__}" for n, v in given.items()]
+        )
+        raise TypeError(
+            f"arange() received an invalid combination of arguments - got ({shown}), but expected one "
+            f"of:\n{_ARANGE_SIGNATURES}"
+        )
+    given.update(zip(names, bounds, strict=False))
+    values = [
+        _number(given.get(name, default), "arange", name, 1)
+        for name, default in (("start", 0), ("end", 0), ("step", 1))
+    ]
+    kind = result_dtype("arange", dtype, out)
+    if kind is None:
+        kind = dtypes.get_default_dtype() if any(isinstance(value, float) for value in values) else dtypes.int64
+    array = kernels.arange(*values, kind)
+    if out is not None and out._array.size not in (0, array.size):
+        warn(
+            f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which "
+            "does not match "
+            f"the computed number of elements {array.size}. Note that this may occur as a result of rounding error. "
+            "The out "
+            f"tensor will be resized to a tensor of shape ({array.size},)."
+        )
+    return finished("arange", array, out, requires_grad, device, pin_memory, layout)
+
+
+@public(name="range")
+def range_with_end(
+    start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """The numbers from `start` to `end`, included, in steps of `step`. Deprecated: use `arange`."""
+    warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's "
+        "range builtin. Instead, use torch.arange, which produces values in [start, end)."
+    )
+    values = [_number(value, "range", name, 1) for name, value in (("start", start), ("end", end), ("step", step))]
+    kind = result_dtype("range", dtype, out) or dtypes.get_default_dtype()
+    array = kernels.inclusive_range(*values, kind)
+    return finished("range", array, out, requires_grad, device, pin_memory, layout)
+
+
+def _spaced_arguments(function, start, end, steps, dtype, out):
+    for value, name in ((start, "start"), (end, "end")):
+        if isinstance(value, Tensor) and value._array.ndim:
+            raise RuntimeError(
+                f"{function} only supports 0-dimensional start and end tensors, but got {name} with "
+                f"{value._array.ndim} dimension(s)."
+            )
+    if not isinstance(steps, (int, numpy.integer)):
+        given = ", ".join(type(value).__name__ for value in (start, end, steps) if value is not None)
+        base = ", float base = 10.0" if function == "logspace" else ""
+        signatures = "".join(
+            f" * ({first} start, {last} end, int steps{base}, *, Tensor out = None, {_OPTIONS}"
+            for last, first in itertools.product(("Tensor", "Number"), repeat=2)
+        )
+        raise TypeError(
+            f"{function}() received an invalid combination of arguments - got ({given}), but expected one "
+            f"of:\n{signatures}"
+        )
+    start, end = _number(start, function, "start", 1), _number(end, function, "end", 2)
+    kind = result_dtype(function, dtype, out)
+    if isinstance(start, complex) or isinstance(end, complex):
+        inferred = dtypes.get_default_complex()
+        if kind is not None and not kind.is_complex:
+            raise RuntimeError(
+                f"torch.{function}(): inferred dtype "
+                f"c10::complex<{'float' if inferred is dtypes.complex64 else 'double'}> can't be "
+                f"safely cast to passed dtype {kind.scalar_type}"
+            )
+        kind = kind or inferred
+    return start, end, int(steps), kind or dtypes.get_default_dtype()
+
+
+@public()
+@one_by_one
+def linspace(
+    start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """`steps` numbers at equal distances from `start` to `end`, both included.
+
+    >>> import adjoint as torch
+    >>> torch.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    array = kernels.linspace(*_spaced_arguments("linspace", start, end, steps, dtype, out))
+    return finished("linspace", array, out, requires_grad, device, pin_memory, layout)
+
+
+@public()
+@one_by_one
+def logspace(
+    start,
+    end,
+    steps=None,
+    base=10.0,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+):
+    """`base` to the powers `linspace(start, end, steps)`."""
+    start, end, steps, kind = _spaced_arguments("logspace", start, end, steps, dtype, out)
+    array = kernels.logspace(start, end, steps, base, kind)
+    return finished("logspace", array, out, requires_grad, device, pin_memory, layout)
+
+
+# --- matrices and their indices -------------------------------------------------------------------------------
+
+
+@public()
+def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """Ones on the diagonal of an n by m (n by n) matrix, zeros elsewhere.
+
+    >>> import adjoint as torch
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    for position, (name, size) in enumerate((("n", n), ("m", n if m is None else m))):
+        if not hasattr(size, "__index__"):
+            raise TypeError(
+                f"eye(): argument '{name}' (position {position + 1}) must be int, not {type(size).__name__}"
+            )
+    kind = result_dtype("eye", dtype, out) or dtypes.get_default_dtype()
+    array = kernels.eye(int(n), int(n if m is None else m), kind)
+    return finished("eye", array, out, requires_grad, device, pin_memory, layout)
+
+
+def _triangle(name, kernel, doc):
+    def indices(row, col, offset=0, *, dtype=dtypes.int64, device=None, layout=None):
+        for argument, size in (("row", row), ("col", col)):
+            if size < 0:
+                raise RuntimeError(f"{argument} must be non-negative, got{size}")
+        kind = checked_dtype(dtype, name)
+        if kind not in (dtypes.int64, dtypes.int32):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_type}'")
+        return leaf(kernel(row, col, offset).astype(kind.numpy, copy=False), False, device)
+
+    indices.__name__ = indices.__qualname__ = name
+    indices.__doc__ = doc
+    return public()(indices)
+
+
+tril_indices = _triangle(
+    "tril_indices",
+    kernels.tril_indices,
+    "The rows and columns, as a 2 by n tensor, of the elements of a matrix on and below diagonal `offset`, row by row.",
+)
+triu_indices = _triangle(
+    "triu_indices",
+    kernels.triu_indices,
+    "The rows and columns, as a 2 by n tensor, of the elements of a matrix on and above diagonal `offset`, row by row.",
+)
+
+
+@public()
+def vander(x, N=None, *, increasing=False):
+    """The Vandermonde matrix: the powers of `x`, from the highest to 0 (or the other way round), as columns."""
+    if x._array.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    if N is not None and N < 0:
+        raise RuntimeError("N must be non-negative.")
+    size = x._array.shape[0]
+    count = size if N is None else N
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.long()
+    result = x.new_ones((size, count))
+    if count > 1:
+        powers = tensors.cumprod(x.unsqueeze(1).expand(size, count - 1), 1)
+        result = tensors.cat([result[:, :1], powers], 1)
+    return result if increasing else result.flip(1)
+
+
+# --- grids and products ---------------------------------------------------------------------------------------
+
+
+@public()
+def broadcast_shapes(*shapes):
+    """The shape that tensors of the given shapes broadcast to.
+
+    >>> import adjoint as torch
+    >>> torch.broadcast_shapes((2,), (3, 1))
+    torch.Size([3, 2])
+    """
+    if any(not isinstance(shape, (int, tuple, list)) for shape in shapes):
+        raise TypeError("'<' not supported between instances of 'str' and 'int'")
+    whole = ((shape,) if isinstance(shape, int) else shape for shape in shapes)
+    return Size(common_shape([shape if isinstance(shape, tuple) else tuple(shape) for shape in whole]))
+
+
+@public()
+def broadcast_tensors(*tensors):
+    """The tensors expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        raise TypeError(f"expected Tensor as element 0 in argument 0, but got {type(tensors[0]).__name__}")
+    shape = broadcast(*(tensor._array.shape for tensor in tensors))
+    return tuple(tensor if tensor._array.shape == shape else tensor.expand(shape) for tensor in tensors)
+
+
+def _sequence(values):
+    if len(values) == 1 and isinstance(values[0], (list, tuple)):
+        values = values[0]
+    for position, value in enumerate(values):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(value).__name__}")
+    return tuple(values)
+
+
+@public()
+def meshgrid(*tensors, indexing=None):
+    """The coordinates of a grid, one tensor for each of the given one-dimensional ones.
+
+    `indexing="ij"`: the first varies along the rows; `"xy"`: along the columns.
+
+    >>> import adjoint as torch
+    >>> torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")[1]
+    tensor([[0, 1, 2],
+            [0, 1, 2]])
+    """
+    vectors = _sequence(tensors)
+    if indexing is None:
+        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
+        indexing = "ij"
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for vector in vectors:
+        if vector.dtype is not vectors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if vector._array.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {vector!r}")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swapped = indexing == "xy" and len(vectors) >= 2
+    if swapped:
+        vectors = (vectors[1], vectors[0], *vectors[2:])
+    shape = tuple(vector._array.size for vector in vectors)
+    grids = [
+        vector.view([-1 if dim == position else 1 for dim in range(len(shape))]).expand(shape)
+        for position, vector in enumerate(vectors)
+    ]
+    if swapped:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+@public()
+def cartesian_prod(*tensors_):
+    """All tuples with one element of each of the given one-dimensional tensors, as rows."""
+    vectors = _sequence(tensors_)
+    for vector in vectors:
+        if vector._array.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(vector._array.shape)}")
+    if len(vectors) == 1:
+        return vectors[0]
+    return tensors.stack([grid.flatten() for grid in meshgrid(*vectors, indexing="ij")], 1)
+
+
+@public()
+def combinations(input=None, r=2, with_replacement=False, *, x=None):
+    """All ways to choose `r` elements of a one-dimensional tensor, in their order, as rows.
+
+    >>> import adjoint as torch
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    input = x if input is None else input
+    if input._array.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._array.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return leaf(numpy.empty(0, input._array.dtype))
+    grids = meshgrid(*[input] * r, indexing="ij")
+    positions = numpy.ogrid[(slice(input._array.size),) * r]
+    mask = numpy.ones((input._array.size,) * r, numpy.bool_)
+    for first, second in itertools.pairwise(positions):
+        mask &= first <= second if with_replacement else first < second
+    return tensors.stack([grid.masked_select(leaf(mask)) for grid in grids], 1)
+
+
+# --- complex numbers ------------------------------------------------------------------------------------------
+
+
+_COMPLEX = "Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'"
+
+
+@operator(kernel=kernels.complex_from_parts, method=False, name="complex", same_out=_COMPLEX)
+class complex_:
+    """Complex numbers of the given real and imaginary parts."""
+
+    def forward(real: Array, imag: Array): ...
+
+    def grad_real(grad, real, xp):
+        return xp.real(grad)
+
+    def grad_imag(grad, imag, xp):
+        return xp.real(grad * -1j)
+
+
+@operator(kernel=kernels.polar, method=False, same_out=_COMPLEX)
+class polar:
+    """Complex numbers of the given absolute values and angles in radians."""
+
+    def forward(abs: Array, angle: Array): ...
+
+    def grad_abs(grad, abs, angle, xp):
+        return xp.real(grad * xp.polar(xp.ones_like(abs), angle).conj())
+
+    def grad_angle(grad, result, xp):
+        return xp.real(grad * (result * 1j).conj())

@@ -1,0 +1,1 @@
+"""Operators that read or write where indices, masks or conditions point."""

@@ -1,0 +1,462 @@
+"""Reading and writing where tensors of indices point: gather and scatter, `index_select` and its kin, take and put, tables."""
+
+from __future__ import annotations
+
+import numpy
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import STRICT
+from ...dispatch.sequential import is_readable
+from ...kernels.index import indexing as indexing_kernels
+from ...kernels.index import scatter as scatter_kernels
+from ...kernels.shape import joining as kernels
+from ...notices import warn
+from ...tensor import Tensor, wrap, wrap_dim
+
+# --- one index for each element ---------------------------------------------------------------------------------
+
+
+@operator(same_out=STRICT, out_apart=True, tangent="linear")
+class gather:
+    """The elements at `index` along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim` 0.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).gather(1, torch.tensor([[0], [1]]))
+    tensor([[1],
+            [4]])
+    """
+
+    def forward(self: Array, dim: Int, index: Array, *, sparse_grad: Bool = False):
+        return scatter_kernels.gather(self, dim, index)
+
+    def grad_self(grad, self, dim, index, sparse_grad, xp):
+        return xp.gather_backward(grad, tuple(self.shape), dim, index)
+
+
+@operator(namespace=None, method=False, tangent="linear")
+class gather_backward:
+    """Zeros of `shape` to which `input` is added at `index` along `dim`."""
+
+    def forward(self: Array, shape, dim, index: Array):
+        return scatter_kernels.scatter_add_(numpy.zeros(shape, self.dtype), dim, index, self)
+
+    def grad_self(grad, dim, index, xp):
+        return xp.gather(grad, dim, index, sparse_grad=False)
+
+
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    apart=True,
+    same_out=STRICT,
+    called="scatter",
+    node="ScatterBackward0",
+    tangent="linear",
+)
+class scatter_source:
+    """A copy with `src` at `index` along `dim`."""
+
+    shown = {"src_sym_sizes": None}
+
+    def forward(self: Array, dim: Int, index: Array, src: Array):
+        return scatter_kernels.scatter(self, dim, index, src)
+
+    def grad_self(grad, dim, index, xp):
+        return xp.scatter_number(grad, dim, index, 0)
+
+    def grad_src(grad, dim, index, src_shape, xp):
+        return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
+
+
+def _fitted(grad, shape, xp):
+    """The gradient of a source of which only the part of the index's shape was used."""
+    if tuple(grad.shape) == tuple(shape):
+        return grad
+    for dim, (have, want) in enumerate(zip(grad.shape, shape, strict=True)):
+        if have != want:
+            grad = xp.slice_backward(grad, (*grad.shape[:dim], want, *grad.shape[dim + 1 :]), dim, 0, have, 1)
+    return grad
+
+
+@operator(
+    namespace=None, method=(), inplace=True, apart=True, same_out=STRICT, called="scatter", node="ScatterBackward1"
+)
+class scatter_number:
+    """A copy with a number at `index` along `dim`."""
+
+    def forward(self: Array, dim: Int, index: Array, value: Number):
+        return scatter_kernels.scatter(self, dim, index, value)
+
+    def grad_self(grad, dim, index, xp):
+        return xp.scatter_number(grad, dim, index, 0)
+
+
+@operator(namespace=None, method=(), inplace=True, apart=True, same_out=STRICT, called="scatter", node="NotImplemented")
+class scatter_combined:
+    """A copy in which `src` is added to, or multiplied with, what is at `index` along `dim`."""
+
+    def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str):
+        return scatter_kernels.scatter(self, dim, index, src, reduce)
+
+    def grad_self(grad):
+        raise RuntimeError("derivative for aten::scatter is not implemented")
+
+    def grad_src(grad):
+        raise RuntimeError("derivative for aten::scatter is not implemented")
+
+
+@operator(namespace=None, method=(), inplace=True, apart=True, same_out=STRICT, called="scatter", node="NotImplemented")
+class scatter_number_combined:
+    """A copy in which a number is added to, or multiplied with, what is at `index` along `dim`."""
+
+    def forward(self: Array, dim: Int, index: Array, value: Number, reduce: Str):
+        return scatter_kernels.scatter(self, dim, index, value, reduce)
+
+    def grad_self(grad):
+        raise RuntimeError("derivative for aten::scatter is not implemented")
+
+
+def _scatter_overload(src, reduce, value):
+    """The operator for such arguments, and the last of its own arguments."""
+    src = value if src is None else src
+    several = isinstance(src, Tensor)
+    if reduce is None:
+        return (scatter_source if several else scatter_number), (src,)
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    return (scatter_combined if several else scatter_number_combined), (src, reduce)
+
+
+@public(method=True, numpy_names=True)
+def scatter(input, dim, index, src=None, *, reduce=None, value=None, out=None):
+    """A copy with `src` (a tensor or number) at `index` along `dim`: `out[index[i][j]][j] = src[i][j]` for `dim` 0."""
+    overload, arguments = _scatter_overload(src, reduce, value)
+    if overload is scatter_combined:
+        warn(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
+            "Use torch.scatter_reduce instead for more reduction options."
+        )
+    return overload(input, dim, index, *arguments, out=out)
+
+
+@public(namespace=None, method=("scatter_",))
+def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
+    """`scatter`, in place."""
+    overload, arguments = _scatter_overload(src, reduce, value)
+    return overload.inplace(input, dim, index, *arguments)
+
+
+@operator(
+    kernel=scatter_kernels.scatter_add,
+    inplace=True,
+    apart=True,
+    changing=scatter_kernels.scatter_add_,
+    same_out=STRICT,
+    out_apart=True,
+    tangent="linear",
+)
+class scatter_add:
+    """A copy to which `src` is added at `index` along `dim`."""
+
+    shown = {"src_sym_sizes": None}
+
+    def forward(self: Array, dim: Int, index: Array, src: Array): ...
+
+    def grad_self(grad):
+        return grad
+
+    def grad_src(grad, dim, index, src_shape, xp):
+        return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
+
+
+@operator(inplace=True, apart=True, same_out=STRICT)
+class scatter_reduce:
+    """A copy into which the elements of `src` are reduced at `index` along `dim`: sum, prod, mean, amax or amin."""
+
+    def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str, *, include_self: Bool = True):
+        return scatter_kernels.scatter_reduce(self, dim, index, src, reduce, include_self)
+
+    differentiable = ("self", "src")
+
+    def grad_inputs(grad, self, dim, index, src, reduce, include_self, result, needs, xp):
+        return _scatter_reduce_gradients(grad, self, dim, index, src, reduce, include_self, result, xp)
+
+
+def _scatter_reduce_gradients(grad, self, dim, index, src, reduce, include_self, result, xp):
+    """The gradients of `scatter_reduce`, by what is reduced."""
+    ones = xp.zeros_like(src) + 1
+    if reduce in ("sum", "mean"):
+        to_self, to_src = grad, _gather(grad, dim, index, xp)
+        if reduce == "mean":
+            start = xp.zeros_like(self) + (1 if include_self else 0)
+            count = xp.scatter_add(start, dim, index, ones)
+            count = xp.where(count == 0, count * 0 + 1, count)
+            to_self, to_src = grad / count, _gather(grad / count, dim, index, xp)
+    elif reduce == "prod":
+        to_self, to_src = _scattered_product_gradients(grad, self, dim, index, src, include_self, result, xp)
+    else:
+        own = self == result
+        theirs = src == _fitted(_gather(result, dim, index, xp), tuple(src.shape), xp)
+        ties = xp.scatter_add(own * (xp.zeros_like(self) + 1), dim, index, theirs * ones)
+        share = grad / ties
+        to_self = own * share
+        to_src = theirs * _fitted(_gather(share, dim, index, xp), tuple(src.shape), xp)
+    if not include_self:
+        to_self = xp.scatter_number(to_self, dim, index, 0)
+    return to_self, _fitted(to_src, tuple(src.shape), xp)
+
+
+def _gather(x, dim, index, xp):
+    return xp.gather(x, dim, index, sparse_grad=False)
+
+
+def _scattered_product_gradients(grad, self, dim, index, src, include_self, result, xp):
+    """Each factor's gradient is the product of the others: the result over it, or, of a single zero, the product without it."""
+    zero_src = src == 0
+    ones = xp.zeros_like(src) + 1
+    base = self if include_self else xp.scatter_number(self, dim, index, 1)
+    zeros = xp.scatter_add((base == 0) * (xp.zeros_like(self) + 1), dim, index, zero_src * ones)
+    nonzero_base = xp.where(base == 0, base * 0 + 1, base)
+    nonzero_src = xp.where(zero_src, ones, src)
+    without = xp.scatter_reduce(nonzero_base, dim, index, nonzero_src, "prod", include_self=True)
+    single = grad * xp.where(zeros == 1, without, without * 0)
+    # Of two zeros each is what the sum of both is without the other: nothing, but something to differentiate again.
+    pair = grad * xp.where(zeros == 2, without, without * 0)
+    added = xp.scatter_add(xp.where(base == 0, base, base * 0), dim, index, xp.where(zero_src, src, src * 0))
+
+    def at(x):
+        return _fitted(_gather(x, dim, index, xp), tuple(src.shape), xp)
+
+    to_src = xp.where(zero_src, at(single) + at(pair) * (at(added) - src), at(grad * result) / nonzero_src)
+    to_self = xp.where(base == 0, single + pair * (added - base), (grad * result) / nonzero_base)
+    return to_self, to_src
+
+
+@operator(inplace=True, apart=True, same_out=STRICT)
+class index_reduce:
+    """A copy into whose slices at `index` along `dim` those of `source` are reduced: prod, mean, amax or amin."""
+
+    def forward(self: Array, dim: Int, index: Array, source: Array, reduce: Str, *, include_self: Bool = True):
+        return scatter_kernels.index_reduce(self, dim, index, source, reduce, include_self)
+
+    differentiable = ("self", "source")
+
+    def grad_inputs(grad, self, dim, index, source, reduce, include_self, result, needs, xp):
+        ndim = len(self.shape)
+        dim = wrap_dim(dim, ndim)
+        index = index.reshape(tuple(-1 if d == dim else 1 for d in range(ndim)))
+        index = xp.expand(index, tuple(source.shape))
+        return _scatter_reduce_gradients(grad, self, dim, index, source, reduce, include_self, result, xp)
+
+
+# --- one index for each slice -----------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=scatter_kernels.index_select,
+    same_out="index_select(): self and result must have the same scalar type",
+    out_apart=True,
+    tangent="linear",
+)
+class index_select:
+    """The slices at `index` along `dim`."""
+
+    def forward(self: Array, dim: Int, index: Array): ...
+
+    def grad_self(grad, self_shape, dim, index, xp):
+        return xp.index_select_backward(grad, self_shape, dim, index)
+
+
+@operator(namespace=None, method=False, tangent="linear")
+class index_select_backward:
+    """Zeros of `shape` to which the slices of `input` are added at `index` along `dim`."""
+
+    def forward(self: Array, shape, dim, index: Array):
+        return scatter_kernels.index_add_(numpy.zeros(shape, self.dtype), dim, index, self)
+
+    def grad_self(grad, dim, index, xp):
+        return xp.index_select(grad, dim, index)
+
+
+@operator(inplace=True, apart=True, same_out=STRICT, tangent="linear")
+class index_add:
+    """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
+
+    shown = {"source_dim": lambda node: node.saved_source._array.ndim}
+
+    def forward(self: Array, dim: Int, index: Array, source: Array, *, alpha: Number = 1):
+        return scatter_kernels.index_add(self, dim, index, source, alpha)
+
+    def grad_self(grad):
+        return grad
+
+    def grad_source(grad, dim, index, source, alpha, xp):
+        return (xp.index_select(grad, dim, index) * alpha).reshape(tuple(source.shape))
+
+
+@operator(
+    kernel=scatter_kernels.index_copy,
+    inplace=True,
+    apart=True,
+    changing=scatter_kernels.index_copy_,
+    same_out=STRICT,
+    tangent="linear",
+)
+class index_copy:
+    """A copy with the slices of `source` at `index` along `dim`."""
+
+    shown = {"source_dim": lambda node: node.saved_source._array.ndim}
+
+    def forward(self: Array, dim: Int, index: Array, source: Array): ...
+
+    def grad_self(grad, dim, index, xp):
+        return xp.index_fill_number(grad, dim, index, 0)
+
+    def grad_source(grad, dim, index, source, xp):
+        return xp.index_select(grad, dim, index).reshape(tuple(source.shape))
+
+
+@operator(
+    namespace=None, method=(), inplace=True, apart=True, out=False, called="index_fill", node="IndexFillBackward0"
+)
+class index_fill_number:
+    """A copy with a number in the slices at `index` along `dim`."""
+
+    def forward(self: Array, dim: Int, index: Array, value: Number):
+        return scatter_kernels.index_fill(self, dim, index, value)
+
+    def grad_self(grad, dim, index, xp):
+        return xp.index_fill_number(grad, dim, index, 0)
+
+
+@operator(namespace=None, method=(), inplace=True, out=False, called="index_fill", node="IndexFillBackward1")
+class index_fill_tensor:
+    """A copy with a zero-dimensional tensor in the slices at `index` along `dim`."""
+
+    def forward(self: Array, dim: Int, index: Array, value: Array):
+        return scatter_kernels.index_fill(self, dim, index, value)
+
+    def grad_self(grad, dim, index, xp):
+        return xp.index_fill_number(grad, dim, index, 0)
+
+    def grad_value(grad, dim, index, xp):
+        return xp.sum(grad - xp.index_fill_number(grad, dim, index, 0), None, False)
+
+
+@public(method=True, numpy_names=True)
+def index_fill(input, dim, index, value):
+    """A copy with `value` in the slices at `index` along `dim`."""
+    return (index_fill_tensor if isinstance(value, Tensor) else index_fill_number)(input, dim, index, value)
+
+
+@public(namespace=None, method=("index_fill_",))
+def index_fill_inplace(input, dim, index, value):
+    """`index_fill`, in place."""
+    return (index_fill_tensor if isinstance(value, Tensor) else index_fill_number).inplace(input, dim, index, value)
+
+
+# --- the flattened tensor ---------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=scatter_kernels.take,
+    same_out="take(): self and out expected to have the same dtype, but got self.dtype = {wanted} and out.dtype = {given}",
+    out_apart=True,
+    tangent="linear",
+)
+class take:
+    """The elements at `index` of the flattened tensor."""
+
+    def forward(self: Array, index: Array): ...
+
+    def grad_self(grad, self, index, xp):
+        return xp.take_backward(grad, tuple(self.shape), index)
+
+
+@operator(namespace=None, method=False, tangent="linear")
+class take_backward:
+    """Zeros of `shape` to which `input` is added at `index` of the flattened tensor."""
+
+    def forward(self: Array, shape, index: Array):
+        return scatter_kernels.put(numpy.zeros(shape, self.dtype), index, self, True)
+
+    def grad_self(grad, index, xp):
+        return xp.take(grad, index)
+
+
+@operator(kernel=scatter_kernels.put, inplace=True, apart=True, changing=scatter_kernels.put_, out=False)
+class put:
+    """A copy with `source` at (or added at) `index` of the flattened tensor."""
+
+    def forward(self: Array, index: Array, source: Array, accumulate: Bool = False): ...
+
+    def grad_self(grad, index, source, accumulate, xp):
+        return grad if accumulate else xp.put(grad, index, xp.zeros_like(source), False)
+
+    def grad_source(grad, index, source, xp):
+        return xp.take(grad, index).reshape(tuple(source.shape))
+
+
+@public(method=True, numpy_names=True)
+def take_along_dim(input, indices, dim=None, *, out=None):
+    """The elements at `indices` along `dim`, other dimensions broadcast; of the flattened tensor without `dim`."""
+    if indices._array.dtype != numpy.int64:
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_type}"
+        )
+    if dim is None:
+        return gather(input.reshape((-1,)), 0, indices.reshape((-1,)), out=out)
+    a, b = input._array, indices._array
+    if a.ndim != b.ndim:
+        raise RuntimeError(
+            f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {a.ndim} "
+            f"dimensions for input, and {b.ndim} dimensions for indices"
+        )
+    dim = wrap_dim(dim, a.ndim)
+    if not is_readable(indices):
+        indices = tensors.where(indices < 0, indices + a.shape[dim], indices)
+    elif b.size and b.min() < 0:
+        indices = wrap(numpy.where(b < 0, b + a.shape[dim], b))
+    shape = kernels.broadcast_except(a.shape, b.shape, dim)
+    return gather(
+        tensors.expand(input, (*shape[:dim], a.shape[dim], *shape[dim + 1 :])),
+        dim,
+        tensors.expand(indices, (*shape[:dim], b.shape[dim], *shape[dim + 1 :])),
+        out=out,
+    )
+
+
+@operator(
+    kernel=lambda weight, indices, *rest: indexing_kernels.embedding(weight, indices),
+    method=False,
+    out=False,
+    tangent="linear",
+)
+class embedding:
+    """The rows of `weight` at `indices`; `padding_idx` is the row that gets no gradient."""
+
+    shown = {
+        "weight_sym_sizes": None,
+        "weight_sym_argsize_0": lambda node: node.saved_weight_shape[0],
+        "padding_idx": lambda node: node.saved_padding_idx % 2**64,
+        "sparse": lambda node: False,
+    }
+
+    def forward(weight: Array, indices: Array, padding_idx=-1, scale_grad_by_freq=False, sparse=False): ...
+
+    def grad_weight(grad, weight_shape, indices, padding_idx, scale_grad_by_freq, xp):
+        return xp.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
+
+
+@operator(kernel=indexing_kernels.embedding_dense_backward, namespace=None, method=False, out=False, tangent="linear")
+class embedding_dense_backward:
+    """The gradient of the table: each row's gradients added up."""
+
+    def forward(self: Array, indices: Array, num_weights, padding_idx, scale_grad_by_freq): ...
+
+    def grad_self(grad, indices, padding_idx, scale_grad_by_freq, xp):
+        rows = xp.embedding(grad, indices, padding_idx, scale_grad_by_freq, False)
+        if padding_idx >= 0:
+            rows = rows * (indices != padding_idx).reshape((*indices.shape, 1))
+        return rows

@@ -1,0 +1,349 @@
+"""Choosing between elements: `where`, `clamp`, `minimum` and `maximum`, and the masks their derivatives need."""
+
+from __future__ import annotations
+
+import numpy
+
+from ... import dtypes
+from ...dispatch.constants import NUMBERS, constant
+from ...dispatch.decorators import binary, operator, public
+from ...dispatch.sequential import is_readable
+from ...dispatch.slow_path import constant_tensor, invalid_arguments
+from ...dtypes import Rank
+from ...kernels.index import masking as kernels
+from ...kernels.runtime.floating import widen
+from ...tensor import Tensor, wrap
+from ..math.arithmetic import overloads
+
+public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
+
+
+@operator(kernel=kernels.zero_where, namespace=None, method=(), node="MaskedFillBackward0")
+class zero_where:
+    """`input`, but 0 where `mask`."""
+
+    def forward(self: Array, mask: Array): ...
+
+    def grad_self(grad, mask, xp):
+        return xp.zero_where(grad, mask)
+
+
+# --- by a condition -------------------------------------------------------------------------------------------
+
+
+@operator(
+    elementwise=True,
+    kernel=kernels.where,
+    namespace=None,
+    method=(),
+    node="WhereBackward0",
+    same_out=True,
+    called="where",
+    tangent="linear",
+)
+class select_where:
+    """`input` where `condition`, elsewhere `other`."""
+
+    def forward(condition: Array, self: Array, other: Array): ...
+
+    def grad_self(grad, condition, xp):
+        return xp.zero_where(grad, xp.logical_not(condition))
+
+    def grad_other(grad, condition, xp):
+        return xp.zero_where(grad, xp.eq(condition, True))
+
+
+def _operand(value, other):
+    """`value`, a tensor or a number, as a tensor of the dtype that a result with `other` has."""
+    if isinstance(value, Tensor):
+        return value
+    if type(value) in NUMBERS:
+        value = constant(value, other)
+        if isinstance(value, Tensor):
+            return value
+    if isinstance(other, Tensor):
+        rank = Rank.DIMENSIONED if other._array.ndim else Rank.ZERO_DIM
+        operands = ((other.dtype, rank), (dtypes.scalar_dtype(value), Rank.SCALAR))
+    else:
+        operands = ((dtypes.scalar_dtype(value), Rank.SCALAR), (dtypes.scalar_dtype(other), Rank.SCALAR))
+    return constant_tensor(value, dtypes.promote(operands))
+
+
+@public(on_arrays=kernels.where)
+def where(condition, input=None, other=None, *, out=None, **names):
+    """`input` where `condition`, elsewhere `other`; with `condition` alone, the indices where it holds.
+
+    `input` and `other` are tensors or numbers.
+
+    >>> import adjoint as torch
+    >>> x = torch.tensor([-1.0, 2.0])
+    >>> torch.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    if names:
+        input, other = names.pop("self", names.pop("x", input)), names.pop("x2", other)
+    if type(input) is Tensor and type(other) is Tensor and out is None:
+        return select_where(condition, input, other)
+    if input is None and other is None:
+        if not is_readable(condition):
+            raise RuntimeError(
+                "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::where."
+            )
+        return tuple(wrap(index) for index in kernels.indices_where(condition._array))
+    input, other = _operand(input, other), _operand(other, input)
+    return select_where(condition, input, other, out=out)
+
+
+@public(namespace=None, method=("where",))
+def where_method(input, condition, other):
+    """`input` where `condition`, elsewhere `other`."""
+    return where(condition, input, other)
+
+
+def _one_real_type(result, given, inputs):
+    """`heaviside` computes only in the dtype of its operands."""
+    if inputs[0].dtype is not given:
+        kind = "complex tensors" if given.is_complex else "tensors with different dtypes"
+        raise RuntimeError(f"heaviside is not yet implemented for {kind}.")
+
+
+@operator(elementwise=True, kernel=kernels.heaviside, node="NotImplemented", inplace=True, same_out=_one_real_type)
+class heaviside:
+    """0 where `input` is negative, 1 where it is positive, `values` where it is 0."""
+
+    def forward(self: Array, values: Array): ...
+
+    def grad_self(grad):
+        raise RuntimeError("derivative for aten::heaviside is not implemented")
+
+    def grad_values(grad):
+        raise RuntimeError("derivative for aten::heaviside is not implemented")
+
+
+# --- by order -------------------------------------------------------------------------------------------------
+
+
+@binary(kernels.maximum, simple=numpy.maximum, fast="float", inplace=False, numbers=False)
+class maximum:
+    """The greater of two elements; nan if one is. Where they are equal each gets half of the gradient.
+
+    >>> import adjoint as torch
+    >>> torch.maximum(torch.tensor([1.0, 5.0]), torch.tensor([3.0, 4.0]))
+    tensor([3., 5.])
+    """
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
+
+    def grad_other(grad, self, other, xp):
+        return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
+
+
+@binary(kernels.minimum, simple=numpy.minimum, fast="float", inplace=False, numbers=False)
+class minimum:
+    """The smaller of two elements; nan if one is. Where they are equal each gets half of the gradient."""
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
+
+    def grad_other(grad, self, other, xp):
+        return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
+
+
+@binary(kernels.fmax, simple=numpy.fmax, fast="float", inplace=False, numbers=False)
+class fmax:
+    """The greater of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(grad, xp.logical_not((self >= other) | xp.isnan(other)))
+
+    def grad_other(grad, self, other, xp):
+        return xp.zero_where(grad, (self >= other) | xp.isnan(other))
+
+
+@binary(kernels.fmin, simple=numpy.fmin, fast="float", inplace=False, numbers=False)
+class fmin:
+    """The smaller of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(grad, xp.logical_not((self <= other) | xp.isnan(other)))
+
+    def grad_other(grad, self, other, xp):
+        return xp.zero_where(grad, (self <= other) | xp.isnan(other))
+
+
+# --- by bounds ------------------------------------------------------------------------------------------------
+
+
+def _is_inside(self, min, max):
+    """Whether `self` is within the bounds, on tensors as `kernels.inside` on arrays."""
+    if min is None:
+        return self <= max
+    return self >= min if max is None else (self >= min) & (self <= max)
+
+
+public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
+
+
+@operator(
+    kernel=kernels.clamp,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampBackward1",
+    called="clamp",
+    tangent="elementwise",
+)
+class clamp_to_numbers:
+    """`input` limited to the interval between two numbers."""
+
+    def forward(self: Array, min=None, max=None): ...
+
+    def grad_self(grad, self, min, max, xp):
+        return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, max)))
+
+
+@operator(
+    elementwise=True,
+    kernel=kernels.clamp,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampBackward0",
+    called="clamp",
+)
+class clamp_to_tensors:
+    """`input` limited to the intervals between two tensors."""
+
+    def forward(self: Array, min: Array | None = None, max: Array | None = None): ...
+
+    def grad_self(grad, self, min, max, xp):
+        return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, max)))
+
+    def grad_min(grad, self, min, max, xp):
+        counts = self < min if max is None else (self < min) & (min < max)
+        return xp.zero_where(grad, xp.logical_not(counts))
+
+    def grad_max(grad, self, min, max, xp):
+        counts = self > max if min is None else (self > max) | (max < min)
+        return xp.zero_where(grad, xp.logical_not(counts))
+
+
+def _is_number(bound):
+    """Whether a tensor may stand for a number."""
+    return bound._array.ndim == 0 and not bound.requires_grad
+
+
+def _bounds(input, min, max):
+    """The operator for such bounds, and the bounds as it takes them."""
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        return clamp_to_numbers, min, max
+    if any(bound is not None and not isinstance(bound, Tensor) for bound in (min, max)):
+        if not all(_is_number(bound) for bound in (min, max) if isinstance(bound, Tensor)):
+            raise invalid_arguments("clamp", input, min, max)
+        min, max = (bound.item() if isinstance(bound, Tensor) else bound for bound in (min, max))
+        return clamp_to_numbers, min, max
+    min, max = (None if bound is None else _operand(bound, input) for bound in (min, max))
+    return clamp_to_tensors, min, max
+
+
+@public(method=True, alias=("clip",), numpy_names=True, on_arrays=kernels.clamp)
+def clamp(input, min=None, max=None, *, out=None):
+    """`input` limited to `[min, max]`, numbers or tensors; at the bounds the gradient passes.
+
+    >>> import adjoint as torch
+    >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+
+    Raises:
+        RuntimeError: if neither bound is given.
+    """
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor) and out is None:
+        return clamp_to_numbers(input, min, max)
+    function, min, max = _bounds(input, min, max)
+    return function(input, min, max, out=out)
+
+
+@public(method=("clamp_", "clip_"), alias=("clip_",))
+def clamp_(input, min=None, max=None):
+    """`clamp` in place."""
+    function, min, max = _bounds(input, min, max)
+    return function.inplace(input, min, max)
+
+
+@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward0", called="clamp_min", tangent="elementwise")
+class clamp_min_to_number:
+    """`input`, but at least a number."""
+
+    def forward(self: Array, min):
+        return kernels.clamp(self, min)
+
+    def grad_self(grad, self, min, xp):
+        return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, None)))
+
+
+@operator(elementwise=True, namespace=None, method=(), inplace=True, node="ClampMinBackward1", called="clamp_min")
+class clamp_min_to_tensor:
+    """`input`, but at least `min`."""
+
+    def forward(self: Array, min: Array):
+        return kernels.maximum(*kernels.promoted(self, min))
+
+    def grad_self(grad, self, min, xp):
+        return xp.zero_where(grad, xp.logical_not(self >= min))
+
+    def grad_min(grad, self, min, xp):
+        return xp.zero_where(grad, xp.logical_not(self < min))
+
+
+@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward0", called="clamp_max", tangent="elementwise")
+class clamp_max_to_number:
+    """`input`, but at most a number."""
+
+    def forward(self: Array, max):
+        return kernels.clamp(self, None, max)
+
+    def grad_self(grad, self, max, xp):
+        return xp.zero_where(grad, xp.logical_not(xp.inside(self, None, max)))
+
+
+@operator(elementwise=True, namespace=None, method=(), inplace=True, node="ClampMaxBackward1", called="clamp_max")
+class clamp_max_to_tensor:
+    """`input`, but at most `max`."""
+
+    def forward(self: Array, max: Array):
+        return kernels.minimum(*kernels.promoted(self, max))
+
+    def grad_self(grad, self, max, xp):
+        return xp.zero_where(grad, xp.logical_not(self <= max))
+
+    def grad_max(grad, self, max, xp):
+        return xp.zero_where(grad, xp.logical_not(self > max))
+
+
+_clamp_min = overloads("clamp_min", clamp_min_to_tensor, clamp_min_to_number)
+_clamp_max = overloads("clamp_max", clamp_max_to_tensor, clamp_max_to_number)
+
+
+@public(method=True, numpy_names=True)
+def clamp_min(input, min, *, out=None):
+    """`input`, but at least `min`, a number or a tensor."""
+    return _clamp_min(input, min)(input, min, out=out)
+
+
+@public(method=True)
+def clamp_min_(input, min):
+    """`clamp_min` in place."""
+    return _clamp_min(input, min).inplace(input, min)
+
+
+@public(method=True, numpy_names=True)
+def clamp_max(input, max, *, out=None):
+    """`input`, but at most `max`, a number or a tensor."""
+    return _clamp_max(input, max)(input, max, out=out)
+
+
+@public(method=True)
+def clamp_max_(input, max):
+    """`clamp_max` in place."""
+    return _clamp_max(input, max).inplace(input, max)

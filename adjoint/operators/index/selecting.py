@@ -1,0 +1,213 @@
+"""Finding and selecting: reading and writing where a mask is true, the places of what is not zero, elements among others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import SAME_TYPE, STRICT
+from ...dispatch.slow_path import invalid_arguments
+from ...kernels.index import indexing as indexing_kernels
+from ...kernels.shape import joining as kernels
+from ...tensor import Tensor, wrap
+
+
+@operator(
+    kernel=kernels.masked_fill,
+    changing=kernels.masked_fill_,
+    repeats=True,
+    namespace=None,
+    method=(),
+    inplace=True,
+    out=False,
+    called="masked_fill",
+    node="MaskedFillBackward0",
+)
+class masked_fill_number:
+    """A copy with a number where the mask is true."""
+
+    def forward(self: Array, mask: Array, value: Number): ...
+
+    def grad_self(grad, mask, xp):
+        return xp.masked_fill_number(grad, mask, 0)
+
+
+@operator(
+    kernel=kernels.masked_fill,
+    changing=kernels.masked_fill_,
+    repeats=True,
+    namespace=None,
+    method=(),
+    inplace=True,
+    out=False,
+    called="masked_fill",
+    node="MaskedFillBackward1",
+)
+class masked_fill_tensor:
+    """A copy with a zero-dimensional tensor where the mask is true."""
+
+    def forward(self: Array, mask: Array, value: Array): ...
+
+    def grad_self(grad, mask, xp):
+        return xp.masked_fill_number(grad, mask, 0)
+
+    def grad_value(grad, mask, xp):
+        return xp.sum(grad * mask, None, False)
+
+
+def _fill_overload(mask, value):
+    if not isinstance(mask, Tensor) or isinstance(value, str):
+        raise invalid_arguments("masked_fill", mask, value)
+    return masked_fill_tensor if isinstance(value, Tensor) else masked_fill_number
+
+
+@public(method=True, numpy_names=True)
+def masked_fill(input, mask, value):
+    """A copy with `value` where `mask`, broadcast with the tensor, is true."""
+    return _fill_overload(mask, value)(input, mask, value)
+
+
+@public(namespace=None, method=("masked_fill_",))
+def masked_fill_inplace(input, mask, value):
+    """`masked_fill`, in place."""
+    return _fill_overload(mask, value).inplace(input, mask, value)
+
+
+@operator(kernel=indexing_kernels.masked_select, same_out=SAME_TYPE, out_apart=True, tangent="linear")
+class masked_select:
+    """The elements where `mask`, broadcast with the tensor, is true, in one dimension."""
+
+    def forward(self: Array, mask: Array): ...
+
+    def grad_self(grad, self, mask, xp):
+        return xp.masked_select_backward(grad, tuple(self.shape), mask)
+
+
+@operator(namespace=None, method=False, tangent="linear")
+class masked_select_backward:
+    """Zeros (of `shape` broadcast with `mask`) with `input` where `mask` is true."""
+
+    def forward(self: Array, shape, mask: Array):
+        return kernels.masked_select_backward(self, shape, mask)
+
+    def grad_self(grad, mask, xp):
+        return xp.masked_select(grad, mask)
+
+
+@operator(kernel=indexing_kernels.masked_scatter, out=False, inplace=True)
+class masked_scatter:
+    """A copy with the elements of `source`, in their order, where `mask` is true."""
+
+    def forward(self: Array, mask: Array, source: Array): ...
+
+    def grad_self(grad, mask, xp):
+        return xp.masked_fill_number(grad, mask, 0)
+
+    def grad_source(grad, mask, source_shape, xp):
+        return xp.masked_scatter_backward(grad, mask, source_shape)
+
+
+@operator(namespace=None, method=False, tangent="linear")
+class masked_scatter_backward:
+    """Zeros of `shape` that begin, flattened, with the elements of `input` where `mask` is true."""
+
+    def forward(self: Array, mask: Array, shape):
+        return kernels.front_of_zeros(indexing_kernels.masked_select(self, mask), shape)
+
+    def grad_self(grad, self, mask, xp):
+        return xp.masked_scatter(xp.zeros_like(self), mask, grad)
+
+
+# --- places -----------------------------------------------------------------------------------------------------
+
+
+@operator(
+    namespace=None,
+    method=(),
+    called="nonzero",
+    same_out="nonzero: Expected out tensor to have scalar type Long but got scalar type{given}",
+)
+class nonzero_places:
+    """The indices of all nonzero elements, one row for each."""
+
+    def forward(self: Array):
+        return indexing_kernels.nonzero(self)
+
+
+@public(method=True, numpy_names=True)
+def nonzero(input, *, as_tuple=False, out=None):
+    """The indices of all nonzero elements: one row for each, or, with `as_tuple`, one tensor for each dimension.
+
+    >>> import adjoint as torch
+    >>> torch.nonzero(torch.tensor([0, 5, 7]), as_tuple=True)
+    (tensor([1, 2]),)
+    """
+    if not as_tuple:
+        return nonzero_places(input, out=out)
+    if out is not None:
+        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+    return tensors.unbind(nonzero_places(input if input._array.ndim else input.reshape((1,))), 1)
+
+
+@public(method=True, numpy_names=True)
+def argwhere(input):
+    """The indices of all nonzero elements, one row for each."""
+    return nonzero_places(input)
+
+
+@operator(namespace=None, method=(), name="is_among", called="isin", same_out=STRICT, kernel=indexing_kernels.isin)
+class is_among:
+    """Whether each of `elements` is one of `test_elements`."""
+
+    def forward(elements: Array, test_elements: Array, invert=False): ...
+
+
+@public()
+def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
+    """Whether each of `elements` is one of `test_elements`, or, with `invert`, none of them; one of the two may be a number.
+
+    >>> import adjoint as torch
+    >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 4]))
+    tensor([False,  True, False])
+    """
+    numbers = [value for value in (elements, test_elements) if not isinstance(value, Tensor)]
+    if len(numbers) == 2 or not all(isinstance(value, (int, float, complex)) for value in numbers):
+        raise invalid_arguments("isin", elements, test_elements)
+    if not isinstance(assume_unique, bool) or not isinstance(invert, bool):
+        raise invalid_arguments("isin", elements, test_elements, assume_unique, invert)
+    elements, test_elements = (
+        value if isinstance(value, Tensor) else wrap(numpy.asarray(value)) for value in (elements, test_elements)
+    )
+    return is_among(elements, test_elements, invert, out=out)
+
+
+@operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT)
+class nonzero_static:
+    """The indices of the first `size` nonzero elements, one row for each; rows of `fill_value` where there are fewer."""
+
+    def forward(self: Array, *, size: Int, fill_value: Int = -1): ...
+
+
+@public()
+def unravel_index(indices, shape):
+    """The coordinates, in a tensor of the given `shape`, of elements given by their indices in its flattened form.
+
+    >>> import adjoint as torch
+    >>> torch.unravel_index(torch.tensor([3, 7]), (3, 4))
+    (tensor([0, 1]), tensor([3, 3]))
+    """
+    if not isinstance(indices, Tensor):
+        raise AttributeError(f"'{type(indices).__name__}' object has no attribute 'is_complex'")
+    if indices._array.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in shape:
+        if not hasattr(size, "__index__"):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"'shape' cannot have negative values, but got {shape}")
+    steps = [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
+    steps, sizes = (wrap(numpy.array(values, numpy.int64)) for values in (steps, shape))
+    return (indices.unsqueeze(-1).div(steps, rounding_mode="floor") % sizes).unbind(-1)

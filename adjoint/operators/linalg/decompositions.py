@@ -1,0 +1,516 @@
+"""Linear algebra: solving, determinants, factorizations and the cross product (`adjoint.linalg`)."""
+
+from __future__ import annotations
+
+import functools
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import STRICT, stored
+from ...dispatch.return_types import return_type
+from ...dispatch.sequential import is_readable
+from ...kernels.linalg import decompositions as kernels
+from ...kernels.linalg import matmul
+from ...kernels.runtime.shapes import broadcast_shapes
+from ...notices import warn
+from ...tape.saved import unpack
+from ...tensor import wrap
+
+
+def conjugate_transpose(matrix):
+    """Each matrix of a stack transposed and conjugated; of arrays and of tensors."""
+    return matrix.mT.conj()
+
+
+def _factors(transposed):
+    """What PyTorch shows of a node that has saved the factors of Gaussian elimination: here they are found when looked at."""
+
+    def shown(position, node):
+        matrix = unpack(node, "A")._array
+        return wrap(kernels.lu_factor(matrix.mT if transposed else matrix)[position])
+
+    return {"LU": functools.partial(shown, 0), "pivots": functools.partial(shown, 1)}
+
+
+# --- solving --------------------------------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.inv, namespace=None, method=False, node="LinalgInvExBackward0", same_out=STRICT)
+class linalg_inv:
+    """The inverse of square matrices."""
+
+    shown = {"result": None, "inverse": functools.partial(unpack, item="result")}
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, result):
+        inverse = conjugate_transpose(result)
+        return -(inverse @ grad @ inverse)
+
+
+@public(namespace="linalg")
+def inv(A, *, out=None):
+    """The inverse of (a stack of) square matrices.
+
+    Raises:
+        LinAlgError: if one is singular.
+    """
+    return linalg_inv(A, out=out)
+
+
+@public(method=True, numpy_names=True)
+def inverse(input, *, out=None):
+    """The inverse of (a stack of) square matrices: `linalg.inv`."""
+    return linalg_inv(input, out=out)
+
+
+@operator(kernel=kernels.solve, namespace=None, method=False, node="LinalgSolveExBackward0", same_out=STRICT)
+class linalg_solve:
+    """The solution of linear systems."""
+
+    shown = _factors(transposed=False)
+
+    def forward(A: Array, B: Array, left=True): ...
+
+    differentiable = ("A", "B")
+
+    def grad_inputs(grad, A, result, left, needs, xp):
+        vector = len(result.shape) == len(A.shape) - 1
+        to_b = xp.linalg_solve(conjugate_transpose(A), grad, left)
+        if not needs[0]:
+            return None, to_b
+        g, x = (to_b[..., None], result[..., None]) if vector else (to_b, result)
+        to_a = -(g @ conjugate_transpose(x)) if left else -(conjugate_transpose(x) @ g)
+        return to_a, to_b if needs[1] else None
+
+
+@public(namespace="linalg")
+def solve(A, B, *, left=True, out=None):
+    """X with `A @ X = B` (or `X @ A = B` if not `left`), for matrices or vectors B.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
+    tensor([1.0000, 0.5000])
+
+    Raises:
+        LinAlgError: if A is singular.
+    """
+    return linalg_solve(A, B, left, out=out)
+
+
+# --- determinants ---------------------------------------------------------------------------------------------
+
+
+def _det_gradient_of_arrays(grad, A, result):
+    return grad.reshape((*grad.shape, 1, 1)) * kernels.cofactors(A).conj()
+
+
+@public(namespace=None, on_arrays=_det_gradient_of_arrays)
+def det_gradient(grad, A, result):
+    """`grad` times the conjugate of the derivative of the determinant, also of singular matrices."""
+    size = A._array.shape[-1]
+    if not A._array.size:
+        return tensors.zeros_like(A)
+    scale = grad.reshape((*grad._array.shape, 1, 1))
+    if size == 1:
+        return scale
+    if is_readable(A) and not kernels.is_nearly_singular(A._array):
+        return (scale * result[..., None, None].conj()) * conjugate_transpose(linalg_inv(A))
+    U, S, Vh = linalg_svd(A, False)
+    phase = (linalg_det(U) * linalg_det(Vh)).conj()[..., None, None]
+    return scale * phase * ((U * tensors.others_product(S, -1)[..., None, :]) @ Vh)
+
+
+@operator(kernel=kernels.det, namespace=None, method=False, node="LinalgDetBackward0", same_out=STRICT)
+class linalg_det:
+    """The determinant of square matrices."""
+
+    shown = _factors(transposed=True)
+
+    def forward(A: Array): ...
+
+    def grad_A(grad, A, result, xp):
+        return xp.det_gradient(grad, A, result)
+
+
+@public(namespace="linalg")
+def det(A, *, out=None):
+    """The determinant of (a stack of) square matrices."""
+    return linalg_det(A, out=out)
+
+
+@public(name="det", method=("det",), numpy_names=True)
+def det_function(input):
+    """The determinant of (a stack of) square matrices: `linalg.det`."""
+    return linalg_det(input)
+
+
+@operator(
+    kernel=kernels.slogdet,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    name="linalg_slogdet",
+    outputs=("sign", "logabsdet"),
+    returns=return_type("linalg_slogdet", "sign", "logabsdet"),
+)
+class linalg_slogdet:
+    """The sign and the logarithm of the absolute value of the determinant."""
+
+    shown = _factors(transposed=True)
+
+    def forward(A: Array): ...
+
+    def grad_A(grads, A, sign, xp):
+        to_sign, to_log = grads
+        total = to_log
+        if to_sign is not None and A.dtype in _COMPLEX:
+            turn = xp.imag_part(to_sign.conj() * sign) * (-1j)
+            total = turn if total is None else total + turn
+        if total is None:
+            return A * 0
+        return total.reshape((*total.shape, 1, 1)) * conjugate_transpose(xp.linalg_inv(A))
+
+
+def _complex_types():
+    from ... import dtypes
+
+    kinds = (dtypes.complex64, dtypes.complex128)
+    return (*kinds, *(kind.numpy for kind in kinds))
+
+
+_COMPLEX = _complex_types()
+
+
+@public(namespace=None, on_arrays=lambda value: value.imag)
+def imag_part(value):
+    """The imaginary part."""
+    return tensors.imag(value)
+
+
+@public(namespace="linalg")
+def slogdet(A, *, out=None):
+    """The sign (or phase) of the determinant and the logarithm of its absolute value."""
+    return linalg_slogdet(A, out=out)
+
+
+@public(name="slogdet", method=("slogdet",), numpy_names=True)
+def slogdet_function(input, *, out=None):
+    """The sign (or phase) of the determinant and the logarithm of its absolute value: `linalg.slogdet`."""
+    return _named(SLOGDET, linalg_slogdet(input, out=out), out)
+
+
+@public(method=True, numpy_names=True)
+def logdet(input):
+    """The logarithm of the determinant; NaN where it is negative."""
+    sign, log = linalg_slogdet(input)
+    if input._array.dtype.kind == "c":
+        return log + sign.log()
+    return tensors.where(sign == -1.0, float("nan"), log)
+
+
+# --- factorizations -------------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=kernels.cholesky,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    name="linalg_cholesky",
+    node="LinalgCholeskyExBackward0",
+)
+class linalg_cholesky:
+    """The triangular factor of positive-definite matrices."""
+
+    shown = {"result": None, "L": functools.partial(unpack, item="result")}
+
+    def forward(self: Array, upper=False): ...
+
+    def grad_self(grad, result, upper, xp):
+        return cholesky_gradient(grad, result, upper, xp)
+
+
+def cholesky_gradient(grad, result, upper, xp):
+    """Murray (2016), "Differentiation of the Cholesky decomposition": L^-H Phi(L^H grad) L^-1, symmetrized."""
+    lower, grad = (conjugate_transpose(result), conjugate_transpose(grad)) if upper else (result, grad)
+    inner = xp.tril(conjugate_transpose(lower) @ grad, 0)
+    inner = (inner + conjugate_transpose(xp.tril(inner, -1))) * 0.5
+    left = xp.linalg_solve(conjugate_transpose(lower), inner, True)
+    return xp.linalg_solve(lower, left, False)
+
+
+@public(namespace="linalg", name="cholesky", numpy_names=True)
+def cholesky_lower(input, *, upper=False, out=None):
+    """The lower (or upper) triangular L with `input = L @ L.mH`.
+
+    Raises:
+        LinAlgError: if the matrix is not positive-definite.
+    """
+    return linalg_cholesky(input, upper, out=out)
+
+
+@operator(kernel=kernels.older_cholesky)
+class cholesky:
+    """The triangular factor of positive-definite matrices: `linalg.cholesky`."""
+
+    def forward(self: Array, upper: Bool = False): ...
+
+    def grad_self(grad, result, upper, xp):
+        return cholesky_gradient(grad, result, upper, xp)
+
+
+@operator(
+    kernel=kernels.svd,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    name="linalg_svd",
+    outputs=("U", "S", "Vh"),
+    returns=return_type("linalg_svd", "U", "S", "Vh"),
+)
+class linalg_svd:
+    """The singular value decomposition."""
+
+    def forward(self: Array, full_matrices=True): ...
+
+    shown = {"S_sym_argsize_minus_1": lambda node: unpack(node, "S")._array.shape[-1]}
+
+    def grad_self(grads, U, S, Vh, full_matrices, xp):
+        return _svd_gradient(grads, U, S, Vh, xp)
+
+
+def _svd_gradient(grads, U, S, Vh, xp):
+    """Wan & Zhang (2019), "Automatic differentiation for complex valued SVD"; only the leading singular vectors count."""
+    to_u, to_s, to_vh = grads
+    k = S.shape[-1]
+    u, vh = U[..., :, :k], Vh[..., :k, :]
+    if to_u is None and to_vh is None:
+        return (u * to_s[..., None, :]) @ vh
+    # A change of phase, one way of a vector of U and the other way of that of V, changes A too: for real numbers there is none,
+    # and nothing is divided by the diagonal.
+    difference, turned = _differences(S * S), xp.diag_embed(4 * S * S if U.dtype in _COMPLEX else S * 0 + 1, 0, -2, -1)
+    inner = 0
+    if to_s is not None:
+        inner = inner + xp.diag_embed(to_s, 0, -2, -1)
+    if to_u is not None:
+        inner = inner + _skew(conjugate_transpose(u) @ to_u[..., :, :k]) / (difference + turned) * S[..., None, :]
+    if to_vh is not None:
+        inner = inner + S[..., :, None] * (_skew(vh @ conjugate_transpose(to_vh[..., :k, :])) / (difference - turned))
+    result = u @ inner @ vh
+    if to_u is not None and u.shape[-2] > k:
+        part = to_u[..., :, :k] / S[..., None, :]
+        result = result + (part - u @ (conjugate_transpose(u) @ part)) @ vh
+    if to_vh is not None and vh.shape[-1] > k:
+        part = to_vh[..., :k, :] / S[..., :, None]
+        result = result + u @ (part - (part @ conjugate_transpose(vh)) @ vh)
+    return result
+
+
+def _skew(matrix):
+    return matrix - conjugate_transpose(matrix)
+
+
+def _differences(values):
+    """`values[j] - values[i]`, which gradients of vectors divide by."""
+    return values[..., None, :] - values[..., :, None]
+
+
+@public(namespace="linalg")
+def svd(A, full_matrices=True, *, driver=None, out=None):
+    """The singular value decomposition `A = U @ diag(S) @ Vh`."""
+    _no_driver(driver)
+    return linalg_svd(A, full_matrices, out=out)
+
+
+@public(name="svd", method=("svd",), numpy_names=True)
+def svd_function(input, some=True, compute_uv=True, *, out=None):
+    """The singular value decomposition `input = U @ diag(S) @ V.mH`: `linalg.svd`, but for V; zeros unless `compute_uv`."""
+    U, S, Vh = linalg_svd(input, not some or not compute_uv)
+    V = Vh.mH
+    if not compute_uv:
+        U, V = tensors.zeros_like(U), tensors.zeros_like(V)
+    if out is None:
+        return SVD(U, S, V)
+    return SVD.out(*(stored("svd", value, target, STRICT) for value, target in zip((U, S, V), out, strict=True)))
+
+
+def _no_driver(driver):
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
+
+
+@public(namespace="linalg")
+def svdvals(A, *, driver=None, out=None):
+    """The singular values, descending."""
+    _no_driver(driver)
+    return stored("linalg_svdvals", linalg_svd(A, False).S, out, STRICT)
+
+
+@operator(
+    kernel=kernels.eigh,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    name="linalg_eigh",
+    outputs=("eigenvalues", "eigenvectors"),
+    returns=return_type("linalg_eigh", "eigenvalues", "eigenvectors"),
+)
+class linalg_eigh:
+    """Eigenvalues and eigenvectors of Hermitian matrices."""
+
+    def forward(self: Array, UPLO="L"): ...
+
+    def grad_self(grads, eigenvalues, eigenvectors, xp):
+        to_values, to_vectors = grads
+        adjoint = conjugate_transpose(eigenvectors)
+        if to_vectors is None:
+            return (eigenvectors * to_values[..., None, :]) @ adjoint
+        gaps = _differences(eigenvalues) + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
+        inner = _skew(adjoint @ to_vectors) * 0.5 / gaps
+        inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)  # a vector's phase changes nothing
+        if to_values is not None:
+            inner = inner + xp.diag_embed(to_values, 0, -2, -1)
+        return eigenvectors @ inner @ adjoint
+
+
+@public(namespace="linalg", numpy_names=True)
+def eigh(input, UPLO="L", *, out=None):
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    return linalg_eigh(input, UPLO, out=out)
+
+
+@public(namespace="linalg", numpy_names=True)
+def eigvalsh(input, UPLO="L", *, out=None):
+    """The eigenvalues of Hermitian matrices, ascending."""
+    return stored("linalg_eigvalsh", linalg_eigh(input, UPLO).eigenvalues, out, STRICT)
+
+
+@operator(
+    kernel=kernels.qr,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    name="linalg_qr",
+    outputs=("Q", "R"),
+    returns=return_type("linalg_qr", "Q", "R"),
+)
+class linalg_qr:
+    """An orthonormal and an upper triangular factor."""
+
+    def forward(A: Array, mode="reduced"): ...
+
+    def grad_A(grads, Q, R, mode, xp):
+        if mode == "r":
+            raise RuntimeError(
+                "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+                "mode='reduced') if you are going to differentiate through linalg.qr."
+            )
+        rows, columns = Q.shape[-2], R.shape[-1]
+        if mode == "complete" and rows > columns:
+            raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+        to_q, to_r = grads
+        if rows >= columns:
+            return _qr_gradient(to_q, to_r, Q, R, xp)
+        # Roberts & Roberts (2020), "QR and LQ decomposition matrix backpropagation algorithms for square, wide, and deep
+        # matrices": the first columns give Q, which turns the others into the rest of R.
+        if to_r is None:
+            return xp.cat([_qr_gradient(to_q, None, Q, R[..., :, :rows], xp), R[..., :, rows:] * 0], -1)
+        rest, to_rest = R[..., :, rows:], to_r[..., :, rows:]
+        turned = Q @ (rest @ conjugate_transpose(to_rest))
+        first = _qr_gradient(turned if to_q is None else to_q + turned, to_r[..., :, :rows], Q, R[..., :, :rows], xp)
+        return xp.cat([first, Q @ to_rest], -1)
+
+
+def _qr_gradient(to_q, to_r, Q, R, xp):
+    """Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for square or tall matrices.
+
+    What the product with Q leaves of `to_q` above the diagonal cancels, and is left out, so that rounding does not remain.
+    """
+    inner = 0
+    if to_r is not None:
+        product = R @ conjugate_transpose(to_r)
+        below = xp.tril(product, -1)
+        diagonal = xp.diagonal(product, 0, -2, -1).real  # that of R is real
+        inner = inner + below + conjugate_transpose(below) + xp.diag_embed(diagonal, 0, -2, -1)
+    if to_q is not None:
+        within = conjugate_transpose(Q) @ to_q
+        skew = _skew(within)
+        inner = inner + xp.tril(skew, -1) + xp.diag_embed(xp.diagonal(skew, 0, -2, -1) / 2, 0, -2, -1)
+    total = Q @ inner
+    if to_q is not None and Q.shape[-2] > Q.shape[-1]:
+        total = total + (to_q - Q @ within)
+    return xp.linalg_solve(conjugate_transpose(R), total, False)
+
+
+@public(namespace="linalg")
+def qr(A, mode="reduced", *, out=None):
+    """An orthonormal Q and an upper triangular R with `A = Q @ R`; `mode` "reduced", "complete" or "r" (R alone)."""
+    return linalg_qr(A, mode, out=out)
+
+
+@public(name="qr", method=("qr",), numpy_names=True)
+def qr_function(input, some=True, *, out=None):
+    """An orthonormal and an upper triangular factor: `linalg.qr`."""
+    return _named(QR, linalg_qr(input, "reduced" if some else "complete", out=out), out)
+
+
+QR = return_type("qr", "Q", "R")
+SVD = return_type("svd", "U", "S", "V")
+SLOGDET = return_type("slogdet", "sign", "logabsdet")
+
+
+def _named(cls, results, out):
+    """The results of a function of `linalg` as those of the older one of another name."""
+    return (cls if out is None else cls.out)(*results)
+
+
+# --- products -------------------------------------------------------------------------------------------------
+
+
+@operator(namespace=None, method=(), same_out=STRICT, kernel=matmul.cross, tangent="multilinear")
+class linalg_cross:
+    """The cross product of vectors of three elements along `dim`."""
+
+    def forward(self: Array, other: Array, dim: Int = -1): ...
+
+    def grad_self(grad, other, dim, xp):
+        return xp.linalg_cross(other.conj(), grad, dim)
+
+    def grad_other(grad, self, dim, xp):
+        return xp.linalg_cross(grad, self.conj(), dim)
+
+
+@public(namespace="linalg", numpy_names=True)
+def cross(input, other, *, dim=-1, out=None):
+    """The cross product of vectors of three elements along `dim`.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    return linalg_cross(input, other, dim, out=out)
+
+
+_DEFAULT_DIM = """Using torch.cross without specifying the dim arg is deprecated.
+Please either pass the dim explicitly or simply use torch.linalg.cross.
+The default value of dim will change to agree with that of linalg.cross in a future release."""
+
+
+@functools.cache
+def _warn_of_default_dim():
+    warn(_DEFAULT_DIM)
+
+
+@public(name="cross", method=("cross",), numpy_names=True)
+def cross_function(input, other, dim=None, *, out=None):
+    """The cross product of vectors along `dim`, by default the first dimension of size 3."""
+    if dim is None:
+        _warn_of_default_dim()
+        if input._array.ndim == other._array.ndim:
+            sizes = broadcast_shapes(input._array.shape, other._array.shape)
+            dim = next((d for d, size in enumerate(sizes) if size == 3), None)
+            if dim is None:
+                raise RuntimeError("no dimension of size 3 in input")
+    return linalg_cross(input, other, -1 if dim is None else dim, out=out)

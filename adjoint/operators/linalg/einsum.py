@@ -1,0 +1,373 @@
+"""Sums of products in Einstein's notation, and contractions, by permuting dimensions and multiplying matrices."""
+
+from __future__ import annotations
+
+import math
+
+from ...dispatch.decorators import public, tensors
+from ...dispatch.out import stored
+from ...tensor import Tensor, wrap_dim
+from .matmul import check_tensors
+
+TENSORDOT = "tensordot: Expected the output tensor to have dtype {wanted}, but got an output tensor with dtype {given}"
+
+
+@public()
+def tensordot(a, b, dims=2, out=None):
+    """The sums of products over `dims`: the last of `a` with the first of `b`, or two lists of dimensions.
+
+    >>> import adjoint as torch
+    >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 4), dims=1).shape
+    torch.Size([2, 4])
+    """
+    check_tensors("tensordot", a=a, b=b)
+    dims_a, dims_b = _contracted(dims, a._array.ndim, b._array.ndim)
+    if a._array.dtype != b._array.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    result = _contract(a, b, dims_a, dims_b)
+    return stored("tensordot", result, out, TENSORDOT, recorded=True)
+
+
+def _contracted(dims, ndim_a, ndim_b):
+    """The dimensions of both tensors over which `tensordot` sums."""
+    if isinstance(dims, Tensor):
+        dims = dims.item() if dims._array.size == 1 else dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(ndim_a, ndim_b):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        return list(range(-dims, 0)), list(range(dims))
+    if not isinstance(dims, (tuple, list)) or len(dims) != 2:
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got "
+            f"dims={dims}"
+        )
+    for name, position, value in (("dims_self", 3, dims[0]), ("dims_other", 4, dims[1])):
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(
+                f"tensordot(): argument '{name}' (position {position}) must be tuple of ints, not {type(value).__name__}"
+            )
+    if len(dims[0]) != len(dims[1]):
+        raise RuntimeError("both dimension lists should have same length")
+    return list(dims[0]), list(dims[1])
+
+
+def _contract(a, b, dims_a, dims_b):
+    """`a` and `b` multiplied as matrices, whose inner dimension is all those contracted."""
+    ndim_a, ndim_b = a._array.ndim, b._array.ndim
+    sums_a, sums_b = [], []
+    for i, j in zip(dims_a, dims_b, strict=True):
+        m, n = a._array.shape[wrap_dim(i, ndim_a)], b._array.shape[wrap_dim(j, ndim_b)]
+        if n == 1:
+            sums_a.append(i)
+        elif m == 1:
+            sums_b.append(j)
+        elif m != n:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {m} in dim {i} and second has size {n} in dim {j}"
+            )
+    for dim in sums_a:
+        a = tensors.sum(a, dim, True, dtype=a.dtype)
+    for dim in sums_b:
+        b = tensors.sum(b, dim, True, dtype=b.dtype)
+    free_a, free_b = _others(dims_a, ndim_a), _others(dims_b, ndim_b)
+    rows, columns = [a._array.shape[d] for d in free_a], [b._array.shape[d] for d in free_b]
+    height, width, inner = math.prod(rows), math.prod(columns), math.prod(a._array.shape[d] for d in dims_a)
+    left, right = tensors.permute(a, tuple(free_a + dims_a)), tensors.permute(b, tuple(dims_b + free_b))
+    if height == width == 1:
+        if left._array.flags.c_contiguous and right._array.flags.c_contiguous:
+            result = tensors.dot(left.flatten(), right.flatten())
+        else:
+            result = tensors.sum(tensors.squeeze_all(left) * tensors.squeeze_all(right), dtype=a.dtype)
+    else:
+        result = tensors.mm(left.reshape((height, inner)), right.reshape((inner, width)))
+    return result.reshape((*rows, *columns))
+
+
+def _others(dims, ndim):
+    """The dimensions that are not among `dims`, which must be distinct."""
+    wrapped = [wrap_dim(d, ndim) for d in dims]
+    for position, dim in enumerate(wrapped):
+        if dim in wrapped[:position]:
+            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    return [d for d in range(ndim) if d not in wrapped]
+
+
+@public()
+def einsum(*args):
+    """The sum of products that an equation describes: `"bij,bjk->bik"` multiplies stacks of matrices.
+
+    Letters name dimensions, `...` stands for those that broadcast. A letter missing after `->` is summed over; without `->` the
+    letters that occur once remain, in alphabetical order. A letter twice in one operand takes its diagonal. Instead of an
+    equation before the operands, a list of numbers after each of them may name its dimensions.
+
+    >>> import adjoint as torch
+    >>> torch.einsum("i,i->", torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
+        )
+    equation, operands = (args[0], args[1:]) if isinstance(args[0], str) else _from_sublists(args)
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    if not operands:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
+        )
+    for index, operand in enumerate(operands):
+        if not isinstance(operand, Tensor):
+            raise TypeError(f"expected Tensor as element {index} in argument 1, but got {type(operand).__name__}")
+    inputs, output = _parse(equation, operands)
+    summed = sorted((label for label in _labels(inputs) if label not in output), key=_alphabetical)
+    order = output + summed
+    aligned = [
+        _align(index, tensor, labels, order)
+        for index, (tensor, labels) in enumerate(zip(operands, inputs, strict=True))
+    ]
+    _check_sizes(aligned, order)
+    if len(aligned) == 1:
+        return tensors.sum(aligned[0], tuple(range(len(output), len(order)))) if summed else aligned[0]
+    if len(aligned) == 2 and _second_first(aligned, [label in inputs[0] for label in output]):
+        aligned.reverse()
+    result = _multiply(aligned, len(output))
+    return tensors.view_shape(result, result._array.shape[: len(output)]) if summed else result
+
+
+def _alphabetical(label):
+    return (isinstance(label, int), label)
+
+
+def _multiply(aligned, kept):
+    """The product of aligned tensors, in their order, each summed over as soon as no later one needs a dimension.
+
+    Dimensions from `kept` on are summed over; they remain with size 1.
+    """
+    result, ndim = aligned[0], aligned[0]._array.ndim
+    for position, other in enumerate(aligned[1:], start=1):
+        later = aligned[position + 1 :]
+        sums = [
+            dim
+            for dim in range(kept, ndim)
+            if all(item._array.shape[dim] == 1 for item in later)
+            and (result._array.shape[dim] != 1 or other._array.shape[dim] != 1)
+        ]
+        result = _sum_of_products(result, other, sums)
+    return result
+
+
+def _second_first(aligned, named):
+    """Whether the product of two tensors is in the order of the result if the second comes first.
+
+    So it is where all dimensions that only the second has come before all that only the first has; `named` says which of the
+    result's the first has.
+    """
+    one, two = (tensor._array.shape for tensor in aligned)
+    kept = len(named)
+    ours = [dim for dim in range(kept) if one[dim] != 1 and two[dim] == 1]
+    theirs = [dim for dim in range(kept) if not named[dim]]
+    contracted = any(one[dim] != 1 and two[dim] != 1 for dim in range(kept, len(one)))
+    return contracted and bool(ours) and bool(theirs) and theirs[-1] < ours[0]
+
+
+def _from_sublists(args):
+    """The form `einsum(op1, [0, 1], op2, [1, 2], [0, 2])` as an equation."""
+    operands, terms = args[0 : len(args) - len(args) % 2 : 2], args[1::2]
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+    def text(sublist):
+        for item in sublist:
+            if item is not Ellipsis and not 0 <= item < 52:
+                raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+        return "".join("..." if item is Ellipsis else letters[item] for item in sublist)
+
+    for index, term in enumerate(terms):
+        if not isinstance(term, (list, tuple, Tensor)):
+            raise TypeError(f"expected a list of subscripts after operand {index}, but got {type(term).__name__}")
+    equation = ",".join(text(term) for term in terms)
+    if len(args) % 2:
+        equation += "->" + text(args[-1])
+    return equation, operands
+
+
+def _parse(equation, operands):
+    """The labels of each operand and of the output; a dimension of an ellipsis is labelled by its distance from the end."""
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) < len(operands):
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    if len(terms) > len(operands):
+        raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+    inputs, start = [], 0
+    for index, (term, tensor) in enumerate(zip(terms, operands, strict=True)):
+        inputs.append(_operand_labels(index, _subscripts(term, start, f"for operand {index}"), tensor._array.ndim))
+        start += len(term) + 1
+    ellipsis = list(range(min((label for label in _labels(inputs) if isinstance(label, int)), default=0), 0))
+    if not arrow:
+        flat = [label for labels in inputs for label in labels if isinstance(label, str)]
+        return inputs, ellipsis + sorted(label for label in set(flat) if flat.count(label) == 1)
+    subscripts = _subscripts(right, len(left) + 2, "for output")
+    seen = _labels(inputs)
+    for position, label in enumerate(subscripts):
+        if label is not Ellipsis and label in subscripts[:position]:
+            raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
+        if label is not Ellipsis and label not in seen:
+            raise RuntimeError(
+                f"einsum(): output subscript {label} does not appear in the equation for any input operand"
+            )
+    return inputs, _expanded(subscripts, ellipsis)
+
+
+def _subscripts(term, start, where):
+    """The letters, and `Ellipsis`, of a part of the equation that begins at index `start`."""
+    subscripts, index = [], 0
+    while index < len(term):
+        letter = term[index]
+        if letter == ".":
+            if Ellipsis in subscripts:
+                found = "but an ellipsis (...) was already found"
+                found = "for which an ellipsis was already found" if where != "for output" else found
+                raise RuntimeError(f"einsum(): found '.' {where} {found}")
+            if term[index : index + 3] != "...":
+                shown = " (...)" if where == "for output" else ""
+                raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis{shown}")
+            subscripts.append(Ellipsis)
+            index += 2
+        elif letter.isascii() and letter.isalpha():
+            subscripts.append(letter)
+        elif letter != " ":
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {start + index} in the equation string, subscripts must be in "
+                "[a-zA-Z]"
+            )
+        index += 1
+    return subscripts
+
+
+def _operand_labels(index, subscripts, ndim):
+    """One label for each of an operand's dimensions."""
+    named = len(subscripts) - (Ellipsis in subscripts)
+    if Ellipsis not in subscripts and named != ndim:
+        raise RuntimeError(
+            f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions ({ndim}) "
+            f"for operand {index} and no ellipsis was given"
+        )
+    if named > ndim:
+        raise RuntimeError(
+            f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions ({ndim}) "
+            f"for operand {index}"
+        )
+    return _expanded(subscripts, range(named - ndim, 0))
+
+
+def _expanded(subscripts, ellipsis):
+    """The subscripts with the labels that their ellipsis stands for."""
+    return [label for item in subscripts for label in (ellipsis if item is Ellipsis else (item,))]
+
+
+def _labels(inputs):
+    seen = []
+    for labels in inputs:
+        seen += [label for label in dict.fromkeys(labels) if label not in seen]
+    return seen
+
+
+def _align(index, tensor, labels, order):
+    """`tensor` with one dimension for each label of `order`, of size 1 where it has none; repeated labels as diagonals."""
+    labels = list(labels)
+    for label in [label for label in dict.fromkeys(labels) if labels.count(label) > 1]:
+        while labels.count(label) > 1:
+            tensor = _diagonal(index, tensor, labels, label)
+    for label in order:
+        if label not in labels:
+            tensor = tensor.unsqueeze(len(labels))
+            labels.append(label)
+    return tensors.permute(tensor, tuple(labels.index(label) for label in order))
+
+
+def _diagonal(index, tensor, labels, label):
+    """The diagonal of the first two dimensions of one label, in the place of the first; the second leaves `labels`."""
+    first = labels.index(label)
+    second = labels.index(label, first + 1)
+    sizes = tensor._array.shape[first], tensor._array.shape[second]
+    if sizes[0] != sizes[1]:
+        raise RuntimeError(
+            f"einsum(): subscript {label} is repeated for operand {index} but the sizes don't match, {sizes[1]} != {sizes[0]}"
+        )
+    del labels[second]
+    last = len(labels) - 1
+    return tensors.permute(tensor.diagonal(0, first, second), (*range(first), last, *range(first, last)))
+
+
+def _check_sizes(aligned, order):
+    sizes = [1] * len(order)
+    for index, tensor in enumerate(aligned):
+        for dim, size in enumerate(tensor._array.shape):
+            if size != 1 and sizes[dim] not in (1, size):
+                label = order[dim]
+                if isinstance(label, int):
+                    place = sorted(item for item in order if isinstance(item, int)).index(label)
+                    raise RuntimeError(
+                        f"einsum(): dimension {place} covered by ellipsis in operand {index}has size {size} which does not "
+                        f"broadcast with previously seen ellipsis with size {sizes[dim]} for the respective dimension"
+                    )
+                raise RuntimeError(
+                    f"einsum(): subscript {label} has size {size} for operand {index} which does not broadcast with "
+                    f"previously seen size {sizes[dim]}"
+                )
+            sizes[dim] = size if size != 1 else sizes[dim]
+
+
+def _sum_of_products(a, b, sums):
+    """The product of two aligned tensors, summed over `sums`, which remain with size 1; by `bmm` where possible."""
+    shape_a, shape_b = a._array.shape, b._array.shape
+    only_a = tuple(d for d in sums if shape_b[d] == 1 and shape_a[d] != 1)
+    only_b = tuple(d for d in sums if shape_a[d] == 1 and shape_b[d] != 1)
+    if only_a:
+        a = tensors.sum(a, only_a, True)
+    if only_b:
+        b = tensors.sum(b, only_b, True)
+    contracted = [d for d in sums if shape_a[d] != 1 and shape_b[d] != 1]
+    if not contracted:
+        return a * b
+    shape_a, shape_b = a._array.shape, b._array.shape
+    ndim = len(shape_a)
+    batch = [d for d in range(ndim) if d not in contracted and shape_a[d] != 1 and shape_b[d] != 1]
+    rows = [d for d in range(ndim) if d not in contracted and d not in batch and shape_a[d] != 1]
+    columns = [d for d in range(ndim) if d not in contracted and d not in batch and d not in rows]
+
+    def size(shape, dims):
+        return math.prod(shape[d] for d in dims)
+
+    left = tensors.permute(a, (*batch, *rows, *contracted, *columns)).reshape(
+        (size(shape_a, batch), size(shape_a, rows), size(shape_a, contracted))
+    )
+    right = tensors.permute(b, (*batch, *contracted, *columns, *rows)).reshape(
+        (size(shape_b, batch), size(shape_b, contracted), size(shape_b, columns))
+    )
+    product = tensors.bmm(left, right)
+    laid_out = [*batch, *rows, *contracted, *columns]
+    product = product.reshape(
+        tuple(1 if d in contracted else shape_a[d] * shape_b[d] if d not in batch else shape_a[d] for d in laid_out)
+    )
+    inverse = [0] * ndim
+    for position, dim in enumerate(laid_out):
+        inverse[dim] = position
+    return tensors.permute(product, tuple(inverse))
+
+
+@public(method=True, numpy_names=True)
+def kron(input, other, *, out=None):
+    """The Kronecker product."""
+    check_tensors("kron", input=input, other=other)
+    ndim = max(input._array.ndim, other._array.ndim)
+    a = (1,) * (ndim - input._array.ndim) + input._array.shape
+    b = (1,) * (ndim - other._array.ndim) + other._array.shape
+    left = tensors.unsafe_view(input, tuple(size for n in a for size in (n, 1)))
+    right = tensors.unsafe_view(other, tuple(size for n in b for size in (1, n)))
+    result = tensors.unsafe_view(left * right, tuple(m * n for m, n in zip(a, b, strict=True)))
+    return stored("kron", result, out)

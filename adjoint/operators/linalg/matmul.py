@@ -1,0 +1,355 @@
+"""Products of matrices and vectors, and what is composed of them."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.lazy_stubs import overridden
+from ...dispatch.out import STRICT, stored
+from ...dispatch.sequential import is_example
+from ...dispatch.slow_path import not_known
+from ...kernels.linalg import matmul as kernels
+from ...kernels.memory.storage import element_strides
+from ...kernels.runtime.shapes import broadcast_shapes
+from ...tensor import Tensor
+
+DOT = "result dtype {given} does not match input dtype {wanted}"
+MV = "addmv input tensors must have the same dtype, but got {given}, {wanted}, and {wanted}"
+ADDBMM = "self and mat2 must have the same dtype, but got {given} and {wanted}"
+
+
+def _like_first(grad, mat2, xp):
+    """The gradient of the first factor."""
+    return xp.mm(grad, mat2.mT.conj())
+
+
+def _like_second(grad, mat1, strides, xp):
+    """The gradient of the second factor, laid out as that factor is."""
+    if strides[0] < strides[1]:
+        return xp.mm(grad.mT, mat1.conj()).mT
+    return xp.mm(mat1.mT.conj(), grad)
+
+
+def _scaled(grad, factor):
+    """`grad` through a multiplication by the number `factor`."""
+    return grad if factor == 1 else grad * factor.conjugate()
+
+
+@operator(kernel=kernels.mm, same_out=STRICT, tangent="multilinear")
+class mm:
+    """The product of two matrices.
+
+    >>> import adjoint as torch
+    >>> torch.mm(torch.ones(2, 3), torch.ones(3, 2))
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
+
+    def forward(self: Array, mat2: Array): ...
+
+    def grad_self(grad, mat2, xp):
+        return _like_first(grad, mat2, xp)
+
+    def grad_mat2(grad, self, mat2_strides, xp):
+        return _like_second(grad, self, mat2_strides, xp)
+
+
+@operator(kernel=kernels.bmm, same_out=STRICT, tangent="multilinear")
+class bmm:
+    """The products of two stacks of matrices."""
+
+    def forward(self: Array, mat2: Array): ...
+
+    def grad_self(grad, mat2, xp):
+        return xp.bmm(grad, mat2.mT.conj())
+
+    def grad_mat2(grad, self, xp):
+        return xp.bmm(self.mT.conj(), grad)
+
+
+@operator(kernel=kernels.mv, same_out=MV, tangent="multilinear")
+class mv:
+    """The product of a matrix and a vector."""
+
+    def forward(self: Array, vec: Array): ...
+
+    def grad_self(grad, vec):
+        return grad.reshape((-1, 1)) * vec.conj()
+
+    def grad_vec(grad, self, xp):
+        return xp.mv(self.mT.conj(), grad)
+
+
+@operator(kernel=kernels.dot, same_out=DOT, tangent="multilinear")
+class dot:
+    """The sum of the products of the elements of two vectors."""
+
+    def forward(self: Array, tensor: Array): ...
+
+    def grad_self(grad, tensor):
+        return grad * tensor.conj()
+
+    def grad_tensor(grad, self):
+        return grad * self.conj()
+
+
+@operator(kernel=kernels.vdot, same_out=DOT, tangent="multilinear")
+class vdot:
+    """`dot` with the first vector conjugated."""
+
+    def forward(self: Array, other: Array): ...
+
+    def grad_self(grad, other):
+        return grad.conj() * other
+
+    def grad_other(grad, self):
+        return grad * self
+
+
+@operator(kernel=kernels.addmm, simple=kernels.addmm_plain, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
+class addmm:
+    """`beta * input + alpha * (mat1 @ mat2)`."""
+
+    def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
+
+    def grad_self(grad, beta):
+        return _scaled(grad, beta)
+
+    def grad_mat1(grad, mat2, alpha, xp):
+        return _scaled(_like_first(grad, mat2, xp), alpha)
+
+    def grad_mat2(grad, mat1, mat2_strides, alpha, xp):
+        return _scaled(_like_second(grad, mat1, mat2_strides, xp), alpha)
+
+
+@operator(kernel=kernels.addmv, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
+class addmv:
+    """`beta * input + alpha * (mat @ vec)`."""
+
+    def forward(self: Array, mat: Array, vec: Array, *, beta: Number = 1, alpha: Number = 1): ...
+
+    def grad_self(grad, beta):
+        return _scaled(grad, beta)
+
+    def grad_mat(grad, vec, alpha):
+        return _scaled(grad.reshape((-1, 1)) * vec.conj(), alpha)
+
+    def grad_vec(grad, mat, alpha, xp):
+        return _scaled(xp.mv(mat.mT.conj(), grad), alpha)
+
+
+@operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
+class baddbmm:
+    """`beta * input + alpha * bmm(batch1, batch2)`."""
+
+    def forward(self: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alpha: Number = 1): ...
+
+    def grad_self(grad, beta):
+        return _scaled(grad, beta)
+
+    def grad_batch1(grad, batch2, alpha, xp):
+        return _scaled(xp.bmm(grad, batch2.mT.conj()), alpha)
+
+    def grad_batch2(grad, batch1, alpha, xp):
+        return _scaled(xp.bmm(batch1.mT.conj(), grad), alpha)
+
+
+@operator(kernel=kernels.addbmm, inplace=True, resizes=True, same_out=ADDBMM, formerly=("beta", "alpha"))
+class addbmm:
+    """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
+
+    def forward(self: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alpha: Number = 1): ...
+
+    def grad_self(grad, beta):
+        return _scaled(grad, beta)
+
+    shown = {
+        "batch1_sym_sizes": None,
+        "batch1_sym_argsize_0": lambda node: node.saved_batch1_shape[0],
+        "batch1_sym_argsize_1": lambda node: node.saved_batch1_shape[1],
+    }
+
+    def grad_batch1(grad, batch1_shape, batch2, alpha, xp):
+        return _scaled(xp.bmm(xp.expand(grad, (batch1_shape[0], *grad.shape)), batch2.mT.conj()), alpha)
+
+    def grad_batch2(grad, batch1, alpha, xp):
+        return _scaled(xp.bmm(batch1.mT.conj(), xp.expand(grad, (batch1.shape[0], *grad.shape))), alpha)
+
+
+@operator(kernel=kernels.addr, promote="common", inplace=True, elementwise=False, formerly=("beta", "alpha"))
+class addr:
+    """`beta * input + alpha * outer(vec1, vec2)`."""
+
+    def forward(self: Array, vec1: Array, vec2: Array, *, beta: Number = 1, alpha: Number = 1): ...
+
+    def grad_self(grad, beta):
+        return _scaled(grad, beta)
+
+    def grad_vec1(grad, vec2, alpha, xp):
+        return _scaled(xp.mv(grad, vec2.conj()), alpha)
+
+    def grad_vec2(grad, vec1, alpha, xp):
+        return _scaled(xp.mv(grad.mT, vec1.conj()), alpha)
+
+
+@public(method=True, alias=("ger",), numpy_names=True)
+def outer(input, vec2, *, out=None):
+    """The products of each element of one vector with each of another."""
+    check_tensors("outer", input=input, vec2=vec2)
+    if input._array.ndim != 1 or vec2._array.ndim != 1:
+        which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
+        raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D")
+    return tensors.mul(input.reshape((-1, 1)), vec2, out=out)
+
+
+@public(method=True, numpy_names=True)
+def inner(input, other, *, out=None):
+    """The sums of products over the last dimension of both."""
+    check_tensors("inner", input=input, other=other)
+    a, b = input._array, other._array
+    if a.ndim == 0 or b.ndim == 0:
+        return tensors.mul(input, other, out=out)
+    if a.shape[-1] != b.shape[-1]:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(a.shape)} and {list(b.shape)}"
+        )
+    return tensors.tensordot(input, other, ((-1,), (-1,)), out=out)
+
+
+@public(method=True, numpy_names=True)
+def matmul(input, other, *, out=None):
+    """The product of two tensors: of vectors a number, of matrices a matrix.
+
+    Dimensions before the last two broadcast: there is one product of matrices for each of their positions.
+
+    >>> import adjoint as torch
+    >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape
+    torch.Size([5, 2, 4])
+    """
+    try:
+        left, right = input._array.ndim, other._array.ndim
+    except AttributeError:
+        check_tensors("matmul", input=input, other=other)
+        raise
+    if out is not None:
+        words = STRICT if right > 1 else DOT if left == 1 else MV
+        return stored("matmul", matmul(input, other), out, words)
+    if left == 2:
+        if right == 2:
+            return mm(input, other)
+        if right == 1:
+            return mv(input, other)
+    if left == 1:
+        if right == 1:
+            return dot(input, other)
+        if right == 2:
+            if is_example(input):  # one operator is cheaper than three
+                return mv(other.t(), input)
+            return mm(input.unsqueeze(0), other).squeeze_(0)
+    if left == 0 or right == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D")
+    return _batched(input, other, left, right)
+
+
+def check_tensors(function, **arguments):
+    """Raise unless all arguments, given in their order, are tensors."""
+    for position, (name, value) in enumerate(arguments.items(), start=1):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}"
+            )
+
+
+def _batched(input, other, left, right):
+    """A product in which at least one factor is a stack of matrices.
+
+    The other may then be multiplied with all of them as with one tall matrix.
+    """
+    a, b = input._array.shape, other._array.shape
+    if right < left and right <= 2 and (other.requires_grad or _evenly_strided(input)):
+        return _folded(input, other)
+    if left < right and left <= 2:
+        if input.requires_grad or (left == 1 and _evenly_strided(other.mT)):
+            return _folded_transposed(input, other)
+    elif left == right == 3:
+        if b[0] == 1 != a[0] and other.requires_grad:
+            return _folded(input, tensors.squeeze(other, 0))
+        if a[0] == 1 != b[0] and input.requires_grad:
+            return _folded_transposed(tensors.squeeze(input, 0), other)
+    if left == 1:
+        input, a = input.unsqueeze(0), (1, *a)
+    if right == 1:
+        other, b = other.unsqueeze(-1), (*b, 1)
+    batch = broadcast_shapes(a[:-2], b[:-2])
+    count = math.prod(batch)
+    first = tensors.expand(input, (*batch, *a[-2:])).reshape((count, *a[-2:]))
+    second = tensors.expand(other, (*batch, *b[-2:])).reshape((count, *b[-2:]))
+    product = bmm(first, second)
+    if right == 1:
+        product = tensors.squeeze(product, -1)
+    sizes = (*(() if left == 1 else a[-2:-1]), *(() if right == 1 else b[-1:]))
+    return tensors.unsafe_view(product, (*batch, *sizes))
+
+
+def _evenly_strided(stack):
+    """Whether the rows of all matrices of a stack lie evenly spaced, as those of one tall matrix."""
+    shape, steps = stack._array.shape, element_strides(stack._array)
+    return all(steps[dim] == steps[dim + 1] * shape[dim + 1] for dim in range(len(shape) - 2))
+
+
+def _folded(stack, other):
+    """`stack @ other`, where `other` is one matrix or vector, as the product of one tall matrix."""
+    shape = stack._array.shape
+    rows = stack.reshape((math.prod(shape[:-1]), shape[-1]))
+    product = mm(rows, other) if other._array.ndim == 2 else mv(rows, other)
+    return tensors.unsafe_view(product, (*shape[:-1], *other._array.shape[1:]))
+
+
+def _folded_transposed(input, stack):
+    """`input @ stack`, where `input` is one matrix or vector, as the transpose of a product of one tall matrix."""
+    if input._array.ndim == 1:
+        return _folded(stack.mT, input)
+    return _folded(stack.mT, input.t()).mT.contiguous()
+
+
+@public(namespace=None, method=("__matmul__",))
+def matmul_operator(input, other):
+    """`input @ other`."""
+    if not isinstance(other, Tensor):
+        return not_known()
+    if input._array.ndim == 2 == other._array.ndim:
+        return mm(input, other)
+    return matmul(input, other)
+
+
+@public(namespace=None, method=("__rmatmul__",))
+def reflected_matmul(input, other):
+    """`other @ input`, where `other` is no tensor."""
+    return matmul(other, input) if isinstance(other, Tensor) else not_known()
+
+
+@public(namespace="functional", guarded=False)
+def linear(input, weight, bias=None, *, out=None):
+    """`input @ weight.T + bias`: shapes (*, in), (out, in), (out,) give (*, out)."""
+    try:
+        if out is not None:
+            return stored("linear", linear(input, weight, bias), out, STRICT)
+        ndim = input._array.ndim
+        if weight._array.ndim == 2:
+            if ndim == 1 and is_example(input) and (bias is None or bias._array.ndim == 1):
+                return mv(weight, input) if bias is None else addmv(bias, weight, input)
+            if ndim == 2:
+                transposed = weight.t()
+                return mm(input, transposed) if bias is None else addmm(bias, input, transposed)
+            if bias is not None and bias._array.ndim == 1 and ndim > 0 and input._array.flags.c_contiguous:
+                shape = input._array.shape
+                rows = input.reshape((math.prod(shape[:-1]), shape[-1]))
+                return addmm(bias, rows, weight.t()).view((*shape[:-1], weight._array.shape[0]))
+        return matmul(input, weight.t()) if bias is None else matmul(input, weight.t()) + bias
+    except Exception:
+        again = overridden(sys._getframe())
+        if again is None:
+            raise
+    return again()

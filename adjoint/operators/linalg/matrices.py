@@ -1,0 +1,327 @@
+"""Functions of matrices: products of several, powers, the exponential, eigenvalues, norms (`adjoint.linalg`)."""
+
+from __future__ import annotations
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import STRICT, stored
+from ...dispatch.return_types import return_type
+from ...dispatch.slow_path import is_of_type
+from ...kernels.linalg import decompositions as kernels
+from ...kernels.linalg.matmul import c_name
+from ...kernels.runtime.floating import is_inexact
+from ...kernels.shape.view import inverse_permutation
+from ...tensor import wrap_dim
+from .decompositions import conjugate_transpose
+from .matmul import check_tensors, mm, vdot
+from .matmul import matmul as general_product
+
+MULTI_DOT = "multi_dot(): expected out tensor to have dtype {wanted_c} but got {given_c}"
+VECDOT = "linalg.vecdot: Expected out of dtype{wanted} but found {given}"
+
+
+@public(namespace="linalg", numpy_names=True)
+def matmul(input, other, *, out=None):
+    """The product of two tensors: `adjoint.matmul`."""
+    return general_product(input, other, out=out)
+
+
+@public(namespace="linalg")
+def multi_dot(tensors, *, out=None):
+    """The product of several matrices, in the order of the fewest multiplications (Cormen et al., chapter 15.2).
+
+    The first and the last may be vectors.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4)])
+    tensor([12., 12.])
+    """
+    factors = list(tensors)
+    if len(factors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
+    shape = []
+    if factors[0]._array.ndim == 1:
+        factors[0] = factors[0].unsqueeze(0)
+    else:
+        shape.append(factors[0]._array.shape[0])
+    if factors[-1]._array.ndim == 1:
+        factors[-1] = factors[-1].unsqueeze(-1)
+    else:
+        shape.append(factors[-1]._array.shape[-1])
+    _check_chain(tensors, factors)
+    splits = _best_splits([factor._array.shape[0] for factor in factors] + [factors[-1]._array.shape[1]])
+    result = _product(factors, splits, 0, len(factors) - 1).view(tuple(shape))
+    return stored("multi_dot", result, out, MULTI_DOT)
+
+
+def _check_chain(given, factors):
+    """Raise unless `factors`, made matrices of what was `given`, can be multiplied in their order."""
+    last = len(factors) - 1
+    for index, factor in enumerate(factors):
+        if factor._array.ndim != 2:
+            which = "the first tensor" if index == 0 else "the last tensor" if index == last else f"tensor {index}"
+            dims = "1D or 2D" if index in (0, last) else "2D"
+            raise RuntimeError(f"multi_dot(): {which} must be {dims} but got {factor._array.ndim}D")
+        if factor.dtype is not factors[0].dtype:
+            raise RuntimeError(
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {c_name(factors[0]._array)} and tensor "
+                f"{index} {c_name(factor._array)}"
+            )
+    for index in range(last):
+        if factors[index]._array.shape[1] != factors[index + 1]._array.shape[0]:
+            shapes = [list(item._array.shape) for item in given[index : index + 2]]
+            raise RuntimeError(
+                f"multi_dot(): tensors {index} and {index + 1} with shapes {shapes[0]} and {shapes[1]} cannot be multiplied"
+            )
+
+
+def _best_splits(sizes):
+    """Where to split each run of factors, so that there are the fewest multiplications."""
+    count = len(sizes) - 1
+    cost = [[0] * count for _ in range(count)]
+    split = [[0] * count for _ in range(count)]
+    for length in range(1, count):
+        for start in range(count - length):
+            stop = start + length
+            options = [
+                cost[start][middle] + cost[middle + 1][stop] + sizes[start] * sizes[middle + 1] * sizes[stop + 1]
+                for middle in range(start, stop)
+            ]
+            cost[start][stop] = least = min(options)
+            # Where it makes no difference, PyTorch begins with the first two of three factors, and with the last of more.
+            split[start][stop] = stop - 1 if count == 3 and options[-1] == least else start + options.index(least)
+    return split
+
+
+def _product(factors, split, start, stop):
+    if start == stop:
+        return factors[start]
+    middle = split[start][stop]
+    return mm(_product(factors, split, start, middle), _product(factors, split, middle + 1, stop))
+
+
+@public(namespace="linalg", numpy_names=True)
+def matrix_power(input, n, *, out=None):
+    """Square matrices to the power `n`, by repeated squaring; of the inverse for negative `n`.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
+    tensor([[1., 5.],
+            [0., 1.]])
+    """
+    if not is_of_type(n, "Int"):
+        raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
+    kernels.check_matrix("matrix_power", input._array, square=True, floating=False)
+    if n in (0, 1):
+        return stored(
+            "matrix_power", _trivial_power(input if out is None or n else input.detach(), n), out, recorded=True
+        )
+    base = tensors.linalg_inv(input) if n < 0 else input
+    return stored("matrix_power", _power(base, abs(n)), out, STRICT)
+
+
+def _trivial_power(input, n):
+    result = input.clone()
+    return result if n else result.copy_(tensors.eye(input._array.shape[-1], dtype=input.dtype))
+
+
+def _power(base, n):
+    if n == 1:
+        return base
+    if n == 3:
+        return general_product(general_product(base, base), base)
+    result = None
+    while n:
+        if n & 1:
+            result = base if result is None else general_product(result, base)
+        n >>= 1
+        if n:
+            base = general_product(base, base)
+    return result
+
+
+@public(name="matrix_power", method=("matrix_power",), numpy_names=True)
+def matrix_power_function(input, n, *, out=None):
+    """Square matrices to the power `n`: `linalg.matrix_power`."""
+    return matrix_power(input, n, out=out)
+
+
+@public(namespace="linalg")
+def vecdot(x, y, *, dim=-1, axis=None, out=None):
+    """The sums of the products of two tensors' elements along `dim`, the first conjugated."""
+    check_tensors("linalg_vecdot", x=x, y=y)
+    if not is_inexact(x._array.dtype):
+        raise RuntimeError(
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_type}"
+        )
+    if x.dtype is not y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.scalar_type} and y of type "
+            f"{y.dtype.scalar_type} instead"
+        )
+    if x._array.ndim == 1 == y._array.ndim:
+        result = vdot(x, y)
+    else:
+        result = tensors.sum(x.conj() * y, dim if axis is None else axis)
+    return stored("linalg_vecdot", result, out, VECDOT)
+
+
+@public(namespace="linalg", numpy_names=True)
+def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The `ord`-norm of the elements over `dim`, all by default.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.vector_norm(torch.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
+    tensor([ 5., 10.])
+    """
+    dim = tuple(dim) if isinstance(dim, list) else dim
+    return tensors.linalg_vector_norm(input, ord, dim, keepdim, dtype=dtype, out=out)
+
+
+@public(namespace="linalg", numpy_names=True)
+def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
+    """The norm of matrices: `"fro"`, `"nuc"`, 1, -1, 2, -2, inf or -inf."""
+    result = linalg_matrix_norm(input, ord, dim, keepdim, dtype=dtype)
+    words = "linalg.matrix_norm expected out tensor dtype {wanted} but got: {given}"
+    return stored("linalg_matrix_norm", result, out, words, recorded=True)
+
+
+@public(namespace="linalg", numpy_names=True)
+def norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The norm of vectors (one `dim`) or matrices (two); by default that of all elements as a vector."""
+    result = _norm(input, ord, dim, keepdim, dtype)
+    words = "linalg.norm expected out tensor dtype {wanted} but got: {given}"
+    return stored("linalg_norm", result, out, words, recorded=True)
+
+
+def _norm(input, ord, dim, keepdim, dtype):
+    if ord is None:
+        return vector_norm(input, 2.0, dim, keepdim, dtype=dtype)
+    if dim is None:
+        ndim = input._array.ndim
+        if ndim not in (1, 2):
+            raise RuntimeError(
+                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D."
+            )
+        dim = (0, 1) if ndim == 2 else (0,)
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if len(dims) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+    if len(dims) == 2 or isinstance(ord, str):
+        return linalg_matrix_norm(input, ord, dims, keepdim, dtype=dtype)
+    return vector_norm(input, ord, dims, keepdim, dtype=dtype)
+
+
+@public(namespace=None)
+def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+    """The norm of matrices in dimensions `dim`."""
+    if isinstance(ord, str) and ord not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    kernels.check_matrix("matrix_norm", A._array, half=ord not in ("nuc", 2, -2))
+    ndim = A._array.ndim
+    if len(dim) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {', '.join(map(str, dim))}")
+    rows, columns = wrap_dim(dim[0], ndim), wrap_dim(dim[1], ndim)
+    if rows == columns:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
+    if ord == "fro":
+        return tensors.linalg_vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype)
+    if ord in ("nuc", 2, -2):
+        return _spectral_norm(A if dtype is None else A.to(dtype), ord, rows, columns, keepdim)
+    if abs(ord) not in (1, float("inf")):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    summed, kept = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = tensors.linalg_vector_norm(A, 1.0, (summed,), keepdim, dtype=dtype)
+    return _extreme(sums, kept - (not keepdim and summed < kept), keepdim, ord > 0)
+
+
+def _spectral_norm(A, ord, rows, columns, keepdim):
+    """The sum, the greatest or the least of the singular values."""
+    order = (*(dim for dim in range(A._array.ndim) if dim not in (rows, columns)), rows, columns)
+    values = tensors.svdvals(tensors.permute(A, order))
+    result = tensors.sum(values, -1, keepdim) if ord == "nuc" else _extreme(values, -1, keepdim, ord > 0)
+    return tensors.permute(result.unsqueeze(-1), inverse_permutation(order)) if keepdim else result
+
+
+def _extreme(values, dim, keepdim, greatest):
+    """The greatest or the least along `dim` of numbers that are not negative: of none, the greatest is 0."""
+    if not greatest:
+        return tensors.amin(values, dim, keepdim)
+    shape = values._array.shape
+    if shape[dim]:
+        return tensors.amax(values, dim, keepdim)
+    dim = wrap_dim(dim, len(shape))
+    return tensors.empty((*shape[:dim], *((1,) * keepdim), *shape[dim + 1 :]), dtype=values.dtype).zero_()
+
+
+@operator(kernel=kernels.matrix_exp, namespace=None, method=False)
+class linalg_matrix_exp:
+    """The exponential of square matrices."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, self, xp):
+        """Mathias (1996), "A chain rule for matrix functions": a block of the exponential of a matrix twice as large."""
+        turned, size = conjugate_transpose(self), self.shape[-1]
+        above = xp.cat([turned, grad], -1)
+        below = xp.cat([turned * 0, turned], -1)
+        return xp.linalg_matrix_exp(xp.cat([above, below], -2))[..., :size, size:]
+
+
+@public(namespace="linalg")
+def matrix_exp(A):
+    """The exponential of (a stack of) square matrices.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return tensors.linalg_matrix_exp(A)
+
+
+@public(name="matrix_exp", method=("matrix_exp",), numpy_names=True)
+def matrix_exp_function(input):
+    """The exponential of (a stack of) square matrices: `linalg.matrix_exp`."""
+    return tensors.linalg_matrix_exp(input)
+
+
+@operator(
+    kernel=kernels.eig,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    outputs=("eigenvalues", "eigenvectors"),
+    returns=return_type("linalg_eig", "eigenvalues", "eigenvectors"),
+)
+class linalg_eig:
+    """Eigenvalues and eigenvectors of square matrices."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grads, eigenvalues, eigenvectors, xp):
+        """Boeddeker et al. (2019), "On the computation of complex-valued gradients": vectors of length 1 and of any phase."""
+        to_values, to_vectors = grads
+        turned = conjugate_transpose(eigenvectors)
+        if to_vectors is None:
+            return xp.linalg_solve(turned, to_values[..., :, None] * turned, True)
+        gaps = (eigenvalues[..., None, :] - eigenvalues[..., :, None]).conj()
+        gaps = gaps + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
+        product = turned @ to_vectors
+        along = xp.diagonal(product, 0, -2, -1).real
+        inner = (product - (turned @ eigenvectors) * along[..., None, :]) / gaps
+        inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
+        if to_values is not None:
+            inner = inner + xp.diag_embed(to_values, 0, -2, -1)
+        return xp.linalg_solve(turned, inner @ turned, True)
+
+
+@public(namespace="linalg", numpy_names=True)
+def eig(input, *, out=None):
+    """The eigenvalues and eigenvectors, always complex, of square matrices."""
+    return tensors.linalg_eig(input, out=out)
+
+
+@public(namespace="linalg", numpy_names=True)
+def eigvals(input, *, out=None):
+    """The eigenvalues, always complex, of square matrices."""
+    return stored("linalg_eigvals", tensors.linalg_eig(input).eigenvalues, out, STRICT, underived=True)

@@ -1,0 +1,296 @@
+"""Solving with matrices: triangular systems, Cholesky factors, the pseudo-inverse, least squares, rank and condition."""
+
+from __future__ import annotations
+
+import functools
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import STRICT, stored
+from ...dispatch.return_types import return_type
+from ...kernels.linalg import decompositions as kernels
+from ...notices import warn
+from ...tape.saved import unpack
+from ...tensor import Tensor
+from .decompositions import cholesky_gradient, conjugate_transpose
+
+
+def _triangle(matrix, upper, unitriangular, xp):
+    return xp.triu(matrix, int(unitriangular)) if upper else xp.tril(matrix, -int(unitriangular))
+
+
+@operator(kernel=kernels.solve_triangular, namespace=None, method=False, same_out=STRICT)
+class linalg_solve_triangular:
+    """The solution of linear systems of triangular matrices."""
+
+    def forward(self: Array, B: Array, upper, left=True, unitriangular=False): ...
+
+    differentiable = ("self", "B")
+
+    def grad_inputs(grad, self, result, upper, left, unitriangular, needs, xp):
+        to_b = xp.linalg_solve_triangular(conjugate_transpose(self), grad, not upper, left, unitriangular)
+        if not needs[0]:
+            return None, to_b
+        product = to_b @ conjugate_transpose(result) if left else conjugate_transpose(result) @ to_b
+        return -_triangle(product, upper, unitriangular, xp), to_b if needs[1] else None
+
+
+@public(namespace="linalg")
+def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
+    """X with `A @ X = B` (or `X @ A = B` if not `left`), where of A only the upper (or lower) triangle is read.
+
+    If `unitriangular`, the diagonal is not read either: it is taken to be one.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.solve_triangular(torch.tensor([[2.0, 1.0], [0.0, 4.0]]), torch.tensor([[3.0], [4.0]]), upper=True)
+    tensor([[1.],
+            [1.]])
+    """
+    return tensors.linalg_solve_triangular(A, B, upper, left, unitriangular, out=out)
+
+
+_OLDER = """torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand \
+will be removed in a future PyTorch release.
+torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.
+X = torch.triangular_solve(B, A).solution
+should be replaced with
+X = torch.linalg.solve_triangular(A, B)."""
+
+
+@functools.cache
+def _warn_of_age():
+    warn(_OLDER)
+
+
+@operator(
+    kernel=kernels.triangular_solve,
+    namespace=None,
+    method=False,
+    called="triangular_solve",
+    node="TriangularSolveBackward0",
+    outputs=("solution", "cloned_coefficient"),
+    returns=return_type("triangular_solve", "solution", "cloned_coefficient"),
+    same_out=STRICT,
+)
+class solve_with_triangular:
+    """The solution of linear systems of triangular matrices, and a copy of these."""
+
+    def forward(self: Array, A: Array, upper, transpose, unitriangular): ...
+
+    differentiable = ("self", "A")
+
+    def grad_inputs(grads, self, A, solution, upper, transpose, unitriangular, needs, xp):
+        to_self = to_matrix = None
+        if grads[0] is not None:
+            matrix = A.mT if transpose else A
+            to_self = xp.linalg_solve_triangular(
+                conjugate_transpose(matrix), grads[0], upper == transpose, True, unitriangular
+            )
+        if needs[1] and to_self is not None:
+            product = _triangle(-to_self @ conjugate_transpose(solution), upper != transpose, unitriangular, xp)
+            to_matrix = product.mT if transpose else product
+        if needs[1] and grads[1] is not None:
+            to_matrix = grads[1] if to_matrix is None else to_matrix + grads[1]
+        return to_self, to_matrix
+
+
+@public(method=True)
+def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
+    """The solution of `A @ X = input` and a copy of A: `linalg.solve_triangular`, which is preferred.
+
+    If `transpose`, the system is that of the transposed A.
+    """
+    _warn_of_age()
+    return tensors.solve_with_triangular(input, A, upper, transpose, unitriangular, out=out)
+
+
+@operator(kernel=kernels.cholesky_solve)
+class cholesky_solve:
+    """The solution X of `L @ L.mH @ X = self`; of `L.mH @ L` if `upper`.
+
+    >>> import adjoint as torch
+    >>> torch.cholesky_solve(torch.tensor([[4.0], [8.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0]]))
+    tensor([[1.],
+            [2.]])
+    """
+
+    def forward(self: Array, input2: Array, upper: Bool = False): ...
+
+    differentiable = ("self", "input2")
+
+    def grad_inputs(grad, input2, result, upper, needs, xp):
+        to_self = xp.cholesky_solve(grad, input2, upper)
+        if not needs[1]:
+            return to_self, None
+        product = to_self @ conjugate_transpose(result)
+        total = product + conjugate_transpose(product)
+        return to_self if needs[0] else None, -(input2 @ total if upper else total @ input2)
+
+
+@operator(kernel=kernels.cholesky_inverse)
+class cholesky_inverse:
+    """The inverse of the matrices of which these are the Cholesky factors."""
+
+    def forward(self: Array, upper: Bool = False): ...
+
+    def grad_self(grad, self, result, upper):
+        inner = result @ (grad + conjugate_transpose(grad)) @ result
+        return -(self @ inner if upper else inner @ self)
+
+
+@operator(
+    kernel=kernels.cholesky_ex,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    outputs=("L", "info"),
+    returns=return_type("linalg_cholesky_ex", "L", "info"),
+)
+class linalg_cholesky_ex:
+    """The triangular factor of positive-definite matrices, and which are none."""
+
+    nondifferentiable = ("info",)
+    shown = {"L": functools.partial(unpack, item="L")}
+
+    def forward(self: Array, upper=False, check_errors=False): ...
+
+    def grad_self(grads, L, upper, xp):
+        return cholesky_gradient(grads[0], L, upper, xp)
+
+
+@public(namespace="linalg", numpy_names=True)
+def cholesky_ex(input, *, upper=False, check_errors=False, out=None):
+    """The triangular factor as of `linalg.cholesky`, and for each matrix 0, or the order of the first bad minor.
+
+    Raises:
+        LinAlgError: if a matrix is not positive-definite and `check_errors` is set.
+    """
+    return tensors.linalg_cholesky_ex(input, upper, check_errors, out=out)
+
+
+@operator(kernel=kernels.pinv, namespace=None, method=False)
+class linalg_pinv:
+    """The pseudo-inverse of matrices."""
+
+    def forward(self: Array, atol=None, rtol=None, hermitian=False): ...
+
+    def grad_self(grad, self, result):
+        return _pinv_gradient(grad, self, result)
+
+
+def _pinv_gradient(grad, A, P):
+    """Golub & Pereyra (1973), "The differentiation of pseudo-inverses", with the products of the smaller matrices first."""
+    turned, to_adjoint = conjugate_transpose(P), conjugate_transpose(grad)
+    within = to_adjoint @ P
+    outer = within @ turned
+    total = outer - conjugate_transpose(within) @ turned - A @ (P @ outer)
+    left = turned @ P
+    rest = to_adjoint - (to_adjoint @ P) @ A
+    return total + left @ rest
+
+
+def _sum(one, other):
+    return other if one is None else one + other
+
+
+def _number(value):
+    """A tolerance as the kernel takes it; as a tensor it has one for each matrix."""
+    return value.detach()._array if isinstance(value, Tensor) else value
+
+
+@public(namespace="linalg", numpy_names=True)
+def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
+    """The pseudo-inverse; singular values up to `max(atol, rtol * the largest)` count as zero.
+
+    `rtol` is by default the precision times the larger size, or 0 if `atol` is given. `rcond` is its older name.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.pinv(torch.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.0000]])
+    """
+    return tensors.linalg_pinv(input, _number(atol), _number(rcond if rtol is None else rtol), hermitian, out=out)
+
+
+@public(method=True, numpy_names=True)
+def pinverse(input, rcond=1e-15):
+    """The pseudo-inverse: `linalg.pinv`."""
+    return tensors.linalg_pinv(input, None, rcond, False)
+
+
+@operator(
+    kernel=kernels.least_squares,
+    namespace=None,
+    method=False,
+    outputs=("solution", "residuals", "rank", "singular_values"),
+    returns=return_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values"),
+)
+class linalg_lstsq:
+    """The solution of least squares."""
+
+    differentiable = ("self", "b")
+    nondifferentiable = ("rank", "singular_values")
+
+    def forward(self: Array, b: Array, rcond, driver, vector): ...
+
+    def grad_inputs(grads, self, b, solution, vector, needs, xp):
+        to_self = to_b = None
+        right = b[..., None] if vector else b
+        if grads[0] is not None:
+            grad = grads[0][..., None] if vector else grads[0]
+            inverse = xp.linalg_pinv(self, None, None, False)
+            to_self = _pinv_gradient(grad @ conjugate_transpose(right), self, inverse) if needs[0] else None
+            to_b = conjugate_transpose(inverse) @ grad if needs[1] else None
+        if grads[1] is not None and 0 not in grads[1].shape:
+            # At its minimum the sum of squares does not change with the solution, but with what is given alone.
+            found = solution[..., None] if vector else solution
+            error = (self @ found - right) * (2 * grads[1])[..., None, :]
+            if needs[0]:
+                to_self = _sum(to_self, error @ conjugate_transpose(found))
+            if needs[1]:
+                to_b = _sum(to_b, -error)
+        return to_self, to_b[..., 0] if vector and to_b is not None else to_b
+
+
+@public(namespace="linalg", numpy_names=True)
+def lstsq(input, b, rcond=None, *, driver=None, out=None):
+    """X that minimizes the Frobenius norm of `input @ X - b`: (solution, residuals, rank, singular values).
+
+    What is given besides the solution depends on `driver`, which is "gelsy" by default.
+    """
+    vector = kernels.check_least_squares(input._array, b._array, driver)
+    return tensors.linalg_lstsq(input, b, rcond, driver, vector, out=out)
+
+
+@operator(kernel=kernels.matrix_rank, namespace=None, method=False, called="linalg.matrix_rank")
+class linalg_matrix_rank:
+    """The rank of matrices."""
+
+    def forward(self: Array, atol=None, rtol=None, hermitian=False): ...
+
+
+@public(namespace="linalg", numpy_names=True)
+def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
+    """How many singular values are above `max(atol, rtol * the largest)`; `tol` is an older name of `atol`."""
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    return tensors.linalg_matrix_rank(input, _number(atol), _number(rtol), hermitian, out=out)
+
+
+@public(namespace="linalg", numpy_names=True)
+def cond(input, p=None, *, out=None):
+    """The condition number: the norm of the matrix times that of its inverse; by default in the 2-norm."""
+    kernels.check_matrix("cond", input._array)
+    if p in (None, 2, -2):
+        values = tensors.linalg_svd(input, False).S
+        largest, smallest = values[..., :1], values[..., -1:]
+        quotient = smallest / largest if p == -2 else largest / smallest
+        return stored("linalg_cond", quotient.squeeze(-1), out, recorded=True)
+    inverse = tensors.linalg_inv(input)
+    result = tensors.linalg_matrix_norm(input, p) * tensors.linalg_matrix_norm(inverse, p)
+    return stored("linalg_cond", result, out, recorded=True)
+
+
+@public(namespace="linalg")
+def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """The diagonals of matrices, those of the last two dimensions by default, as a view."""
+    return tensors.diagonal(A, offset, dim1, dim2)

@@ -1,0 +1,1 @@
+"""Elementwise operators: arithmetic, comparison, powers, special functions; and Fourier transforms."""

@@ -1,0 +1,180 @@
+"""Comparisons, logic and bits. Their results are constant almost everywhere, so nothing here is differentiable."""
+
+from __future__ import annotations
+
+import numpy
+
+from ...dispatch.decorators import binary, public, unary
+from ...kernels.math import comparison as kernels
+from .arithmetic import overloads
+
+# --- order ----------------------------------------------------------------------------------------------------
+
+
+@binary(numpy.equal, dunder="__eq__", overloaded=True, inplace=False)
+class eq:
+    """Whether elements are equal.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([1, 2, 3]) == 2
+    tensor([False,  True, False])
+    """
+
+
+@binary(numpy.not_equal, dunder="__ne__", alias=("not_equal",), overloaded=True, inplace=False)
+class ne:
+    """Whether elements differ."""
+
+
+@binary(kernels.lt, simple=numpy.less, fast="float", dunder="__lt__", alias=("less",), overloaded=True, inplace=False)
+class lt:
+    """Whether elements of `input` are less than those of `other`."""
+
+
+@binary(
+    kernels.le,
+    simple=numpy.less_equal,
+    fast="float",
+    dunder="__le__",
+    alias=("less_equal",),
+    overloaded=True,
+    inplace=False,
+)
+class le:
+    """Whether elements of `input` are less than those of `other` or equal."""
+
+
+@binary(
+    kernels.gt, simple=numpy.greater, fast="float", dunder="__gt__", alias=("greater",), overloaded=True, inplace=False
+)
+class gt:
+    """Whether elements of `input` are greater than those of `other`."""
+
+
+@binary(
+    kernels.ge,
+    simple=numpy.greater_equal,
+    fast="float",
+    dunder="__ge__",
+    alias=("greater_equal",),
+    overloaded=True,
+    inplace=False,
+)
+class ge:
+    """Whether elements of `input` are greater than those of `other` or equal."""
+
+
+def _declare_in_place(name, kernel, other_names=()):
+    """The comparison in place, which writes 0 and 1 over the numbers and lets no gradient through."""
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+    def grad_other(grad, other_shape, other_dtype, xp):
+        return xp.zeros_like(xp.sum_to_size(grad, other_shape))
+
+    def declare(variant, number, members):
+        node = f"{name.capitalize()}Backward{number}"
+        return binary(kernel, namespace=None, method=(), node=node, called=name)(
+            type(f"{name}_{variant}_in_place", (), members)
+        )
+
+    by_tensor = declare("tensor", 1, {"grad_self": grad_self, "grad_other": grad_other})
+    by_number = declare("number", 0, {"grad_self": grad_self})
+    choose = overloads(f"{name}_", by_tensor, by_number)
+
+    def compare(input, other):
+        return choose(input, other).inplace(input, other)
+
+    compare.__name__ = compare.__qualname__ = f"{name}_"
+    compare.__doc__ = f"`{name}` in place: 1 where it holds, elsewhere 0."
+    public(namespace=None, method=True, alias=other_names)(compare)
+
+
+_declare_in_place("eq", numpy.equal)
+_declare_in_place("ne", numpy.not_equal, ("not_equal_",))
+_declare_in_place("lt", kernels.lt, ("less_",))
+_declare_in_place("le", kernels.le, ("less_equal_",))
+_declare_in_place("gt", kernels.gt, ("greater_",))
+_declare_in_place("ge", kernels.ge, ("greater_equal_",))
+
+
+# --- logic: what is not 0 is true -----------------------------------------------------------------------------
+
+
+@binary(numpy.logical_and, numbers=False)
+class logical_and:
+    """Whether both elements are true."""
+
+
+@binary(numpy.logical_or, numbers=False)
+class logical_or:
+    """Whether one of the elements is true."""
+
+
+@binary(numpy.logical_xor, numbers=False)
+class logical_xor:
+    """Whether exactly one of the elements is true."""
+
+
+@unary(kernels.logical_not, promote=None)
+class logical_not:
+    """Whether elements are not true."""
+
+
+# --- bits -----------------------------------------------------------------------------------------------------
+
+
+@binary(kernels.bitwise_and, number_first=True, dunder="__and__", reflected="__rand__", overloaded=True)
+class bitwise_and:
+    """The bits that both integers have; of bools, `and`.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([1, 2, 3]) & 2
+    tensor([0, 2, 2])
+    """
+
+
+@binary(kernels.bitwise_or, number_first=True, dunder="__or__", reflected="__ror__", overloaded=True)
+class bitwise_or:
+    """The bits that one of the integers has; of bools, `or`."""
+
+
+@binary(kernels.bitwise_xor, number_first=True, dunder="__xor__", reflected="__rxor__", overloaded=True)
+class bitwise_xor:
+    """The bits that exactly one of the integers has; of bools, whether they differ."""
+
+
+@unary(kernels.bitwise_not, promote=None, same_out=True)
+class bitwise_not:
+    """The complement of the bits; of bools, `not`."""
+
+
+@binary(kernels.bitwise_left_shift, number_first=True, dunder="__lshift__", overloaded=True)
+class bitwise_left_shift:
+    """`input` times 2 to the power `other`, of integers."""
+
+
+@binary(kernels.bitwise_right_shift, number_first=True, dunder="__rshift__", overloaded=True)
+class bitwise_right_shift:
+    """`input` divided by 2 to the power `other` and rounded down, of integers."""
+
+
+@public(namespace=None, method=("__invert__",))
+def invert(input):
+    """`~input`, of integers and bools."""
+    if input._array.dtype.kind not in "iub":
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return bitwise_not(input)
+
+
+@public(namespace=None, method=("__rlshift__",))
+def reflected_left_shift(input, other):
+    """`other << input`."""
+    return bitwise_left_shift(other, input)
+
+
+@public(namespace=None, method=("__rrshift__",))
+def reflected_right_shift(input, other):
+    """`other >> input`."""
+    return bitwise_right_shift(other, input)

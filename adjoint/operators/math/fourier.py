@@ -1,0 +1,365 @@
+"""Discrete Fourier transforms: three operators, of which the derivative of each is another, and the functions of `torch.fft`."""
+
+from __future__ import annotations
+
+from ... import dtypes
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import FOUND, stored
+from ...kernels.math import fourier as kernels
+from ...kernels.runtime.shapes import normalize_dim
+from ...tensor import Tensor
+from ..create.creation import finished, result_dtype
+
+# --- the operators ----------------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=kernels.fft_c2c, namespace=None, method=False, out=False, node="FftC2CBackward0", tangent="linear"
+)  # fmt: skip
+class fft_c2c:
+    """The transform of complex numbers over `dim`, or the inverse one, which is its adjoint."""
+
+    def forward(self: Array, dim, normalization, forward): ...
+
+    def grad_self(grad, dim, normalization, forward, xp):
+        return xp.fft_c2c(grad, dim, normalization, not forward)
+
+
+@operator(
+    kernel=kernels.fft_r2c, namespace=None, method=False, out=False, node="FftR2CBackward0", tangent="linear"
+)  # fmt: skip
+class fft_r2c:
+    """The transform of real numbers over `dim`; `onesided`: without what symmetry implies."""
+
+    def forward(self: Array, dim, normalization, onesided): ...
+
+    def grad_self(grad, self, dim, normalization, onesided, xp):
+        if onesided:
+            last = dim[-1]
+            behind = (0, 0) * (grad.ndim - last - 1)
+            grad = xp.constant_pad_nd(grad, (*behind, 0, self.shape[last] - grad.shape[last]), 0)
+        return xp.fft_c2c(grad, dim, normalization, False).real
+
+
+@operator(
+    kernel=kernels.fft_c2r, namespace=None, method=False, out=False, node="FftC2RBackward0", tangent="linear"
+)  # fmt: skip
+class fft_c2r:
+    """The inverse of the onesided transform over `dim`, with `last_dim_size` elements in the last of them."""
+
+    def forward(self: Array, dim, normalization, last_dim_size): ...
+
+    def grad_self(grad, dim, normalization, xp):
+        """All but the first element and, of an even number, the middle one stand for their mirror images too."""
+        last, size = dim[-1], grad.shape[dim[-1]]
+        half = xp.fft_r2c(grad, dim, normalization, True)
+        inner = (size + 1) // 2
+        before = (slice(None),) * last
+        first, twice, middle = (
+            half[(*before, part)] for part in (slice(0, 1), slice(1, inner), slice(max(inner, 1), None))
+        )
+        return xp.cat([first, twice * 2, middle], last)
+
+
+# --- arguments --------------------------------------------------------------------------------------------------
+
+
+def _scale(norm, forward):
+    """What the operators call `norm`: the direction that is divided by the number of elements."""
+    if norm not in (None, "backward", "ortho", "forward"):
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    if norm == "ortho":
+        return 1
+    return 2 if (norm == "forward") == forward else 0
+
+
+def _numbers(input, as_complex):
+    """`input` in a dtype that can be transformed."""
+    kind = input.dtype
+    if kind in (dtypes.float16, dtypes.bfloat16):
+        raise RuntimeError(f"Unsupported dtype {kind.scalar_type}")
+    if not (kind.is_floating_point or kind.is_complex):
+        kind = dtypes.get_default_dtype()
+    return input.to(kind.to_complex() if as_complex else kind)
+
+
+def _resized(input, dim, sizes):
+    """`input` cut, or extended by zeros, to `sizes` in the dimensions `dim`; -1 leaves one as it is."""
+    widths = [0] * (2 * input.ndim)
+    for axis, size in zip(dim, sizes, strict=True):
+        if size == -1:
+            continue
+        if size < input.shape[axis]:
+            input = input.narrow(axis, 0, size)
+        widths[2 * (input.ndim - axis) - 1] = size - input.shape[axis]
+    return tensors.constant_pad_nd(input, tuple(widths), 0) if any(widths) else input
+
+
+def _check_sizes(sizes):
+    for size in sizes:
+        if size < 1:
+            raise RuntimeError(f"Invalid number of data points ({size}) specified")
+
+
+def _dimension(input, dim):
+    if not input.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return normalize_dim(dim, input.ndim)
+
+
+def _stored(name, result, out):
+    """`result`, or `out` holding it: a tensor of complex numbers if these are, of floating-point ones if not."""
+    if isinstance(out, Tensor):
+        right = out.dtype.is_complex if result.dtype.is_complex else out.dtype.is_floating_point
+        if not right:
+            kind = "complex" if result.dtype.is_complex else "floating point"
+            raise RuntimeError(f"{name} expects a {kind} output tensor, but got {out.dtype.scalar_type}")
+    is_conjugate = result.is_conj()  # which PyTorch computes right into `out`
+    return stored(f"fft_{name}", result, out, FOUND if is_conjugate else None, underived=is_conjugate)
+
+
+def _one(input, dim, n):
+    """The dimension of a transform over one, and how many elements it takes."""
+    dim = _dimension(input, dim)
+    return dim, input.shape[dim] if n is None else n
+
+
+def _several(input, dim, s):
+    """The dimensions of a transform over several, and how many elements it takes of each."""
+    ndim = input.ndim
+    s = (s,) if isinstance(s, int) else s
+    if dim is not None:
+        dim = tuple(_dimension(input, axis) for axis in ((dim,) if isinstance(dim, int) else dim))
+        if len(set(dim)) < len(dim):
+            raise RuntimeError("FFT dims must be unique")
+        if s is not None and len(s) != len(dim):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    elif s is None:
+        dim = tuple(range(ndim))
+    elif len(s) > ndim:
+        raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
+    else:
+        dim = tuple(range(ndim - len(s), ndim))
+    sizes = [input.shape[axis] if size == -1 else size for axis, size in zip(dim, s or (-1,) * len(dim), strict=True)]
+    return dim, sizes
+
+
+# --- transforms over dimensions, of any kind --------------------------------------------------------------------
+
+
+def _complex(input, dim, sizes, norm, forward, real=False):
+    """The transform of anything over `dim`, or the inverse one; `real`: of real numbers as such."""
+    _check_sizes(sizes)
+    scale = _scale(norm, forward)
+    if real and not input.is_complex():
+        result = tensors.fft_r2c(_resized(_numbers(input, False), dim, sizes), dim, scale, False)
+        return result if forward else result.conj()
+    return tensors.fft_c2c(_resized(_numbers(input, True), dim, sizes), dim, scale, forward)
+
+
+def _onesided(name, input, dim, sizes, norm, forward):
+    """Half the transform of real numbers, or of the inverse one."""
+    if input.is_complex():
+        kind = "real-valued" if name.endswith(("n", "2")) else "real"
+        raise RuntimeError(f"{name} expects a {kind} input tensor, but got {input.dtype.scalar_type}")
+    if not dim:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    _check_sizes(sizes)
+    value, scale = _resized(_numbers(input, False), dim, sizes), _scale(norm, forward)
+    if forward:
+        return tensors.fft_r2c(value, dim, scale, True)
+    result = tensors.fft_r2c(value, dim[-1:], scale, True)
+    return tensors.fft_c2c(result.conj_physical(), dim[:-1], scale, False) if dim[:-1] else result.conj()
+
+
+def _real(name, input, dim, sizes, norm, forward, last):
+    """The real numbers whose onesided transform, or inverse, is given; `last` says how many there are in the last dimension."""
+    if not dim:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    size = 2 * (sizes[-1] - 1) if last is None else last
+    _check_sizes((size,))
+    scale = _scale(norm, forward)
+    value = _resized(_numbers(input, True), dim, (*sizes[:-1], size // 2 + 1))
+    if forward:
+        if dim[:-1]:
+            value = tensors.fft_c2c(value, dim[:-1], scale, True)
+        return tensors.fft_c2r(value.conj(), dim[-1:], scale, size)
+    return tensors.fft_c2r(value, dim, scale, size)
+
+
+def _last(s):
+    """The size of the last dimension, if one is given."""
+    if s is None:
+        return None
+    last = s if isinstance(s, int) else s[-1] if len(s) else None
+    return None if last == -1 else last
+
+
+# --- the functions ----------------------------------------------------------------------------------------------
+
+
+@public(namespace="fft", numpy_names=True)
+def fft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The discrete Fourier transform along `dim`, cut or extended by zeros to `n` elements; always complex.
+
+    `norm` says which direction is divided by the number of elements: "backward" (the default), "forward", or each by its root
+    ("ortho").
+
+    >>> import adjoint as torch
+    >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+    """
+    axis, size = _one(input, dim, n)
+    return _stored("fft", _complex(input, (axis,), (size,), norm, True, real=True), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def fftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`fft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    dim, sizes = _several(input, dim, s)
+    return _stored("fftn", _complex(input, dim, sizes, norm, True), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def ifft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The inverse of `fft`."""
+    axis, size = _one(input, dim, n)
+    return _stored("ifft", _complex(input, (axis,), (size,), norm, False, real=True), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def ifftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`ifft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    dim, sizes = _several(input, dim, s)
+    return _stored("fftn", _complex(input, dim, sizes, norm, False), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def rfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The transform of real numbers along `dim`, without its second half, which is the conjugate of the first.
+
+    >>> import adjoint as torch
+    >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """
+    axis, size = _one(input, dim, n)
+    return _stored("rfft", _onesided("rfft", input, (axis,), (size,), norm, True), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def rfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`rfft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    dim, sizes = _several(input, dim, s)
+    return _stored("rfftn", _onesided("rfftn", input, dim, sizes, norm, True), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def irfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The inverse of `rfft`: `n` real numbers, by default an even number."""
+    axis, size = _one(input, dim, n)
+    return _stored("irfft", _real("irfft", input, (axis,), (size,), norm, False, n), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def irfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`irfft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    dim, sizes = _several(input, dim, s)
+    return _stored("irfftn", _real("irfftn", input, dim, sizes, norm, False, _last(s)), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def hfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The transform, which is real, of what is given by its first half and is the conjugate of it in the second."""
+    axis, size = _one(input, dim, n)
+    return _stored("hfft", _real("hfft", input, (axis,), (size,), norm, True, n), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def hfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`hfft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    dim, sizes = _several(input, dim, s)
+    return _stored("hfftn", _real("hfftn", input, dim, sizes, norm, True, _last(s)), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The inverse of `hfft`: the first half of the inverse transform of real numbers."""
+    axis, size = _one(input, dim, n)
+    return _stored("ihfft", _onesided("ihfft", input, (axis,), (size,), norm, False), out)
+
+
+@public(namespace="fft", numpy_names=True)
+def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`ihfft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    dim, sizes = _several(input, dim, s)
+    return _stored("ihfftn", _onesided("ihfftn", input, dim, sizes, norm, False), out)
+
+
+def _over_two(name, over_several):
+    """The transform over two dimensions that goes with one over several."""
+
+    def transform(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+        return over_several(input, s, dim, norm, out=out)
+
+    transform.__name__ = transform.__qualname__ = f"{name}2"
+    transform.__doc__ = f"`{name}` over two dimensions."
+    return public(namespace="fft", numpy_names=True)(transform)
+
+
+fft2, ifft2 = _over_two("fft", fftn), _over_two("ifft", ifftn)
+rfft2, irfft2 = _over_two("rfft", rfftn), _over_two("irfft", irfftn)
+hfft2, ihfft2 = _over_two("hfft", hfftn), _over_two("ihfft", ihfftn)
+
+
+def _frequencies(name, n, d, onesided, dtype, out, **options):
+    kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
+    if not (kind.is_floating_point or kind.is_complex):
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    return finished(name, kernels.frequencies(n, d, kind.numpy, onesided), out, **options)
+
+
+@public(namespace="fft", numpy_names=True)
+def fftfreq(
+    n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):  # fmt: skip
+    """The frequencies of the elements of `fft` of `n` samples at distance `d`.
+
+    >>> import adjoint as torch
+    >>> torch.fft.fftfreq(5)
+    tensor([ 0.0000,  0.2000,  0.4000, -0.4000, -0.2000])
+    """
+    options = {"requires_grad": requires_grad, "device": device, "pin_memory": pin_memory, "layout": layout}
+    return _frequencies("fft_fftfreq", n, d, False, dtype, out, **options)
+
+
+@public(namespace="fft", numpy_names=True)
+def rfftfreq(
+    n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):  # fmt: skip
+    """The frequencies of the elements of `rfft` of `n` samples at distance `d`."""
+    options = {"requires_grad": requires_grad, "device": device, "pin_memory": pin_memory, "layout": layout}
+    return _frequencies("fft_rfftfreq", n, d, True, dtype, out, **options)
+
+
+def _shift(input, dim, sign):
+    dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    dims = tuple(normalize_dim(axis, input.ndim) for axis in dims)
+    shifts = tuple(input.shape[axis] // 2 if sign > 0 else (input.shape[axis] + 1) // 2 for axis in dims)
+    return tensors.roll(input, shifts, dims)
+
+
+@public(namespace="fft", numpy_names=True)
+def fftshift(input, dim=None):
+    """Frequency zero moved to the middle of the dimensions `dim`, or of all.
+
+    >>> import adjoint as torch
+    >>> torch.fft.fftshift(torch.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
+    return _shift(input, dim, 1)
+
+
+@public(namespace="fft", numpy_names=True)
+def ifftshift(input, dim=None):
+    """The inverse of `fftshift`."""
+    return _shift(input, dim, -1)

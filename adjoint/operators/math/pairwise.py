@@ -1,0 +1,256 @@
+"""Functions of two tensors' elements, broadcast together: angles, distances, logarithms of sums, divisors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from ...dispatch.decorators import binary, operator, public, publish
+from ...dispatch.out import STRICT
+from ...dispatch.return_types import return_type
+from ...kernels.math import arithmetic as kernels
+from ...kernels.math import special
+from ...kernels.reduce import moments
+from ..reduce.reduction import norm_gradient
+from .arithmetic import no_bool, overloads
+
+
+@binary(kernels.atan2, promote="float", simple=numpy.arctan2, alias=("arctan2",), numbers=False)
+class atan2:
+    """The angle of the point with ordinate `input` and abscissa `other`, elementwise."""
+
+    def grad_self(grad, self, other, xp):
+        self, other = xp.wide(self), xp.wide(other)
+        return xp.zero_where(grad * other / (self * self + other * other), (self == 0) & (other == 0))
+
+    def grad_other(grad, self, other, xp):
+        self, other = xp.wide(self), xp.wide(other)
+        return xp.zero_where(-grad * self / (self * self + other * other), (self == 0) & (other == 0))
+
+
+@binary(kernels.hypot, simple=numpy.hypot, fast="float", numbers=False)
+class hypot:
+    """`sqrt(input ** 2 + other ** 2)`, elementwise, without overflow."""
+
+    def grad_self(grad, self, result):
+        return grad * (self / result)
+
+    def grad_other(grad, other, result):
+        return grad * (other / result)
+
+
+@binary(kernels.nextafter, simple=numpy.nextafter, fast="float", numbers=False)
+class nextafter:
+    """The next floating-point number after `input` in the direction of `other`, elementwise."""
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(grad, self == other)
+
+    def grad_other(grad, self, other, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(promote="common", check=no_bool)
+class dist:
+    """The `p`-norm of `input - other`, broadcast together.
+
+    >>> import adjoint as torch
+    >>> torch.dist(torch.tensor([0.0, 0.0]), torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+
+    def forward(self: Array, other: Array, p=2):
+        return moments.norm(self - other, p, None, False, None)
+
+    def grad_self(grad, self, other, p, result, xp):
+        return norm_gradient(grad, xp.wide(self) - xp.wide(other), xp.wide(result), p, None, False, xp)
+
+    def grad_other(grad, self, other, p, result, xp):
+        return -norm_gradient(grad, xp.wide(self) - xp.wide(other), xp.wide(result), p, None, False, xp)
+
+
+# --- signs ----------------------------------------------------------------------------------------------------
+
+
+@binary(
+    kernels.copysign,
+    promote="float",
+    simple=numpy.copysign,
+    namespace=None,
+    method=(),
+    node="CopysignBackward0",
+    called="copysign",
+)
+class copysign_of_tensor:
+    """`input` with the sign of `other`, elementwise."""
+
+    def grad_self(grad, self, result, xp):
+        return xp.zero_where(grad * (result / self), self == 0)
+
+    def grad_other(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@binary(
+    kernels.copysign,
+    promote="float",
+    simple=numpy.copysign,
+    namespace=None,
+    method=(),
+    node="CopysignBackward1",
+    called="copysign",
+)
+class copysign_of_number:
+    """`input` with the sign of a number, elementwise."""
+
+    def grad_self(grad, self, result, xp):
+        return xp.zero_where(grad * (result / self), self == 0)
+
+
+_copysign = overloads("copysign", copysign_of_tensor, copysign_of_number)
+
+
+@public(method=True, numpy_names=True)
+def copysign(input, other, *, out=None):
+    """`input` with the sign of `other`, elementwise; signs of zeros count."""
+    return _copysign(input, other)(input, other, out=out)
+
+
+@public(method=True, namespace=None)
+def copysign_(input, other):
+    """`copysign` in place."""
+    return _copysign(input, other).inplace(input, other)
+
+
+# --- exponentials and logarithms ------------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.ldexp, inplace=True, elementwise=True)
+class ldexp:
+    """`input * 2 ** other`, elementwise."""
+
+    def forward(self: Array, other: Array): ...
+
+    def grad_self(grad, other, xp):
+        return grad * xp.number_pow(2.0, xp.wide(other)).conj()
+
+    def grad_other(grad, self, other, xp):
+        return grad * (xp.wide(self) * xp.number_pow(2.0, xp.wide(other)) * math.log(2)).conj()
+
+
+@operator(
+    kernel=kernels.frexp,
+    outputs=("mantissa", "exponent"),
+    returns=return_type("frexp", "mantissa", "exponent"),
+    same_out=STRICT,
+)
+class frexp:
+    """Mantissas of magnitude 0.5 to 1 and exponents of 2 that multiply to `input`.
+
+    >>> import adjoint as torch
+    >>> torch.frexp(torch.tensor([5.0])).exponent
+    tensor([3], dtype=torch.int32)
+    """
+
+    nondifferentiable = ("exponent",)
+
+    def forward(self: Array): ...
+
+    def grad_self(grads, exponent, xp):
+        return None if grads[0] is None else xp.ldexp(grads[0], -exponent)
+
+
+@binary(kernels.logaddexp, numbers=False, inplace=False)
+class logaddexp:
+    """`log(exp(input) + exp(other))`, elementwise, without overflow."""
+
+    def grad_self(grad, self, other, xp):
+        return grad / (1 + xp.exp(other - self)).conj()
+
+    def grad_other(grad, self, other, xp):
+        return grad / (1 + xp.exp(self - other)).conj()
+
+
+@binary(kernels.logaddexp2, numbers=False, inplace=False)
+class logaddexp2:
+    """`log2(2 ** input + 2 ** other)`, elementwise, without overflow."""
+
+    def grad_self(grad, self, other, xp):
+        return grad / (1 + xp.exp2(other - self)).conj()
+
+    def grad_other(grad, self, other, xp):
+        return grad / (1 + xp.exp2(self - other)).conj()
+
+
+def _declare_xlogy(name, kernel, log, shifted, tensors, of_number, by_number):
+    """`x * log(y)` or `x * log(1 + y)`: an operator for tensors, one for a number as `x`, one for a number as `y`."""
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(grad * getattr(xp, log)(other), (self == 0) & (other <= shifted))
+
+    def grad_other(grad, self, other):
+        return grad * self / (other - shifted if shifted else other)
+
+    options = {"promote": "float", "namespace": None, "method": (), "called": name}
+
+    def declare(variant, node, members, **more):
+        return binary(kernel, node=node, **options, **more)(type(f"{name}_{variant}", (), members))
+
+    by_tensor = declare("tensors", tensors, {"grad_self": grad_self, "grad_other": grad_other})
+    return (
+        by_tensor,
+        declare("by_number", by_number, {"grad_self": grad_self}),
+        declare("of_number", of_number, {"grad_other": grad_other}, number_first=True, inplace=False),
+    )
+
+
+_xlogy = overloads(
+    "xlogy", *_declare_xlogy("xlogy", special.xlogy, "log", 0, "XlogyBackward0", "XlogyBackward1", "XlogyBackward2")
+)
+_xlog1py = overloads(
+    "special_xlog1py",
+    *_declare_xlogy(
+        "xlog1py",
+        special.xlog1py,
+        "log1p",
+        -1,
+        "SpecialXlog1PyBackward0",
+        "SpecialXlog1PyBackward1",
+        "SpecialXlog1PyBackward2",
+    ),
+)
+
+
+@public(method=True, numpy_names=True)
+def xlogy(input, other, *, out=None):
+    """`input * log(other)`, elementwise, and 0 where `input` is 0 and `other` is not nan."""
+    return _xlogy(input, other)(input, other, out=out)
+
+
+@public(method=True)
+def xlogy_(input, other):
+    """`xlogy` in place."""
+    return _xlogy(input, other).inplace(input, other)
+
+
+@public(namespace="special")
+def xlog1py(input, other, *, out=None):
+    """`input * log(1 + other)`, elementwise, and 0 where `input` is 0 and `other` is not nan."""
+    return _xlog1py(input, other)(input, other, out=out)
+
+
+publish("special", xlogy=xlogy)
+
+
+# --- integers -------------------------------------------------------------------------------------------------
+
+
+@binary(kernels.gcd, numbers=False)
+class gcd:
+    """The greatest common divisor, elementwise."""
+
+
+@binary(kernels.lcm, numbers=False)
+class lcm:
+    """The least common multiple, elementwise."""

@@ -1,0 +1,578 @@
+"""Functions applied to each element of one tensor: exponentials, trigonometry, rounding, signs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from ...dispatch.decorators import operator, public, publish, unary
+from ...kernels.math import pointwise as kernels
+from ...kernels.runtime import lazy_conj
+
+
+def is_complex(value):
+    """Whether a tensor's or array's numbers are complex."""
+    return getattr(value, "_array", value).dtype.kind == "c"
+
+
+# --- exponentials and logarithms ------------------------------------------------------------------------------
+
+
+@unary(numpy.exp)
+class exp:
+    """`e` to the power `input`, elementwise.
+
+    >>> import adjoint as torch
+    >>> torch.exp(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 2.7183])
+    """
+
+    def grad_self(grad, result):
+        return grad * result.conj()
+
+
+@unary(numpy.exp2)
+class exp2:
+    """2 to the power `input`, elementwise."""
+
+    def grad_self(grad, result):
+        return grad * result.conj() * math.log(2)
+
+
+@unary(numpy.expm1)
+class expm1:
+    """`exp(input) - 1`, elementwise, accurate near 0."""
+
+    def grad_self(grad, result):
+        return grad * (result.conj() + 1)
+
+
+@unary(numpy.log)
+class log:
+    """The natural logarithm, elementwise.
+
+    >>> import adjoint as torch
+    >>> torch.log(torch.tensor([1.0, 0.0]))
+    tensor([0., -inf])
+    """
+
+    def grad_self(grad, self):
+        return grad / self.conj()
+
+
+@unary(numpy.log2)
+class log2:
+    """The logarithm to the base 2, elementwise."""
+
+    def grad_self(grad, self):
+        return grad / (self.conj() * math.log(2))
+
+
+@unary(numpy.log10)
+class log10:
+    """The logarithm to the base 10, elementwise."""
+
+    def grad_self(grad, self):
+        return grad / (self.conj() * math.log(10))
+
+
+@unary(numpy.log1p, node="Log1PBackward0")
+class log1p:
+    """`log(1 + input)`, elementwise, accurate near 0."""
+
+    def grad_self(grad, self):
+        return grad / (self + 1).conj()
+
+
+@unary(kernels.sigmoid)
+class sigmoid:
+    """`1 / (1 + exp(-input))`, elementwise.
+
+    >>> import adjoint as torch
+    >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808])
+    """
+
+    def grad_self(grad, result, xp):
+        return xp.sigmoid_backward(grad, result)
+
+
+@operator(kernel=kernels.sigmoid_backward, namespace=None, method=(), tangent="elementwise")
+class sigmoid_backward:
+    """The derivative of `sigmoid`, by its result, times `grad_output`."""
+
+    def forward(grad_output: Array, output: Array): ...
+
+    def grad_grad_output(grad, output, xp):
+        return xp.sigmoid_backward(grad, output.conj())
+
+    def grad_output(grad, grad_output, output):
+        return grad.conj() * grad_output * (1 - 2 * output.conj())
+
+
+@operator(kernel=kernels.logit, promote="float", inplace=True, tangent="elementwise")
+class logit:
+    """`log(input / (1 - input))`, elementwise; `input` is first clamped to `[eps, 1 - eps]` if `eps` is given."""
+
+    def forward(self: Array, eps: Float = None): ...
+
+    def grad_self(grad, self, eps, xp):
+        return xp.logit_backward(grad, self, eps)
+
+
+@operator(kernel=kernels.logit_backward, namespace=None, method=())
+class logit_backward:
+    """The derivative of `logit` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, eps=None): ...
+
+    def grad_grad_output(grad, self, eps, xp):
+        return xp.logit_backward(grad, self, eps)
+
+    def grad_self(grad, grad_output, self, eps, xp):
+        return xp.logit_backward(grad * grad_output, self, eps) * (2 * self - 1) / (self * (1 - self))
+
+
+# --- powers ---------------------------------------------------------------------------------------------------
+
+
+@unary(numpy.sqrt)
+class sqrt:
+    """The square root, elementwise."""
+
+    def grad_self(grad, result):
+        return grad / (2 * result.conj())
+
+
+@unary(kernels.rsqrt)
+class rsqrt:
+    """`1 / sqrt(input)`, elementwise."""
+
+    def grad_self(grad, result):
+        return grad * (result * result * result).conj() * -0.5
+
+
+@unary(numpy.reciprocal)
+class reciprocal:
+    """`1 / input`, elementwise."""
+
+    def grad_self(grad, result):
+        return -grad * (result * result).conj()
+
+
+# --- trigonometry ---------------------------------------------------------------------------------------------
+
+
+@unary(numpy.sin)
+class sin:
+    """The sine, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.cos(self).conj()
+
+
+@unary(numpy.cos)
+class cos:
+    """The cosine, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * -xp.sin(self).conj()
+
+
+@unary(numpy.tan)
+class tan:
+    """The tangent, elementwise."""
+
+    def grad_self(grad, result):
+        return grad * (1 + result * result).conj()
+
+
+@unary(numpy.arcsin, alias=("arcsin",))
+class asin:
+    """The inverse of the sine, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.rsqrt(1 - self * self).conj()
+
+
+@unary(numpy.arccos, alias=("arccos",))
+class acos:
+    """The inverse of the cosine, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * -xp.rsqrt(1 - self * self).conj()
+
+
+@unary(numpy.arctan, alias=("arctan",))
+class atan:
+    """The inverse of the tangent, elementwise."""
+
+    def grad_self(grad, self):
+        return grad / (self * self + 1).conj()
+
+
+@unary(numpy.sinh)
+class sinh:
+    """The hyperbolic sine, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.cosh(self).conj()
+
+
+@unary(numpy.cosh)
+class cosh:
+    """The hyperbolic cosine, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.sinh(self).conj()
+
+
+@unary(numpy.tanh)
+class tanh:
+    """The hyperbolic tangent, elementwise."""
+
+    def grad_self(grad, result, xp):
+        return xp.tanh_backward(grad, result)
+
+
+@operator(kernel=kernels.tanh_backward, namespace=None, method=(), tangent="elementwise")
+class tanh_backward:
+    """The derivative of `tanh`, by its result, times `grad_output`."""
+
+    def forward(grad_output: Array, output: Array): ...
+
+    def grad_grad_output(grad, output, xp):
+        return xp.tanh_backward(grad, output.conj())
+
+    def grad_output(grad, grad_output, output):
+        return grad.conj() * grad_output * -2 * output.conj()
+
+
+@unary(numpy.arcsinh, alias=("arcsinh",), inplace_node="AsinhBackward1")
+class asinh:
+    """The inverse of the hyperbolic sine, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.rsqrt(self * self + 1).conj()
+
+
+@unary(numpy.arccosh, alias=("arccosh",), inplace_node="AcoshBackward1")
+class acosh:
+    """The inverse of the hyperbolic cosine, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * (xp.rsqrt(self - 1) * xp.rsqrt(self + 1)).conj()
+
+
+@unary(numpy.arctanh, alias=("arctanh",), inplace_node="AtanhBackward1")
+class atanh:
+    """The inverse of the hyperbolic tangent, elementwise."""
+
+    def grad_self(grad, self):
+        return grad / (1 - self * self).conj()
+
+
+@unary(kernels.sinc)
+class sinc:
+    """`sin(pi * input) / (pi * input)`, elementwise, and 1 at 0."""
+
+    def grad_self(grad, self, xp):
+        angle = self * math.pi
+        slope = (angle * xp.cos(angle) - xp.sin(angle)) / (angle * self)
+        return xp.zero_where(grad * slope.conj(), self == 0)
+
+
+@unary(kernels.deg2rad, node="Deg2RadBackward0")
+class deg2rad:
+    """Degrees as radians, elementwise."""
+
+    def grad_self(grad):
+        return grad * (math.pi / 180)
+
+
+@unary(kernels.rad2deg, node="Rad2DegBackward0")
+class rad2deg:
+    """Radians as degrees, elementwise."""
+
+    def grad_self(grad):
+        return grad * (180 / math.pi)
+
+
+@unary(kernels.angle, inplace=False)
+class angle:
+    """The argument of complex numbers, elementwise; of real ones 0 or, where negative, pi."""
+
+    def grad_self(grad, self, xp):
+        if not is_complex(self):
+            return xp.zeros_like(grad)
+        magnitude = xp.abs(self)
+        return xp.zero_where(grad * (self / (magnitude * magnitude)) * 1j, self == 0)
+
+
+@public(method=True, on_arrays=kernels.conj, numpy_names=True)
+def conj(input):
+    """The complex conjugate, elementwise; a real tensor itself."""
+    return conjugate(input) if input._array.dtype.kind == "c" else input
+
+
+@operator(view=True, kernel=lazy_conj.conjugate, namespace=None, method=False, node="ConjBackward0")
+class conjugate:
+    """The complex conjugate, elementwise, a view."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad):
+        return grad.conj()
+
+
+@operator(view=True, kernel=lazy_conj.negative, method=False)
+class _neg_view:
+    """`-input`, a view."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad):
+        return -grad
+
+
+@operator(
+    kernel=kernels.conj,
+    namespace=None,
+    method=("conj_physical",),
+    node="ConjPhysicalBackward0",
+    inplace=True,
+    same_out=True,
+    out_underived=True,
+    inplace_node="ConjPhysicalBackward1",
+    tangent="linear",
+)
+class conj_physical:
+    """The complex conjugate, elementwise."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad):
+        return grad.conj()
+
+
+@public(name="conj_physical", method=True, numpy_names=True)
+def conj_physical_function(input, *, out=None):
+    """The complex conjugate, elementwise; a real tensor itself."""
+    return input if out is None and not is_complex(input) else conj_physical(input, out=out)
+
+
+# --- signs ----------------------------------------------------------------------------------------------------
+
+
+@unary(
+    kernels.absolute,
+    promote=None,
+    simple=numpy.absolute,
+    fast="float",
+    alias=("absolute",),
+    dunder="__abs__",
+    same_out=True,
+)
+class abs:
+    """The magnitude, elementwise: of complex numbers a real one. The derivative at 0 is 0.
+
+    >>> import adjoint as torch
+    >>> torch.abs(torch.tensor([-1.5, 3 + 4j]))
+    tensor([1.5000, 5.0000])
+    """
+
+    def grad_self(grad, self, xp):
+        return grad * xp.sgn(self)
+
+
+@public(namespace=None, method=("abs_", "absolute_"))
+def abs_(input):
+    """The magnitude in place; not of complex numbers, since the result is real."""
+    if is_complex(input):
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return abs.inplace(input)
+
+
+publish("torch", abs_=abs_)
+
+
+@unary(
+    kernels.neg, promote=None, simple=numpy.negative, fast="float", dunder="__neg__", alias=("negative",), same_out=True
+)
+class neg:
+    """`-input`, elementwise."""
+
+    def grad_self(grad):
+        return -grad
+
+
+@unary(kernels.sign, promote=None, same_out=True)
+class sign:
+    """-1, 0 or 1, elementwise, and 0 for nan."""
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@unary(kernels.sgn, promote=None, same_out=True)
+class sgn:
+    """`sign`; of complex numbers the one of magnitude 1 in the same direction."""
+
+    def grad_self(grad, self, result, xp):
+        if not is_complex(self):
+            return xp.zeros_like(grad)
+        along = xp.real(grad.conj() * result)
+        zero, magnitude = self == 0, xp.abs(self)
+        divisor = xp.where(zero, xp.ones_like(magnitude), magnitude)  # so that derivatives are numbers there too
+        return xp.zero_where((grad - along * result) / divisor, zero)
+
+
+@public(method=("positive", "__pos__"), numpy_names=True)
+def positive(input):
+    """The tensor itself."""
+    if input._array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+# --- rounding: constant between the steps, so the derivative is 0 ---------------------------------------------
+
+
+@unary(kernels.floor, promote=None, simple=numpy.floor, fast="float", same_out=True)
+class floor:
+    """The largest integer that is not greater, elementwise."""
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@unary(kernels.ceil, promote=None, simple=numpy.ceil, fast="float", same_out=True)
+class ceil:
+    """The smallest integer that is not less, elementwise."""
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@unary(kernels.trunc, promote=None, simple=numpy.trunc, fast="float", alias=("fix",), same_out=True)
+class trunc:
+    """The integer part, elementwise."""
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@unary(kernels.frac, promote=None, same_out=True)
+class frac:
+    """What is left without the integer part, elementwise; it has the sign of `input`."""
+
+    def grad_self(grad):
+        return grad
+
+
+@operator(
+    kernel=kernels.rint,
+    simple=numpy.rint,
+    fast="float",
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="RoundBackward0",
+    same_out=True,
+    called="round",
+)
+class round_to_integer:
+    """The nearest integer, elementwise; halves go to the even one."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(
+    kernel=kernels.round_decimals,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="RoundBackward1",
+    same_out=True,
+    called="round",
+)
+class round_to_decimals:
+    """The nearest number of `decimals` decimal places, elementwise."""
+
+    def forward(self: Array, decimals): ...
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@public(method=True, numpy_names=True)
+def round(input, *, decimals=None, out=None):
+    """The nearest integer, or number of `decimals` decimal places, elementwise; halves go to the even one.
+
+    >>> import adjoint as torch
+    >>> torch.round(torch.tensor([0.5, 1.5, 2.34]))
+    tensor([0., 2., 2.])
+    """
+    return round_to_integer(input, out=out) if decimals is None else round_to_decimals(input, decimals, out=out)
+
+
+@public(method=True)
+def round_(input, *, decimals=None):
+    """`round` in place."""
+    return round_to_integer.inplace(input) if decimals is None else round_to_decimals.inplace(input, decimals)
+
+
+# --- properties -----------------------------------------------------------------------------------------------
+
+
+@unary(kernels.isnan, promote=None, simple=numpy.isnan, fast="float", inplace=False, out=False)
+class isnan:
+    """Whether elements are nan."""
+
+
+@unary(kernels.isinf, promote=None, simple=numpy.isinf, fast="float", inplace=False, out=False)
+class isinf:
+    """Whether elements are infinite."""
+
+
+@unary(kernels.isfinite, promote=None, simple=numpy.isfinite, fast="float", inplace=False, out=False)
+class isfinite:
+    """Whether elements are neither infinite nor nan."""
+
+
+@unary(kernels.isposinf, promote=None, inplace=False, same_out=True)
+class isposinf:
+    """Whether elements are infinite and positive."""
+
+
+@unary(kernels.isneginf, promote=None, inplace=False, same_out=True)
+class isneginf:
+    """Whether elements are infinite and negative."""
+
+
+@unary(kernels.isreal, promote=None, inplace=False, out=False)
+class isreal:
+    """Whether the imaginary part is 0."""
+
+
+@unary(kernels.signbit, promote=None, inplace=False, same_out=True)
+class signbit:
+    """Whether the sign is set, also that of zeros and nans."""
+
+
+@operator(kernel=kernels.nan_to_num, inplace=True, same_out=True, tangent="elementwise")
+class nan_to_num:
+    """Finite numbers in place of nans (by default 0) and infinities (the dtype's extremes), elementwise."""
+
+    def forward(self: Array, nan=None, posinf=None, neginf=None): ...
+
+    def grad_self(grad, self, xp):
+        return xp.zero_where(grad, xp.isnan(self) | xp.isinf(self))
+
+
+publish("torch", conj_physical_=conj_physical.inplace)
+publish("special", expit=sigmoid, exp2=exp2, expm1=expm1, log1p=log1p, logit=logit, sinc=sinc, round=round)

@@ -1,0 +1,176 @@
+"""Powers: `pow` and its relatives. A number as exponent or as base has an operator, and a node, of its own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from ... import dtypes
+from ...dispatch.constants import NUMBERS
+from ...dispatch.decorators import operator, public
+from ...dispatch.slow_path import invalid_arguments, not_known
+from ...kernels.math import arithmetic as kernels
+from ...tensor import Tensor
+from .arithmetic import is_number, overloads
+from .pointwise import is_complex
+
+
+@operator(
+    kernel=kernels.power_of_numbers,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="PowBackward0",
+    called="pow",
+    tangent="elementwise",
+)
+class pow_number:
+    """`input` to the power of the number `exponent`, elementwise."""
+
+    def forward(self: Array, exponent): ...
+
+    def grad_self(grad, self, exponent, xp):
+        if exponent == 0:
+            return xp.zeros_like(grad)
+        return grad * xp.mul_number(xp.pow_number(self, exponent - 1), exponent).conj()
+
+
+@operator(
+    promote="common",
+    kernel=kernels.power,
+    simple=numpy.power,
+    fast="float",
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="PowBackward1",
+    called="pow",
+    tangent="elementwise",
+)
+class pow_tensor:
+    """`input` to the power `exponent`, elementwise, broadcast together."""
+
+    def forward(self: Array, exponent: Array): ...
+
+    def grad_self(grad, self, exponent, xp):
+        self, exponent = xp.wide(self), xp.wide(exponent)
+        slope = exponent * xp.pow_tensor(self, exponent - 1)
+        return grad * xp.zero_where(slope, exponent == 0).conj()
+
+    def grad_exponent(grad, self, exponent, result, xp):
+        wide = xp.wide(self)
+        if wide is not self:  # of a half type: what rounding did to the result would show in a sum
+            self, exponent = wide, xp.wide(exponent)
+            result = xp.pow_tensor(self, exponent)
+        real = xp.real(exponent) if is_complex(exponent) else exponent
+        base = self + 0j if is_complex(result) and not is_complex(self) else self
+        slope = xp.zero_where(result * xp.log(base), (self == 0) & (real >= 0))
+        return grad * slope.conj()
+
+
+@operator(
+    kernel=kernels.number_to_powers, namespace=None, method=(), node="PowBackward2", called="pow", tangent="elementwise"
+)
+class number_pow:
+    """The number `input` to the power `exponent`, elementwise."""
+
+    def forward(self, exponent: Array): ...
+
+    def grad_exponent(grad, self, exponent, result, xp):
+        if self == 0:
+            real = xp.real(exponent) if is_complex(exponent) else exponent
+            return xp.zero_where(grad * (result * -math.inf).conj(), real >= 0)
+        return grad * (result * _logarithm(self, result)).conj()
+
+
+def _logarithm(number, like):
+    """The logarithm of `number`, nan where it has none among numbers like those of `like`."""
+    if is_complex(like):
+        return complex(numpy.log(complex(number)))
+    return math.log(number) if number > 0 else math.nan
+
+
+_power = overloads("pow", pow_tensor, pow_number, number_pow)
+
+
+@public(method=True, numpy_names=True)
+def pow(input, exponent, *, out=None):
+    """`input` to the power `exponent`, elementwise; either may be a number.
+
+    >>> import adjoint as torch
+    >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.])
+
+    Raises:
+        RuntimeError: for integers to a negative integer power.
+    """
+    if type(exponent) in NUMBERS and out is None and isinstance(input, Tensor):
+        return pow_number(input, exponent)
+    return _power(input, exponent)(input, exponent, out=out)
+
+
+@public(method=("pow_", "__ipow__"), namespace=None)
+def pow_(input, exponent):
+    """`pow` in place."""
+    return _power(input, exponent).inplace(input, exponent)
+
+
+@public(method=("__pow__",), namespace=None)
+def power(input, exponent):
+    """`input ** exponent`."""
+    if type(exponent) in NUMBERS:
+        return pow_number(input, exponent)
+    return pow(input, exponent) if isinstance(exponent, Tensor) or is_number(exponent) else not_known()
+
+
+@public(method=("__rpow__",), namespace=None)
+def rpow(input, base):
+    """`base ** input`."""
+    return pow(base, input) if isinstance(base, Tensor) or is_number(base) else not_known()
+
+
+@public(method=True, numpy_names=True)
+def square(input, *, out=None):
+    """`input * input`, elementwise."""
+    return pow_number(input, 2, out=out)
+
+
+@public(method=True)
+def square_(input):
+    """`square` in place."""
+    return pow_number.inplace(input, 2)
+
+
+def _doubled(*values):
+    """The arguments of `float_power` in double precision."""
+    complex_ = any(is_complex(value) if isinstance(value, Tensor) else isinstance(value, complex) for value in values)
+    kind = dtypes.complex128 if complex_ else dtypes.float64
+    number = complex if complex_ else float
+    return kind, [value.to(kind) if isinstance(value, Tensor) else number(value) for value in values]
+
+
+@public(method=True, numpy_names=True)
+def float_power(input, exponent, *, out=None):
+    """`input` to the power `exponent` in double precision, elementwise."""
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        raise invalid_arguments("float_power", input, exponent)
+    kind, (base, exponent) = _doubled(input, exponent)
+    if out is not None and out.dtype is not kind:
+        raise RuntimeError(
+            f"the output given to float_power has dtype {out.dtype.scalar_type} but the operation's result requires "
+            f"dtype {kind.scalar_type}"
+        )
+    return pow(base, exponent, out=out)
+
+
+@public(method=True, namespace=None)
+def float_power_(input, exponent):
+    """`float_power` in place, of a tensor in double precision."""
+    kind, (base, exponent) = _doubled(input, exponent)
+    if base is not input:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {input.dtype.scalar_type} but the operation's result requires "
+            f"dtype {kind.scalar_type}"
+        )
+    return pow_(input, exponent)

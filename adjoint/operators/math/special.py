@@ -1,0 +1,263 @@
+"""Special functions: the error function and the normal law, the gamma function's logarithm, Bessel functions."""
+
+from __future__ import annotations
+
+import math
+
+from ...dispatch.decorators import binary, operator, public, publish, unary
+from ...dispatch.slow_path import invalid_arguments
+from ...kernels.math import incomplete
+from ...kernels.math import special as kernels
+from ...kernels.runtime.layout import row_major
+from ...tensor import Tensor
+
+# --- the error function and the normal law --------------------------------------------------------------------
+
+
+@unary(kernels.erf)
+class erf:
+    """The error function, elementwise.
+
+    >>> import adjoint as torch
+    >>> torch.erf(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8427])
+    """
+
+    def grad_self(grad, self, xp):
+        return grad * xp.exp(self * -self) * (2 / math.sqrt(math.pi))
+
+
+@unary(kernels.erfc)
+class erfc:
+    """`1 - erf(input)`, elementwise, without cancellation."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.exp(self * -self) * (-2 / math.sqrt(math.pi))
+
+
+@unary(kernels.erfinv)
+class erfinv:
+    """The inverse of the error function, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.exp(xp.erfinv(self) ** 2) * (math.sqrt(math.pi) / 2)
+
+
+@unary(kernels.erfcx, namespace="special", method=(), inplace=False, node="SpecialErfcxBackward0")
+class erfcx:
+    """`exp(input ** 2) * erfc(input)`, elementwise, without overflow."""
+
+    def grad_self(grad, self, result):
+        return grad * (2 * self * result - 2 / math.sqrt(math.pi))
+
+
+@unary(kernels.ndtr, namespace="special", method=(), inplace=False, node="SpecialNdtrBackward0")
+class ndtr:
+    """The normal distribution function, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.exp(self * self * -0.5) / math.sqrt(2 * math.pi)
+
+
+@unary(kernels.log_ndtr, namespace="special", method=(), inplace=False, node="SpecialLogNdtrBackward0")
+class log_ndtr:
+    """The logarithm of the normal distribution function, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad / xp.erfcx(self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
+
+
+@unary(kernels.ndtri, namespace="special", method=(), inplace=False, node="SpecialNdtriBackward0")
+class ndtri:
+    """The inverse of the normal distribution function, elementwise."""
+
+    def grad_self(grad, result, xp):
+        return grad * xp.exp(result * result * 0.5) * math.sqrt(2 * math.pi)
+
+
+# --- the gamma function ---------------------------------------------------------------------------------------
+
+
+@unary(kernels.lgamma)
+class lgamma:
+    """The logarithm of the absolute value of the gamma function, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.digamma(self)
+
+
+@unary(kernels.digamma)
+class digamma:
+    """The derivative of `lgamma`, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.polygamma_of(self, 1)
+
+
+@operator(
+    promote="float",
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="PolygammaBackward0",
+    inplace_node="PolygammaBackward1",
+    called="polygamma",
+)
+class polygamma_of:
+    """The `n`-th derivative of `digamma`, elementwise."""
+
+    def forward(self: Array, n):
+        return kernels.polygamma(n, self)
+
+    def grad_self(grad, self, n, xp):
+        return grad * xp.polygamma_of(self, n + 1)
+
+
+@public(numpy_names=True)
+def polygamma(n, input, *, out=None):
+    """The `n`-th derivative of `digamma`, elementwise.
+
+    Raises:
+        RuntimeError: if `n` is negative.
+    """
+    if not isinstance(n, int) or not isinstance(input, Tensor):
+        raise invalid_arguments("polygamma", n, input)
+    return polygamma_of(input, n, out=out)
+
+
+@public(namespace=None, method=("polygamma",))
+def polygamma_method(input, n):
+    """The `n`-th derivative of `digamma`, elementwise."""
+    return polygamma(n, input)
+
+
+@public(namespace=None, method=True)
+def polygamma_(input, n):
+    """`polygamma` in place."""
+    return polygamma_of.inplace(input, n)
+
+
+def _check_order(self, p):
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+
+
+@operator(promote="float", inplace=True, check=_check_order)
+class mvlgamma:
+    """The logarithm of the multivariate gamma function of dimension `p`, elementwise."""
+
+    def forward(self: Array, p):
+        total = kernels.lgamma(self)
+        for k in range(1, p):
+            total = total + kernels.lgamma(self - self.dtype.type(k / 2))
+        return row_major(total + self.dtype.type(p * (p - 1) / 4 * math.log(math.pi)))
+
+    def grad_self(grad, self, p, xp):
+        total = xp.digamma(self)
+        for k in range(1, p):
+            total = total + xp.digamma(self - k / 2)
+        return grad * total
+
+
+@binary(
+    kernels.zeta,
+    promote="float",
+    namespace="special",
+    method=(),
+    inplace=False,
+    number_first=True,
+    node="SpecialZetaBackward0",
+)
+class zeta:
+    """The Hurwitz zeta function, the sum of `(k + other) ** -input` over k from 0, elementwise."""
+
+    def grad_self(grad):
+        raise RuntimeError("derivative for aten::special_zeta is not implemented")
+
+    def grad_other(grad, self, other, xp):
+        return grad * -self * xp.zeta(self + 1, other)
+
+
+@binary(incomplete.igamma, numbers=False)
+class igamma:
+    """The lower incomplete gamma function, regularized: how probably a gamma sample is at most `other`, elementwise.
+
+    >>> import adjoint as torch
+    >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+    tensor([0.6321, 0.5940])
+    """
+
+    def grad_self(grad):
+        raise NotImplementedError("the derivative for 'igamma: input' is not implemented.")
+
+    def grad_other(grad, self, other, xp):
+        return grad * xp.exp((self - 1) * xp.log(other) - other - xp.lgamma(self))
+
+
+@binary(incomplete.igammac, numbers=False)
+class igammac:
+    """The upper incomplete gamma function, regularized: `1 - igamma(input, other)`, elementwise."""
+
+    def grad_self(grad):
+        raise NotImplementedError("the derivative for 'igammac: input' is not implemented.")
+
+    def grad_other(grad, self, other, xp):
+        return -grad * xp.exp((self - 1) * xp.log(other) - other - xp.lgamma(self))
+
+
+# --- entropy --------------------------------------------------------------------------------------------------
+
+
+@unary(kernels.entr, namespace="special", method=(), inplace=False, node="SpecialEntrBackward0")
+class entr:
+    """`-input * log(input)`, elementwise: 0 at 0, -inf below."""
+
+    def grad_self(grad, self, xp):
+        return grad * (-1 - xp.log(self))
+
+
+# --- Bessel functions -----------------------------------------------------------------------------------------
+
+
+@unary(kernels.i0)
+class i0:
+    """The modified Bessel function of the first kind and order 0, elementwise."""
+
+    def grad_self(grad, self, xp):
+        return grad * xp.i1(self)
+
+
+@unary(kernels.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0")
+class i0e:
+    """`exp(-|input|) * i0(input)`, elementwise."""
+
+    def grad_self(grad, self, result, xp):
+        return grad * (xp.i1e(self) - xp.sgn(self) * result)
+
+
+@unary(kernels.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0")
+class i1:
+    """The modified Bessel function of the first kind and order 1, elementwise."""
+
+    def grad_self(grad, self, result, xp):
+        return grad * (xp.i0(self) - _i1_quotient(self, result, xp))
+
+
+@unary(kernels.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0")
+class i1e:
+    """`exp(-|input|) * i1(input)`, elementwise."""
+
+    def grad_self(grad, self, result, xp):
+        return grad * (xp.i0e(self) - xp.sgn(self) * result - _i1_quotient(self, result, xp))
+
+
+def _i1_quotient(self, result, xp):
+    """`i1(self) / self` or `i1e(self) / self`; 1/2 at 0, and divided there by 1, so that derivatives are numbers."""
+    zero = self == 0
+    return xp.where(zero, xp.ones_like(result) / 2, result / xp.where(zero, xp.ones_like(self), self))
+
+
+publish(
+    "special", erf=erf, erfc=erfc, erfinv=erfinv, gammaln=lgamma, digamma=digamma, psi=digamma, polygamma=polygamma, i0=i0,
+    multigammaln=mvlgamma, gammainc=igamma, gammaincc=igammac,
+)  # fmt: skip

@@ -1,0 +1,223 @@
+"""Conversion of tensors: to another dtype, device or layout in memory, and what may be called with a type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import dtypes
+from ...device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
+from ...dispatch.decorators import operator, public
+from ...kernels.memory import copying
+from ...kernels.runtime.meta_array import Meta, parked, unwritten
+from ...tape.anomaly import note_operation
+from ...tape.modes import ANOMALY, is_recording
+from ...tape.saved import detached
+from ...tensor import Tensor, can_require_grad, wrap
+
+_BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
+
+_SIGNATURES = (
+    " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
+    "torch.memory_format memory_format = None)\n"
+    " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = "
+    "None)\n"
+    " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+)
+
+
+def checked_dtype(dtype: Any, function: str) -> Any:
+    """`dtype`, which may be given as one of Python's number types; None stays None."""
+    if dtype is None or type(dtype) is dtypes.dtype:
+        return dtype
+    try:
+        return _BUILTIN_TYPES[dtype]
+    except (KeyError, TypeError):
+        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}") from None
+
+
+def check_device(place: Any) -> None:
+    """Raise unless tensors can live at `place`: on the CPU."""
+    kind = place.type if type(place) is device else device(place).type
+    if kind in ("cuda", "xpu"):
+        raise AssertionError(f"Torch not compiled with {kind.upper()} enabled")
+    if kind != "cpu":
+        raise RuntimeError(f"PyTorch is not linked with support for {kind} devices")
+
+
+def is_meta(place: Any) -> bool:
+    """Whether `place` is `meta`; raises unless tensors can live there: there, or on the CPU."""
+    kind = place.type if type(place) is device else device(place).type
+    if kind == "meta":
+        return True
+    if kind != "cpu":
+        check_device(place)
+    return False
+
+
+@operator(kernel=copying.to_dtype, namespace=None, method=(), node="ToCopyBackward0", out=False, tangent="linear")
+class to_dtype:
+    """A copy with elements of another dtype."""
+
+    shown = {"self_dtype": None}
+
+    def forward(self: Array, dtype, memory_format=None): ...
+
+    def grad_self(grad, self_dtype, xp):
+        kind = dtypes.from_numpy(self_dtype)
+        return xp.to_dtype(grad if kind.is_complex else xp.real(grad), kind)
+
+
+def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
+    """Whether a change to `memory_format` leaves `input` alone: every tensor that is not channels-last counts as contiguous."""
+    if memory_format is preserve_format:
+        return True
+    if memory_format is contiguous_format:
+        return input.is_contiguous() or not (
+            (input._array.ndim == 4 and input.is_contiguous(channels_last))
+            or (input._array.ndim == 5 and input.is_contiguous(channels_last_3d))
+        )
+    return input.is_contiguous(memory_format)
+
+
+def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_format: Any = None) -> Tensor:
+    """`input` as `dtype`: the tensor itself where nothing changes, unless a `copy` is asked for."""
+    if (
+        (dtype is None or dtype is input.dtype)
+        and not copy
+        and (memory_format is None or _is_laid_out(input, memory_format))
+    ):
+        return input
+    dtype = input.dtype if dtype is None else dtype
+    if not (dtype.is_floating_point or dtype.is_complex) and can_require_grad(input._array):
+        cut = detached(input, None) if type(input) is Tensor else input.detach()
+        result: Tensor = to_dtype(cut, dtype, memory_format)
+        if ANOMALY.enabled:
+            note_operation("to", [input], [result], False)
+        return result
+    return to_dtype(input, dtype, memory_format)
+
+
+@public(namespace=None, method=True)
+def to(input, *args, **names):
+    """The tensor with another dtype (or that of another tensor); itself if it has that and no `copy` is asked for.
+
+    `to(dtype)`, `to(device, dtype)` or `to(other)`, each with `non_blocking`, `copy` and `memory_format`.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([1, 2]).to(torch.float64)
+    tensor([1., 2.], dtype=torch.float64)
+    """
+    if len(args) == 1 and not names and type(args[0]) is dtypes.dtype:
+        return converted(input, args[0])
+    kind, place, flags = _to_arguments(args, names)
+    if place is None and isinstance(other := args[0] if args else names.get("other"), Tensor):
+        place = meta if type(other._array) is Meta else cpu
+    if place is not None:
+        here = type(input._array) is Meta
+        if is_meta(place):
+            if not here:
+                return _on_meta(input, kind or input.dtype)
+        elif here:
+            raise Meta.error(Meta.refusal)
+    return converted(input, kind, flags.get("copy", False), flags.get("memory_format"))
+
+
+def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
+    """What is left of `input` on `meta`."""
+    if not (input.requires_grad and is_recording()):
+        return wrap(parked(unwritten(input._array, kind.numpy)))
+    result: Tensor = to_dtype(input, kind)
+    result._array = parked(result._array)
+    return result
+
+
+def _to_arguments(args, names):
+    """The dtype, the device and the flags given to `to`."""
+    kind, rest, flags = None, list(args), dict(names)
+    place = flags.pop("device", None)
+    order = ["non_blocking", "copy"]
+    first = rest.pop(0) if rest else flags.pop("tensor", None)
+    if isinstance(first, Tensor):
+        kind = first.dtype
+    elif type(first) is dtypes.dtype or isinstance(first, type):
+        kind = checked_dtype(first, "to")
+    elif first is None or (isinstance(first, (str, device, int)) and not isinstance(first, bool)):
+        place = first if first is not None else place
+        order.insert(0, "dtype")
+    else:
+        raise _wrong_arguments(args, names)
+    if len(rest) > len(order) or set(order[: len(rest)]) & set(flags):
+        raise _wrong_arguments(args, names)
+    flags.update(zip(order, rest, strict=False))
+    if "dtype" in flags and kind is None:
+        kind = flags.pop("dtype")
+        if not (kind is None or type(kind) is dtypes.dtype or kind in _BUILTIN_TYPES):
+            raise _wrong_arguments(args, names)
+        kind = checked_dtype(kind, "to")
+    if not set(flags) <= {"non_blocking", "copy", "memory_format"}:
+        raise _wrong_arguments(args, names)
+    return kind, place, flags
+
+
+def _wrong_arguments(args, names):
+    shown = [_type_name(value) for value in args] + [f"{name}={_type_name(value)}" for name, value in names.items()]
+    given = ", ".join(shown) + (", " if names else "")
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({given}), but expected one of:\n{_SIGNATURES}"
+    )
+
+
+def _type_name(value):
+    return {dtypes.dtype: "torch.dtype", device: "torch.device"}.get(type(value), type(value).__name__)
+
+
+def _cast_method(name, kind):
+    held = kind.numpy
+
+    def cast(self, /, memory_format=None):
+        return (
+            self
+            if self._array.dtype is held and memory_format is None
+            else converted(self, kind, memory_format=memory_format)
+        )
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"The tensor as `{kind}`; itself if it is that already."
+    return public(namespace=None, method=True)(cast)
+
+
+for _name, _kind in {
+    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+    "cfloat": dtypes.complex64, "cdouble": dtypes.complex128, "long": dtypes.int64, "int": dtypes.int32,
+    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool,
+}.items():  # fmt: skip
+    _cast_method(_name, _kind)
+
+
+@public(namespace=None, method=True)
+def type_as(input, other):
+    """The tensor with the dtype of `other`."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"type_as(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+    return converted(input, other.dtype)
+
+
+@public(namespace=None, method=True)
+def cuda(input, device=None, non_blocking=False, memory_format=None):
+    """Raises AssertionError: tensors live on the CPU."""
+    check_device("cuda")
+
+
+@public(namespace=None, method=True)
+def xpu(input, device=None, non_blocking=False, memory_format=None):
+    """Raises AssertionError: tensors live on the CPU."""
+    check_device("xpu")
+
+
+@public(namespace=None, method=True)
+def pin_memory(input, device=None):
+    """Raises RuntimeError: page-locked memory serves only to fill an accelerator's."""
+    raise RuntimeError(
+        "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
+        "this system."
+    )

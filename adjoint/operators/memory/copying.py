@@ -1,0 +1,342 @@
+"""Copies of tensors, and writing over them: `clone`, `copy_`, `fill_`; other memory: `set_`, `resize_`."""
+
+from __future__ import annotations
+
+import numpy
+
+from ...device import contiguous_format, preserve_format
+from ...dispatch.decorators import operator, public, tensors, with_numpy_names
+from ...dispatch.out import Underived
+from ...kernels.memory import copying, storage
+from ...kernels.runtime import shapes
+from ...kernels.runtime.lazy_conj import bits_of, toggled, unmarked
+from ...notices import warn
+from ...tape import modes, views
+from ...tape.interpreters import check_owned, innermost
+from ...tape.saved import about_to_change, bump
+from ...tensor import C_NAMES, Tensor, can_require_grad, wrap
+
+# --- copies ---------------------------------------------------------------------------------------------------
+
+
+@operator(kernel=copying.clone, tangent="linear")
+class clone:
+    """A copy in memory of its own, through which gradients pass.
+
+    >>> import adjoint as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> x.clone()
+    tensor([1., 1.], grad_fn=<CloneBackward0>)
+    """
+
+    def forward(self: Array, *, memory_format=None): ...
+
+    def grad_self(grad):
+        return grad
+
+
+@public(namespace=None, method=True, on_arrays=copying.contiguous)
+def contiguous(self, /, *, memory_format=contiguous_format):
+    """The tensor itself if its elements lie in memory in row-major order (or `memory_format`), otherwise a copy."""
+    if memory_format is preserve_format:
+        return self
+    if self.is_contiguous(memory_format):
+        return self
+    return clone(self, memory_format=memory_format)
+
+
+@operator(
+    namespace=None, method=(), inplace=True, changing=copying.copy_, node="CopyBackwards", out=False, tangent="linear"
+)
+class copy:
+    """`other`, broadcast to the shape of `self`, in its place."""
+
+    def forward(self: Array, other: Array, non_blocking=False):
+        return copying.expanded(other, self)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+    def grad_other(grad):
+        return grad
+
+
+@public(namespace=None, method=True)
+def copy_(input, other, non_blocking=False):
+    """Write the elements of `other`, broadcast and converted, over those of the tensor.
+
+    >>> import adjoint as torch
+    >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    if not isinstance(other, Tensor):
+        if not isinstance(other, (int, float, complex)):
+            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+        other = wrap(numpy.asarray(other))
+    if other._edge is not None and not can_require_grad(input._array):
+        other = other.detach()
+    return _copy_(input, other)
+
+
+_copy_ = copy.inplace
+
+
+@public(namespace=None, method=True, on_arrays=shapes.sum_to_shape)
+def sum_to_size(self, /, *sizes, size=None):
+    """The tensor summed to `size`, which must broadcast to its shape: the transpose of `expand`."""
+    shape = size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    shape, own = tuple(shape), self._array.shape
+    if not shapes.can_expand(shape, own):
+        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(own)}}}.")
+    if not shape:
+        return tensors.sum(self)
+    lead = len(own) - len(shape)
+    dims = [*range(lead), *(lead + dim for dim, length in enumerate(shape) if length == 1 and own[lead + dim] != 1)]
+    result = tensors.sum(self, dims, keepdim=True) if dims else self
+    return result.view(shape) if lead else result
+
+
+# --- filling --------------------------------------------------------------------------------------------------
+
+
+@operator(
+    namespace=None, method=(), inplace=True, changing=copying.fill_, repeats=True, out=False, node="FillBackward2"
+)
+class fill:
+    """The number `value` in place of every element."""
+
+    def forward(self: Array, value):
+        return copying.full_like(self, value)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(
+    namespace=None, method=(), inplace=True, changing=copying.fill_with_, repeats=True, out=False, node="FillBackward3"
+)
+class fill_tensor:
+    """The zero-dimensional tensor `value` in place of every element."""
+
+    shown = {"value_sym_sizes": None}
+
+    def forward(self: Array, value: Array):
+        return copying.expanded(value, self)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+    def grad_value(grad, value_shape, xp):
+        return xp.sum_to_size(grad, value_shape)
+
+
+_fill_, _fill_tensor_ = fill.inplace, fill_tensor.inplace
+
+
+def _check_fill_value(value, function):
+    if not isinstance(value, Tensor):
+        if not isinstance(value, (int, float, complex, numpy.number, numpy.bool_)):
+            name = type(value).__name__
+            wrong = f"      didn't match because some of the arguments have invalid types: (!{name}!)\n"
+            raise TypeError(
+                f"{function}() received an invalid combination of arguments - got ({name}), but expected one of:\n"
+                f" * (Tensor value)\n{wrong} * (Number value)\n{wrong}"
+            )
+    elif value._array.ndim:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
+        )
+
+
+@public(method=True)
+def fill_(input, value):
+    """Set every element to `value`, a number or a zero-dimensional tensor, in place.
+
+    >>> import adjoint as torch
+    >>> torch.zeros(3).fill_(7)
+    tensor([7., 7., 7.])
+    """
+    if type(value) is float or type(value) is int:
+        return _fill_(input, value)
+    _check_fill_value(value, "fill_")
+    return _fill_tensor_(input, value) if isinstance(value, Tensor) else _fill_(input, value)
+
+
+@operator(namespace=None, method=(), out=False, node="FillBackward0")
+class full_of_number:
+    """A tensor like `self` of which every element is the number `value`."""
+
+    def forward(self: Array, value):
+        return copying.full_like(self, value)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(namespace=None, method=(), out=False, node="FillBackward1")
+class full_of_tensor:
+    """A tensor like `self` of which every element is the zero-dimensional tensor `value`."""
+
+    def forward(self: Array, value: Array):
+        return copying.clone(copying.expanded(copying.convert(value, self.dtype), self))
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+    def grad_value(grad, value_shape, xp):
+        return xp.sum_to_size(grad, value_shape)
+
+
+@public(name="fill")
+def fill_function(input=None, value=None, **names):
+    """A tensor like `input` of which every element is `value`, a number or a zero-dimensional tensor."""
+    if names:
+        return with_numpy_names(fill_function, names, input, value)
+    _check_fill_value(value, "fill")
+    return full_of_tensor(input, value) if isinstance(value, Tensor) else full_of_number(input, value)
+
+
+@operator(namespace=None, method=(), inplace=True, changing=copying.fill_diagonal_, out=False)
+class fill_diagonal:
+    """A number in place of every element of the main diagonal."""
+
+    def forward(self: Array, fill_value, wrap=False):
+        result = copying.clone(self)
+        copying.fill_diagonal_(result, fill_value, wrap)
+        return result
+
+    def grad_self(grad, wrap, xp):
+        return xp.fill_diagonal(grad, 0, wrap)
+
+
+public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace)
+
+
+@operator(namespace=None, method=(), inplace=True, changing=copying.zero_, repeats=True, out=False)
+class zero:
+    """Zero in place of every element."""
+
+    def forward(self: Array):
+        return numpy.zeros_like(self)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+public(method=True, name="zero_")(zero.inplace)
+
+
+# --- by a Python function -------------------------------------------------------------------------------------
+
+
+def _without_grad(input, name):
+    if input.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+
+
+@public(namespace=None, method=True)
+def apply_(input, callable):
+    """Replace each element, in place, by what the Python function `callable` makes of it. Slow."""
+    _without_grad(input, "apply_")
+    about_to_change(input)
+    copying.copy_(input._array, copying.mapped(callable, input._array))
+    bump(input, "apply_")
+    return input
+
+
+@public(namespace=None, method=True)
+def map_(input, tensor, callable):
+    """Replace each element, in place, by what the Python function `callable` makes of it and that of `tensor`. Slow."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"map_(): argument 'other' (position 1) must be Tensor, not {type(tensor).__name__}")
+    _without_grad(input, "map_")
+    if input.dtype is not tensor.dtype:
+        raise TypeError(f"map_: expected {input.type()} for 'other' (got {tensor.type()})")
+    other = tensor.expand(input._array.shape)._array
+    about_to_change(input)
+    copying.copy_(input._array, copying.mapped(callable, input._array, other))
+    bump(input, "map_")
+    return input
+
+
+# --- other memory ---------------------------------------------------------------------------------------------
+
+
+@public(namespace=None, method=True)
+def set_(input, source=None, storage_offset=0, size=None, stride=None):
+    """Make the tensor a window on other memory: that of the tensor or storage `source`; on none at all without it."""
+    if modes.STATE.levels and any(hasattr(level, "tangent_of") for level in [innermost((input, source))]):
+        raise NotImplementedError(
+            "Trying to use forward AD with set_ that does not support it because it has not been implemented yet."
+        )
+    if source is None:
+        array = numpy.empty(0, input._array.dtype)
+    elif isinstance(source, Tensor):
+        if source.dtype is not input.dtype:
+            raise RuntimeError(
+                f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type {C_NAMES[input.dtype]}"
+            )
+        array = (
+            source._array if size is None else storage.strided(source._array, *_window(size, stride), storage_offset)
+        )
+    else:
+        whole = source.bytes().view(input._array.dtype)
+        array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
+    views.check_inplace(input)
+    views.check_inference(input)
+    inputs = [input, source] if isinstance(source, Tensor) else [input]
+    recording = modes.is_recording() and any(tensor.requires_grad for tensor in inputs)
+    if recording and input._base is not None:
+        views.check_view_creation(input, True)
+    input._array = toggled(unmarked(array), bits_of(input._array))
+    bump(input, "set_")
+    if recording:
+        views.rebase_history(input, Underived("set_", inputs, input), 1)
+    return input
+
+
+def _window(size, stride):
+    size = tuple(size)
+    return size, storage.row_major_steps(size) if stride is None else tuple(stride)
+
+
+@public(namespace=None, method=True)
+def resize_(input, *sizes, size=None, memory_format=contiguous_format):
+    """Give the tensor another size, in place, on the memory it has, or on more where that is too small.
+
+    Elements keep their order in memory; what was not there before is not initialised.
+    """
+    views.check_inference(input)
+    check_owned(input, lambda: "resize_")
+    if input.requires_grad and not modes.STATE.inference:
+        raise RuntimeError("cannot resize variables that require grad")
+    shape = tuple(
+        size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    )
+    if any(length < 0 for length in shape):
+        raise RuntimeError("numel: integer multiplication overflow")
+    if shape != input._array.shape:
+        input._array = toggled(storage.resized(input._array, shape), bits_of(input._array))
+        bump(input, "resize_")
+    return input
+
+
+@public(namespace=None, method=True)
+def resize(input, *sizes):
+    """`reshape`, with the sizes one by one. Deprecated."""
+    warn("non-inplace resize is deprecated")
+    return input.reshape(sizes)
+
+
+@public(namespace=None, method=True)
+def resize_as(input, tensor):
+    """`reshape` to the size of another. Deprecated."""
+    warn("non-inplace resize_as is deprecated")
+    return input.reshape(tensor.shape)
+
+
+@public(method=True)
+def resize_as_(input, the_template, memory_format=contiguous_format):
+    """Give the tensor the size of another, in place; see `resize_`."""
+    return resize_(input, tuple(the_template._array.shape))

@@ -1,0 +1,235 @@
+"""Questions about tensors: of what kind they are, whether they are the same, which dtype results from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ... import dtypes
+from ...dispatch.decorators import public, with_numpy_names
+from ...dispatch.sequential import is_readable, one_by_one
+from ...dtypes import Rank, promote
+from ...kernels.math import comparison
+from ...kernels.memory.storage import UntypedStorage
+from ...kernels.runtime.shapes import broadcast_shapes
+from ...tape.saved import shared_counter
+from ...tensor import Tensor, wrap
+
+# --- of what kind ---------------------------------------------------------------------------------------------
+
+
+@public()
+def is_tensor(obj, /):
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+@public()
+def is_storage(obj, /):
+    """Whether `obj` is a storage."""
+    return isinstance(obj, UntypedStorage)
+
+
+def _function_of(name):
+    """The function of the method `name` that needs nothing but the tensor."""
+    method = getattr(Tensor, name)
+
+    def function(input=None, *, x=None):
+        input = x if input is None else input
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        return method(input)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = method.__doc__
+    return public()(function)
+
+
+for _name in (
+    "is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "is_inference", "numel", "resolve_conj",
+    "resolve_neg",
+):  # fmt: skip
+    _function_of(_name)
+
+
+@public()
+def typename(obj, /):
+    """The name of a tensor's legacy type, such as `torch.FloatTensor`; of other objects that of their class.
+
+    >>> import adjoint as torch
+    >>> torch.typename(torch.ones(2))
+    'torch.FloatTensor'
+    """
+    if isinstance(obj, Tensor):
+        return obj.type()
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", None) or "builtins"
+    if module.split(".")[0] == "adjoint":  # what stands at the top has no other module for those who use it
+        parts = module.split(".")[1:]
+        module = ".".join(["torch", *parts]) if parts and parts[0] in ("nn", "optim", "utils", "autograd") else "torch"
+    return named.__qualname__ if module == "builtins" else f"{module}.{named.__qualname__}"
+
+
+@public()
+def get_device(input):
+    """The number of the device that `input` is on; -1, the CPU."""
+    return input.get_device()
+
+
+@public(namespace=None, method=True)
+def sparse_dim(input):
+    """The number of dimensions that are stored sparsely: none."""
+    return 0
+
+
+@public(namespace=None, method=True)
+def dense_dim(input):
+    """The number of dimensions that are not stored sparsely: all."""
+    return input._array.ndim
+
+
+@public(namespace=None, method=True)
+def to_dense(input, dtype=None, *, masked_grad=None):
+    """The tensor, which is not sparse, itself, or in `dtype`."""
+    return input if dtype is None else input.to(dtype)
+
+
+@public(method=True)
+def is_distributed(input):
+    """Always False: a tensor is in one process."""
+    return False
+
+
+@public(method=True)
+def is_nonzero(input):
+    """Whether the only element is not zero.
+
+    Raises:
+        RuntimeError: if there is not exactly one element.
+    """
+    return bool(input)
+
+
+# --- the same -------------------------------------------------------------------------------------------------
+
+
+@public(method=True)
+def is_same_size(input, other):
+    """Whether both tensors have the same shape."""
+    return input._array.shape == _tensor("is_same_size", other)._array.shape
+
+
+@public(namespace=None, method=True)
+def is_set_to(input, tensor):
+    """Whether both tensors are the same window on the same memory."""
+    first, second = input._array, tensor._array
+    return (first.shape, first.strides, type(first), input.data_ptr()) == (
+        second.shape,
+        second.strides,
+        type(second),
+        tensor.data_ptr(),
+    )
+
+
+@public(method=True)
+def equal(input=None, other=None, **names):
+    """Whether both tensors have the same shape and elements.
+
+    >>> import adjoint as torch
+    >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    True
+    """
+    if names:
+        return with_numpy_names(equal, names, input, other)
+    first, second = _tensor("equal", input, "input", 1)._array, _tensor("equal", other)._array
+    if not is_readable(input, other):
+        raise RuntimeError("Batching rule not implemented for aten::equal. We could not generate a fallback.")
+    return first.shape == second.shape and bool(numpy.equal(first, second).all())
+
+
+@public(method=True)
+@one_by_one
+def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
+    """Whether elements differ by no more than `atol + rtol * abs(other)`; with `equal_nan`, nan is close to nan.
+
+    >>> import adjoint as torch
+    >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))
+    tensor([ True, False])
+    """
+    if names:
+        return with_numpy_names(isclose, names, input, other, rtol, atol, equal_nan)
+    input, other = _tensor("isclose", input, "input", 1), _tensor("isclose", other)
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{input.dtype.scalar_type} did not match {other.dtype.scalar_type}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    broadcast_shapes(input._array.shape, other._array.shape)
+    result = wrap(comparison.isclose(input._array, other._array, rtol, atol, equal_nan))
+    inexact = input.dtype.is_floating_point or input.dtype.is_complex
+    # PyTorch adds these conditions in place.
+    shared_counter(result)[0] = (equal_nan and inexact) + (rtol != 0 or atol != 0)
+    return result
+
+
+@public(method=True)
+def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
+    """Whether `isclose` holds for all elements."""
+    if not is_readable(input, other):
+        raise RuntimeError(
+            "vmap over torch.allclose isn't supported yet. The examples may differ in whether they are close: use isclose."
+        )
+    return bool(isclose(input, other, rtol, atol, equal_nan, **names)._array.all())
+
+
+def _tensor(function, value, name="other", position=2):
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
+    return value
+
+
+# --- dtypes ---------------------------------------------------------------------------------------------------
+
+
+@public()
+def result_type(tensor1, tensor2):
+    """The dtype that an operation on two tensors, or a tensor and a number, results in.
+
+    >>> import adjoint as torch
+    >>> torch.result_type(torch.tensor([1, 2]), 1.5)
+    torch.float32
+    """
+    return promote((_operand(tensor1, tensor1, tensor2), _operand(tensor2, tensor1, tensor2)))
+
+
+_RESULT_TYPE_SIGNATURES = (
+    ("Tensor tensor, Tensor other", (True, True)),
+    ("Number scalar, Tensor tensor", (False, True)),
+    ("Tensor tensor, Number other", (True, False)),
+    ("Number scalar1, Number scalar2", (False, False)),
+)
+
+
+def _operand(value: Any, *operands: Any) -> tuple[dtypes.dtype, int]:
+    if isinstance(value, Tensor):
+        return value.dtype, Rank.DIMENSIONED if value._array.ndim else Rank.ZERO_DIM
+    if isinstance(value, (int, float, complex, numpy.number, numpy.bool_)):
+        return dtypes.scalar_dtype(value), Rank.SCALAR
+    names = [type(operand).__name__ for operand in operands]
+    lines = [
+        f"result_type() received an invalid combination of arguments - got ({', '.join(names)}), but expected one of:"
+    ]
+    for signature, wanted in _RESULT_TYPE_SIGNATURES:
+        fits = [
+            isinstance(operand, Tensor if tensor else (int, float, complex))
+            for operand, tensor in zip(operands, wanted, strict=True)
+        ]
+        marked = ", ".join(name if fit else f"!{name}!" for name, fit in zip(names, fits, strict=True))
+        lines += [
+            f" * ({signature})",
+            f"      didn't match because some of the arguments have invalid types: ({marked})",
+        ]
+    raise TypeError("\n".join(lines) + "\n")

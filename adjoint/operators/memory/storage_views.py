@@ -1,0 +1,243 @@
+"""Other readings of a tensor's memory: complex numbers as pairs, any strides, or simply without history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...dispatch.declaration import OPERATORS
+from ...dispatch.decorators import named, operator, public, tensors
+from ...dispatch.slow_path import call
+from ...kernels.memory.storage import address
+from ...kernels.runtime.lazy_conj import CONJ, NEG
+from ...kernels.shape import view as kernels
+from ...tape import modes, views
+from ...tape.anomaly import BY_DEFINITION, note_cut
+from ...tape.interpreters import check_owned
+from ...tape.node import Node, start
+from ...tape.saved import detach_in_place, detached, share_inference, shared_counter
+from ...tensor import Tensor, pending
+from ..shape.parts import select
+
+
+@operator(view=True, namespace=None, method=False, node="Identity")
+class forward_primal:
+    """The tensor as a view, which does not carry a tangent of forward mode."""
+
+    def forward(self: Array):
+        return self.view()
+
+    def grad_self(grad):
+        return grad
+
+
+# --- complex numbers ------------------------------------------------------------------------------------------
+
+
+def _check_resolved(input):
+    if input.is_conj():
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as "
+            "real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
+        )
+
+
+@operator(view=True, method=False, kernel=kernels.view_as_real, check=_check_resolved)
+class view_as_real:
+    """A complex tensor as a real one, with a last dimension of real and imaginary part."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, xp):
+        return xp.view_as_complex(xp.contiguous(grad))
+
+
+@operator(view=True, method=False, kernel=kernels.view_as_complex)
+class view_as_complex:
+    """A real tensor whose last dimension has size 2 as a complex one."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, xp):
+        return xp.view_as_real(grad)
+
+
+@public(on_arrays=numpy.real, numpy_names=True)
+def real(input):
+    """The real part, a view; a real tensor itself."""
+    if input._array.dtype.kind != "c":
+        return input
+    return select(view_as_real(input.conj() if input.is_conj() else input), input._array.ndim, 0)
+
+
+@public(numpy_names=True)
+def imag(input):
+    """The imaginary part, a view."""
+    if input._array.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    pairs = tensors._neg_view(view_as_real(input.conj())) if input.is_conj() else view_as_real(input)
+    return select(pairs, input._array.ndim, 1)
+
+
+def _assign_part(part):
+    def assign(self, value):
+        part(self).copy_(value)
+
+    return assign
+
+
+Tensor.real = property(named(real, "real"), _assign_part(real), doc="The real part, a view.")
+Tensor.imag = property(named(imag, "imag"), _assign_part(imag), doc="The imaginary part, a view.")
+
+
+# --- without history ------------------------------------------------------------------------------------------
+
+
+@public(method=True)
+def detach(input):
+    """A tensor on the same memory, and with the same version counter, that has no history.
+
+    >>> import adjoint as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> x.detach().requires_grad
+    False
+    """
+    result = detached(input, None if input.is_inference() else shared_counter(input))
+    return share_inference(result, input, "detach")
+
+
+@public(method=True)
+def detach_(input):
+    """Cut the tensor from its history, in place: it becomes a leaf that does not require grad."""
+    check_owned(input, lambda: "detach_")
+    if input._base is not None:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
+            "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+            "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
+            "as the solution."
+        )
+    if modes.ANOMALY.enabled and input.requires_grad:
+        note_cut("detach_", BY_DEFINITION, [input], [input])
+    detach_in_place(input)
+    for level in modes.STATE.levels:
+        level.forget(input)
+    return input
+
+
+# --- any strides ----------------------------------------------------------------------------------------------
+
+
+@operator(
+    view=True,
+    namespace=None,
+    method=("as_strided",),
+    inplace=True,
+    inplace_node="AsStridedBackward1",
+    kernel=kernels.as_strided,
+)
+class as_strided:
+    """A view with the given size, strides and storage offset, counted in elements of the storage."""
+
+    shown = {"self_geometry": None}
+
+    def forward(self: Array, size: Ints, stride: Ints, storage_offset: Int = None): ...
+
+    def grad_self(grad, self_geometry, size, stride, storage_offset, xp):
+        return xp.as_strided_backward(grad, self_geometry, tuple(size), tuple(stride), storage_offset)
+
+
+public(name="as_strided", numpy_names=True)(as_strided)
+
+
+@operator(namespace=None, method=False, kernel=kernels.as_strided_backward, tangent="linear")
+class as_strided_backward:
+    """The gradient of the input of `as_strided`."""
+
+    def forward(self: Array, geometry, size, stride, storage_offset): ...
+
+    def grad_self(grad, geometry, size, stride, storage_offset, xp):
+        return xp.as_strided_gather(grad, geometry, size, stride, storage_offset)
+
+
+@operator(namespace=None, method=False, kernel=kernels.as_strided_gather, tangent="linear")
+class as_strided_gather:
+    """The transpose of `as_strided_backward`."""
+
+    def forward(self: Array, geometry, size, stride, storage_offset): ...
+
+    def grad_self(grad, geometry, size, stride, storage_offset, xp):
+        return xp.as_strided_backward(grad, geometry, size, stride, storage_offset)
+
+
+def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
+    """The node that makes `view` out of its base's present value."""
+    source, result = base._array, view._array
+    before, after = pending(base), pending(view)
+    if source.dtype.kind == result.dtype.kind:
+        before, after = 0, before ^ after
+    base_edge = _lazily_edge(source, base_edge, before)
+    if source.dtype.kind != "c" and result.dtype.kind == "c":
+        pairs = kernels.view_as_real(result)
+        edge = (_node("view_as_complex", result, (_as_strided_node(source, pairs, base_edge), 0)), 0)
+    else:
+        if source.dtype.kind == "c" and result.dtype.kind != "c":
+            source = kernels.view_as_real(source)
+            base_edge = (_node("view_as_real", source, base_edge), 0)
+        edge = base_edge
+        if after and sorted(source.shape) != sorted(result.shape):  # a part of a conjugate, not the conjugate of a part
+            edge, after = _lazily_edge(source, edge, after), 0
+        if not after or (source.strides, address(source)) != (result.strides, address(result)):
+            edge = (_as_strided_node(source, result, edge), 0)
+    return _lazily_edge(result, edge, after)[0]
+
+
+def _lazily_edge(array: Any, edge: Any, bits: int) -> Any:
+    """The edge of what is like `array` where `bits` of what `edge` leads to are made pending."""
+    for bit, name in ((CONJ, "conjugate"), (NEG, "_neg_view")):
+        edge = (_node(name, array, edge), 0) if bits & bit else edge
+    return edge
+
+
+def lazily(tensor: Tensor, bits: int) -> Tensor:
+    """A view of `tensor` of which `bits` more are pending."""
+    tensor = tensors.conjugate(tensor) if bits & CONJ else tensor
+    return tensors._neg_view(tensor) if bits & NEG else tensor
+
+
+def _as_strided_node(source: Any, result: Any, edge: Any) -> Any:
+    """The node that makes the array `result` out of `source`, on the same memory."""
+    node = _node("as_strided", result, edge)
+    geometry = views.Geometry(result)
+    node.saved_self_geometry = views.Geometry(source)
+    node.saved_size, node.saved_stride, node.saved_storage_offset = geometry.shape, geometry.steps, geometry.offset
+    return node
+
+
+def _node(name: str, result: Any, edge: Any) -> Any:
+    """A node of operator `name` whose output is like the array `result`."""
+    node: Any = object.__new__(OPERATORS[name].node_class)
+    start(node, (edge,), 4)
+    node.shape, node.dtype = result.shape, result.dtype
+    return node
+
+
+def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
+    """The edge of a view of `base` that the operations `made_by` (each with its arguments after the tensor) make."""
+    view = base
+    enabled = modes.STATE.grad_enabled
+    modes.set_grad(True)
+    try:
+        for op, args in made_by:
+            view = call(op, (view, *args), None)
+    finally:
+        modes.set_grad(enabled)
+    return view._edge
+
+
+views.make_as_strided_node = make_as_strided_node
+views.replay = replay
+views.real_view = view_as_real
+views.complex_view = view_as_complex
+views.lazily = lazily

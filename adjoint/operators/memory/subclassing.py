@@ -1,0 +1,91 @@
+"""Tensors as instances of a class derived from `Tensor`."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ... import dtypes
+from ...dispatch.decorators import public
+from ...kernels.memory import storage
+from ...tape import modes
+from ...tape.saved import share_inference, shared_counter
+from ...tensor import Tensor, can_require_grad, make_subclass, new
+from ..shape.view import alias
+
+T = TypeVar("T", bound=Tensor)
+
+_SLOTS = ("_array", "_edge", "_grad", "_base", "_counter", "_extra", "_creation", "_view_version")
+
+
+@public(namespace=None, method=True)
+def as_subclass(input: Tensor, cls: type[T]) -> T:
+    """The tensor as one of type `cls`: a view of it, through which gradients pass.
+
+    Raises:
+        TypeError: if `cls` is no class of tensors.
+
+    >>> import adjoint as torch
+    >>> class Metres(torch.Tensor):
+    ...     pass
+    >>> torch.ones(2).as_subclass(Metres) * 3
+    Metres([3., 3.])
+    """
+    _check(cls)
+    view = alias(input)
+    if type(view) is not Tensor:  # within `vmap`, where tensors are of a kind of their own
+        return view
+    try:
+        view.__class__ = cls
+    except TypeError:  # `cls` has slots of its own
+        made = new(cls)
+        for slot in _SLOTS:
+            setattr(made, slot, getattr(view, slot))
+        return made
+    return view
+
+
+def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
+    """A leaf of type `cls` on the memory of `data`, with its version counter."""
+    _check(cls)
+    if not isinstance(data, Tensor):
+        raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
+    if require_grad and not can_require_grad(data._array):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    of_inference = data._extra is not None and data._extra.inference
+    if of_inference and require_grad and not modes.STATE.inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+    made = make_subclass(cls, data._array, require_grad)
+    if not of_inference:
+        made._counter = shared_counter(data)
+    share_inference(made, data)
+    return made
+
+
+def _make_wrapper_subclass(
+    cls: type[T], size: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False, **others: Any
+) -> T:
+    """A leaf of type `cls` that has a size and a dtype, and no elements of its own: reading them gives zeros.
+
+    It is for classes that hold tensors, which PyTorch asks to define `__torch_dispatch__`; here `__torch_function__` alone is
+    asked. What else describes a memory is of no consequence to a tensor that has none.
+    """
+    _check(cls)
+    if not hasattr(cls, "__torch_dispatch__"):
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    kind = dtypes.get_default_dtype() if dtype is None else dtype
+    return make_subclass(cls, storage.without_elements(tuple(size), kind.numpy), requires_grad)
+
+
+def _check(cls: Any) -> None:
+    """Raise unless `cls` is a class of tensors."""
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
+            "inherits from Tensor."
+        )
+
+
+Tensor._make_subclass = staticmethod(_make_subclass)
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)

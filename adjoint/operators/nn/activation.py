@@ -1,0 +1,530 @@
+"""Activations. Each derivative that has kinks or several terms is an operator itself, with a derivative of its own."""
+
+from __future__ import annotations
+
+from ...dispatch.decorators import operator, public, publish, tensors
+from ...kernels.nn import activation as kernels
+from ..math.pointwise import sigmoid, tanh
+
+# --- pieces of lines ------------------------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.relu, simple=kernels.positive_part, fast="float", inplace=True, tangent="elementwise")
+class relu:
+    """`max(input, 0)`, elementwise; the derivative at 0 is 0.
+
+    >>> import adjoint as torch
+    >>> torch.relu(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, result, xp):
+        return xp.threshold_backward(grad, result, 0)
+
+
+@operator(kernel=kernels.threshold, inplace=True, method=(), tangent="elementwise")
+class threshold:
+    """`input` where it is greater than `threshold`, else `value`."""
+
+    def forward(self: Array, threshold: Number, value: Number): ...
+
+    def grad_self(grad, self, threshold, xp):
+        return xp.threshold_backward(grad, self, threshold)
+
+
+@operator(kernel=kernels.threshold_backward, namespace=None, method=(), tangent="elementwise")
+class threshold_backward:
+    """`grad_output` where `input` is greater than `threshold`, else 0."""
+
+    def forward(grad_output: Array, self: Array, threshold: Number): ...
+
+    def grad_grad_output(grad, self, threshold, xp):
+        return xp.threshold_backward(grad, self, threshold)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(kernel=kernels.leaky_relu, namespace="functional", inplace=True, method=(), tangent="elementwise")
+class leaky_relu:
+    """`input` where positive, else `negative_slope * input`."""
+
+    def forward(self: Array, negative_slope: Number = 0.01): ...
+
+    def grad_self(grad, self, negative_slope, xp):
+        return xp.leaky_relu_backward(grad, self, negative_slope, False)
+
+
+@operator(
+    kernel=kernels.leaky_relu, namespace=None, inplace=True, method=(), node="LeakyReluBackward1", called="leaky_relu"
+)
+class leaky_relu_in_place:
+    """`leaky_relu`, remembering its result instead of its input."""
+
+    def forward(self: Array, negative_slope: Number = 0.01): ...
+
+    def grad_self(grad, result, negative_slope, xp):
+        return xp.leaky_relu_backward(grad, result, negative_slope, True)
+
+
+@operator(kernel=kernels.leaky_relu_backward, namespace=None, method=(), tangent="elementwise")
+class leaky_relu_backward:
+    """The derivative of `leaky_relu` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, negative_slope: Number, self_is_result): ...
+
+    def grad_grad_output(grad, self, negative_slope, self_is_result, xp):
+        return xp.leaky_relu_backward(grad, self, negative_slope, self_is_result)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(kernel=kernels.hardtanh, namespace="functional", inplace=True, method=(), tangent="elementwise")
+class hardtanh:
+    """`input` limited to `[min_val, max_val]`; unlike `clamp`'s, the derivative at the bounds is 0."""
+
+    def forward(self: Array, min_val: Number = -1.0, max_val: Number = 1.0): ...
+
+    def grad_self(grad, self, min_val, max_val, xp):
+        return xp.hardtanh_backward(grad, self, min_val, max_val)
+
+
+@operator(kernel=kernels.hardtanh_backward, namespace=None, method=())
+class hardtanh_backward:
+    """The derivative of `hardtanh` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, min_val: Number, max_val: Number): ...
+
+    def grad_grad_output(grad, self, min_val, max_val, xp):
+        return xp.hardtanh_backward(grad, self, min_val, max_val)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(kernel=kernels.hardsigmoid, namespace="functional", inplace=True, method=(), tangent="elementwise")
+class hardsigmoid:
+    """`min(max(input + 3, 0), 6) / 6`, elementwise."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, self, xp):
+        return xp.hardsigmoid_backward(grad, self)
+
+
+@operator(kernel=kernels.hardsigmoid_backward, namespace=None, method=())
+class hardsigmoid_backward:
+    """The derivative of `hardsigmoid` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array): ...
+
+    def grad_grad_output(grad, self, xp):
+        return xp.hardsigmoid_backward(grad, self)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(kernel=kernels.hardswish, namespace="functional", inplace=True, method=(), tangent="elementwise")
+class hardswish:
+    """`input * hardsigmoid(input)`, elementwise (Howard et al., 2019)."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, self, xp):
+        return xp.hardswish_backward(grad, self)
+
+
+@operator(kernel=kernels.hardswish_backward, namespace=None, method=())
+class hardswish_backward:
+    """The derivative of `hardswish` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array): ...
+
+    def grad_grad_output(grad, self, xp):
+        return xp.hardswish_backward(grad, self)
+
+    def grad_self(grad, grad_output, self, xp):
+        return xp.hardswish_double_backward(grad * grad_output, self)
+
+
+@operator(kernel=kernels.hardswish_double_backward, namespace=None, method=())
+class hardswish_double_backward:
+    """The second derivative of `hardswish` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array): ...
+
+    def grad_grad_output(grad, self, xp):
+        return xp.hardswish_double_backward(grad, self)
+
+
+@operator(kernel=kernels.hardshrink, same_out=True, tangent="elementwise")
+class hardshrink:
+    """`input`, but 0 where its magnitude is at most `lambd`."""
+
+    def forward(self: Array, lambd: Number = 0.5): ...
+
+    def grad_self(grad, self, lambd, xp):
+        return xp.hardshrink_backward(grad, self, lambd)
+
+
+@operator(kernel=kernels.shrink_backward, namespace=None, method=())
+class hardshrink_backward:
+    """The derivative of `hardshrink` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, lambd: Number): ...
+
+    def grad_grad_output(grad, self, lambd, xp):
+        return xp.hardshrink_backward(grad, self, lambd)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(kernel=kernels.softshrink, namespace="functional", method=(), same_out=True, tangent="elementwise")
+class softshrink:
+    """`input` moved towards 0 by `lambd`, 0 where it would pass it."""
+
+    def forward(self: Array, lambd: Number = 0.5): ...
+
+    def grad_self(grad, self, lambd, xp):
+        return xp.softshrink_backward(grad, self, lambd)
+
+
+@operator(kernel=kernels.shrink_backward, namespace=None, method=())
+class softshrink_backward:
+    """The derivative of `softshrink` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, lambd: Number): ...
+
+    def grad_grad_output(grad, self, lambd, xp):
+        return xp.softshrink_backward(grad, self, lambd)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+# --- with exponentials ----------------------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.elu, namespace="functional", inplace=True, method=(), tangent="elementwise")
+class elu:
+    """`scale * input` where positive, else `scale * alpha * (exp(input_scale * input) - 1)`."""
+
+    def forward(self: Array, alpha: Number = 1.0, scale: Number = 1, input_scale: Number = 1): ...
+
+    def grad_self(grad, self, alpha, scale, input_scale, xp):
+        return xp.elu_backward(grad, alpha, scale, input_scale, False, self)
+
+
+@operator(kernel=kernels.elu, namespace=None, inplace=True, method=(), node="EluBackward1", called="elu")
+class elu_in_place:
+    """`elu`, remembering its result instead of its input."""
+
+    def forward(self: Array, alpha: Number = 1.0, scale: Number = 1, input_scale: Number = 1): ...
+
+    def grad_self(grad, result, alpha, scale, input_scale, xp):
+        return xp.elu_backward(grad, alpha, scale, input_scale, True, result)
+
+
+@operator(kernel=kernels.elu_backward, namespace=None, method=(), tangent="elementwise")
+class elu_backward:
+    """The derivative of `elu`, by its input or its result, times `grad_output`."""
+
+    def forward(
+        grad_output: Array, alpha: Number, scale: Number, input_scale: Number, is_result, self_or_result: Array
+    ): ...
+
+    def grad_grad_output(grad, alpha, scale, input_scale, is_result, self_or_result, xp):
+        return xp.elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)
+
+    def grad_self_or_result(grad, grad_output, alpha, scale, input_scale, is_result, self_or_result, xp):
+        return xp.elu_double_backward(grad * grad_output, alpha, scale, input_scale, is_result, self_or_result)
+
+
+@operator(kernel=kernels.elu_double_backward, namespace=None, method=())
+class elu_double_backward:
+    """The derivative of `elu_backward` by its last input, times `grad_output`."""
+
+    def forward(
+        grad_output: Array, alpha: Number, scale: Number, input_scale: Number, is_result, self_or_result: Array
+    ): ...
+
+    def grad_grad_output(grad, alpha, scale, input_scale, is_result, self_or_result, xp):
+        return xp.elu_double_backward(grad, alpha, scale, input_scale, is_result, self_or_result)
+
+    def grad_self_or_result(grad, grad_output, alpha, scale, input_scale, is_result, self_or_result, xp):
+        if is_result:
+            return xp.zeros_like(grad)
+        return input_scale * xp.elu_double_backward(
+            grad * grad_output, alpha, scale, input_scale, False, self_or_result
+        )
+
+
+# Klambauer et al., "Self-Normalizing Neural Networks", 2017, equation 14.
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+@public()
+def selu(input):
+    """The scaled exponential linear unit of self-normalizing networks (Klambauer et al., 2017)."""
+    return elu(input, SELU_ALPHA, SELU_SCALE)
+
+
+@public()
+def selu_(input):
+    """`selu` in place."""
+    return elu_in_place.inplace(input, SELU_ALPHA, SELU_SCALE)
+
+
+def _checked_celu(alpha):
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return alpha
+
+
+@operator(
+    namespace=None, inplace=True, method=(), node="CeluBackward0", out=False, called="celu", tangent="elementwise"
+)
+class celu_of_input:
+    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`."""
+
+    def forward(self: Array, alpha: Number):
+        return kernels.elu(self, alpha, 1, 1 / alpha)
+
+    def grad_self(grad, self, alpha, xp):
+        return xp.elu_backward(grad, alpha, 1, 1 / alpha, False, self)
+
+
+@operator(namespace=None, inplace=True, method=(), node="CeluBackward1", out=False, called="celu")
+class celu_in_place:
+    """`celu`, remembering its result instead of its input."""
+
+    def forward(self: Array, alpha: Number):
+        return kernels.elu(self, alpha, 1, 1 / alpha)
+
+    def grad_self(grad, result, alpha, xp):
+        return xp.elu_backward(grad, alpha, 1, 1 / alpha, True, result)
+
+
+@public()
+def celu(input, alpha=1.0):
+    """`input` where positive, else `alpha * (exp(input / alpha) - 1)` (Barron, 2017)."""
+    return celu_of_input(input, _checked_celu(alpha))
+
+
+@public()
+def celu_(input, alpha=1.0):
+    """`celu` in place."""
+    return celu_in_place.inplace(input, _checked_celu(alpha))
+
+
+@operator(kernel=kernels.silu, namespace="functional", inplace=True, method=(), tangent="elementwise")
+class silu:
+    """`input * sigmoid(input)`, elementwise."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, self, xp):
+        return xp.silu_backward(grad, self)
+
+
+@operator(kernel=kernels.silu_backward, namespace=None, method=(), tangent="elementwise")
+class silu_backward:
+    """The derivative of `silu` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array): ...
+
+    def grad_grad_output(grad, self, xp):
+        return xp.silu_backward(grad, self.conj())
+
+    def grad_self(grad, grad_output, self, xp):
+        return xp.silu_double_backward(grad.conj() * grad_output, self)
+
+
+@operator(kernel=kernels.silu_double_backward, namespace=None, method=())
+class silu_double_backward:
+    """The second derivative of `silu` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array): ...
+
+    def grad_grad_output(grad, self, xp):
+        return xp.silu_double_backward(grad, self.conj())
+
+    def grad_self(grad, grad_output, self, xp):
+        sigmoid = xp.sigmoid(self)
+        slope = sigmoid * (1 - sigmoid)
+        third = slope * ((1 - 2 * sigmoid) * (3 + self * (1 - 2 * sigmoid)) - 2 * self * slope)
+        return grad.conj() * grad_output * third.conj()
+
+
+@operator(kernel=kernels.mish, namespace="functional", inplace=True, method=(), tangent="elementwise")
+class mish:
+    """`input * tanh(softplus(input))`, elementwise (Misra, 2019)."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, self, xp):
+        return xp.mish_backward(grad, self)
+
+
+@operator(kernel=kernels.mish_backward, namespace=None, method=())
+class mish_backward:
+    """The derivative of `mish` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array): ...
+
+    def grad_grad_output(grad, self, xp):
+        return xp.mish_backward(grad, self)
+
+    def grad_self(grad, grad_output, self, xp):
+        return grad * grad_output * xp.mish_curvature(self)
+
+
+def _mish_curvature(self):
+    """The second derivative of `mish`, on tensors as `kernels.mish_double_backward` on arrays."""
+    tanh, sigmoid = tensors.tanh(softplus(self)), tensors.sigmoid(self)
+    return sigmoid * (1 - tanh * tanh) * (2 + self * (1 - sigmoid - 2 * tanh * sigmoid))
+
+
+public(namespace=None, name="mish_curvature", on_arrays=kernels.mish_curvature)(_mish_curvature)
+
+
+@operator(kernel=kernels.softplus, namespace="functional", method=(), same_out=True, tangent="elementwise")
+class softplus:
+    """`log(1 + exp(beta * input)) / beta`, and `input` itself where `beta * input` is greater than `threshold`."""
+
+    def forward(self: Array, beta: Number = 1, threshold: Number = 20): ...
+
+    def grad_self(grad, self, beta, threshold, xp):
+        return xp.softplus_backward(grad, self, beta, threshold)
+
+
+@operator(kernel=kernels.softplus_backward, namespace=None, method=(), tangent="elementwise")
+class softplus_backward:
+    """The derivative of `softplus` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, beta: Number, threshold: Number): ...
+
+    def grad_grad_output(grad, self, beta, threshold, xp):
+        return xp.softplus_backward(grad, self, beta, threshold)
+
+    def grad_self(grad, grad_output, self, beta, threshold, xp):
+        return xp.softplus_double_backward(grad * grad_output, self, beta, threshold)
+
+
+@operator(kernel=kernels.softplus_double_backward, namespace=None, method=())
+class softplus_double_backward:
+    """The second derivative of `softplus` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, beta: Number, threshold: Number): ...
+
+    def grad_grad_output(grad, self, beta, threshold, xp):
+        return xp.softplus_double_backward(grad, self, beta, threshold)
+
+    def grad_self(grad, grad_output, self, beta, threshold, xp):
+        bend = beta * (1 - 2 * xp.sigmoid(beta * self))
+        return xp.softplus_double_backward(grad * grad_output * bend, self, beta, threshold)
+
+
+@operator(
+    kernel=kernels.logsigmoid,
+    namespace="functional",
+    method=(),
+    node="LogSigmoidBackward0",
+    same_out=True,
+    tangent="elementwise",
+)
+class logsigmoid:
+    """`log(sigmoid(input))`, elementwise, without overflow."""
+
+    shown = {"buffer": lambda node: tensors.exp(-node._saved_self.detach().abs())}
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, self, xp):
+        return xp.logsigmoid_backward(grad, self)
+
+
+@operator(kernel=kernels.logsigmoid_backward, namespace=None, method=(), node="LogSigmoidBackwardBackward0")
+class logsigmoid_backward:
+    """The derivative of `logsigmoid` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array): ...
+
+    def grad_grad_output(grad, self, xp):
+        return xp.logsigmoid_backward(grad, self)
+
+    def grad_self(grad, grad_output, self, xp):
+        sigmoid = xp.sigmoid(self)
+        return grad * grad_output * sigmoid * (sigmoid - 1)
+
+
+# --- the Gaussian error linear unit ---------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.gelu, namespace="functional", method=(), same_out=True, tangent="elementwise")
+class gelu:
+    """`input * Phi(input)`, elementwise, with the normal distribution function (Hendrycks and Gimpel, 2016).
+
+    `approximate="tanh"` computes a near form: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`.
+    """
+
+    def forward(self: Array, *, approximate="none"): ...
+
+    def grad_self(grad, self, approximate, xp):
+        return xp.gelu_backward(grad, self, approximate=approximate)
+
+
+@operator(kernel=kernels.gelu_backward, namespace=None, method=(), tangent="elementwise")
+class gelu_backward:
+    """The derivative of `gelu` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, *, approximate="none"): ...
+
+    def grad_grad_output(grad, self, approximate, xp):
+        return xp.gelu_backward(grad, self, approximate=approximate)
+
+    def grad_self(grad, grad_output, self, approximate, xp):
+        return grad * grad_output * xp.gelu_curvature(self, approximate)
+
+
+def _gelu_curvature(self, approximate):
+    """The second derivative of `gelu`, on tensors as `kernels.gelu_curvature` on arrays."""
+    if approximate == "none":
+        return tensors.exp(self * self * -0.5) * kernels.DENSITY_AT_0 * (2 - self * self)
+    inner = kernels.TANH_SCALE * (self + kernels.TANH_CUBIC * self * self * self)
+    slope = kernels.TANH_SCALE * (1 + 3 * kernels.TANH_CUBIC * self * self)
+    tanh, bend = tensors.tanh(inner), 6 * kernels.TANH_SCALE * kernels.TANH_CUBIC * self
+    return (1 - tanh * tanh) * (slope + self * (0.5 * bend - tanh * slope * slope))
+
+
+public(namespace=None, name="gelu_curvature", on_arrays=kernels.gelu_curvature)(_gelu_curvature)
+
+
+publish(
+    "functional",
+    relu=relu,
+    relu_=relu.inplace,
+    threshold=threshold,
+    threshold_=threshold.inplace,
+    leaky_relu_=leaky_relu_in_place.inplace,
+    hardtanh_=hardtanh.inplace,
+    hardsigmoid_=hardsigmoid.inplace,
+    hardswish_=hardswish.inplace,
+    hardshrink=hardshrink,
+    elu_=elu_in_place.inplace,
+    selu=selu,
+    selu_=selu_,
+    celu=celu,
+    celu_=celu_,
+    silu_=silu.inplace,
+    mish_=mish.inplace,
+    tanh=tanh,
+    sigmoid=sigmoid,
+)
+publish("torch", relu_=relu.inplace, threshold_=threshold.inplace)

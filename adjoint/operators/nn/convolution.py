@@ -1,0 +1,354 @@
+"""Convolutions in one to three dimensions, and transposed ones.
+
+Three operators are each other's derivatives: the convolution, the gradient of its input, the gradient of its weight. A transposed
+convolution is the second of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator as python
+from typing import Any
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.slow_path import invalid_arguments
+from ...kernels.nn import convolution as kernels
+from ...tensor import Tensor
+
+
+def _convolved(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    if not transposed:
+        return kernels.conv_forward(input, weight, bias, stride, padding, dilation, groups)
+    sizes = transposed_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
+    shape = (input.shape[0], weight.shape[1] * groups, *sizes)
+    return kernels.transposed(input, weight, bias, shape, stride, padding, dilation, groups)
+
+
+def transposed_sizes(sizes, kernel, stride, padding, dilation, output_padding):
+    """The spatial sizes of a transposed convolution's result."""
+    return tuple(
+        (size - 1) * step - 2 * width + gap * (length - 1) + more + 1
+        for size, length, step, width, gap, more in zip(
+            sizes, kernel, stride, padding, dilation, output_padding, strict=True
+        )
+    )
+
+
+@operator(kernel=_convolved, namespace=None, method=False, out=False, name="convolution", node="ConvolutionBackward0")
+class convolution:
+    """`input` (N, C, spatial) convolved with `weight` (out, C / groups, kernel), plus `bias` (out).
+
+    The transpose of a convolution is the gradient of its input, for a `weight` of (C, out / groups, kernel).
+    """
+
+    shown = {"bias_sym_sizes": None, "bias_sym_sizes_opt": lambda node: node.saved_bias_shape or (0,)}
+
+    def forward(
+        input: Array, weight: Array, bias: Array | None, stride, padding, dilation, transposed, output_padding, groups
+    ): ...
+
+    def grad_input(grad, input, weight, stride, padding, dilation, transposed, groups, xp):
+        if transposed:
+            zeros = (0,) * len(stride)
+            result = xp.convolution(grad, weight.conj(), None, stride, padding, dilation, False, zeros, groups)
+            return _cropped(result, tuple(input.shape))
+        return xp.conv_input_grad(grad, weight.conj(), tuple(input.shape), stride, padding, dilation, groups)
+
+    def grad_weight(grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, xp):
+        if transposed:
+            return xp.conv_weight_grad(input.conj(), grad, tuple(weight.shape), stride, padding, dilation, groups)
+        return xp.conv_weight_grad(grad, input.conj(), tuple(weight.shape), stride, padding, dilation, groups)
+
+    def grad_bias(grad, bias_shape, xp):
+        return xp.sum(grad, (0, *range(2, len(grad.shape))), False)
+
+
+def _cropped(x, shape):
+    """`x` without what output padding has added after the last places."""
+    return x if tuple(x.shape) == shape else x[tuple(map(slice, shape))]
+
+
+@operator(
+    kernel=kernels.conv_input_grad,
+    namespace=None,
+    method=False,
+    out=False,
+    node="ConvolutionBackwardBackward0",
+    tangent="multilinear",
+)
+class conv_input_grad:
+    """The gradient of the input of a convolution; as an operation of its own, a transposed convolution."""
+
+    def forward(self: Array, weight: Array, input_shape, stride, padding, dilation, groups): ...
+
+    def grad_self(grad, self_shape, weight, stride, padding, dilation, groups, xp):
+        zeros = (0,) * len(stride)
+        result = xp.convolution(grad, weight.conj(), None, stride, padding, dilation, False, zeros, groups)
+        return _cropped(result, tuple(self_shape))
+
+    def grad_weight(grad, self, weight_shape, stride, padding, dilation, groups, xp):
+        return xp.conv_weight_grad(self.conj(), grad, tuple(weight_shape), stride, padding, dilation, groups)
+
+
+@operator(
+    kernel=kernels.conv_weight_grad,
+    namespace=None,
+    method=False,
+    out=False,
+    node="ConvolutionBackwardBackward0",
+    tangent="multilinear",
+)
+class conv_weight_grad:
+    """The gradient of the weight of a convolution."""
+
+    def forward(grad_output: Array, input: Array, weight_shape, stride, padding, dilation, groups): ...
+
+    def grad_grad_output(grad, grad_output_shape, input, stride, padding, dilation, groups, xp):
+        zeros = (0,) * len(stride)
+        result = xp.convolution(input.conj(), grad, None, stride, padding, dilation, False, zeros, groups)
+        return _cropped(result, tuple(grad_output_shape))
+
+    def grad_input(grad, grad_output, input_shape, stride, padding, dilation, groups, xp):
+        return xp.conv_input_grad(grad_output.conj(), grad, tuple(input_shape), stride, padding, dilation, groups)
+
+
+# --- the functions --------------------------------------------------------------------------------------------
+
+
+def _per_dimension(values: tuple[int, ...], count: int, name: str) -> tuple[int, ...]:
+    """`values`, one or `count`, as one for each of `count` dimensions."""
+    if len(values) == count:
+        return values
+    if len(values) == 1:
+        return values * count
+    raise RuntimeError(
+        f"expected {name} to be a single integer value or a list of {count} values to match the convolution dimensions, but "
+        f"got {name}={list(values)}"
+    )
+
+
+def _integers(value: Any, count: int) -> tuple[int, ...] | None:
+    """`value`, a number or a sequence of numbers, as a tuple, of `count` from a number; None for anything else."""
+    if type(value) is int:
+        return (value,) * count
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (tuple, list)):
+        return tuple(map(python.index, value)) if all(_integers(item, 1) is not None for item in value) else None
+    return (python.index(value),) * count if hasattr(value, "__index__") else None
+
+
+@functools.lru_cache(1024)
+def _geometry(shape, wshape, bshape, stride, padding, dilation, transposed, output_padding, groups):
+    """Stride, padding, dilation and output padding for each dimension, if all fits.
+
+    Raises:
+        RuntimeError: if it does not.
+    """
+    count = len(wshape) - 2
+    if count < 1:
+        raise RuntimeError("weight should have at least three dimensions")
+    stride = _per_dimension(stride, count, "stride")
+    dilation = _per_dimension(dilation, count, "dilation")
+    padding = _per_dimension(padding, count, "padding")
+    output_padding = _per_dimension(output_padding, count, "output_padding")
+    if min(stride) <= 0:
+        raise RuntimeError("non-positive stride is not supported")
+    if min(padding) < 0:
+        raise RuntimeError("negative padding is not supported")
+    if min(output_padding) < 0:
+        raise RuntimeError("negative output_padding is not supported")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if min(dilation) <= 0:
+        raise RuntimeError(
+            "non-positive dilation is not supported" if min(dilation) == 0 else "dilation should be greater than zero"
+        )
+    if len(shape) != len(wshape):
+        raise _wrong_ndim(shape, wshape, " ")
+    _check_channels(shape, wshape, bshape, transposed, groups)
+    if not transposed:
+        _check_kernel(shape, wshape, padding, dilation)
+        return stride, padding, dilation, output_padding
+    if 0 in shape[2:]:
+        raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(shape)}")
+    if any(more >= max(step, gap) for more, step, gap in zip(output_padding, stride, dilation, strict=True)):
+        axes = {1: ("height", "width"), 2: ("height", "width"), 3: ("depth", "height", "width")}[count]
+        ones = (1,) * (len(axes) - count)
+        shown = " ".join(
+            f"{name}_{axis}: {value}"
+            for name, values in (
+                ("output_padding", (0,) * len(ones) + output_padding), ("stride", ones + stride), ("dilation", ones + dilation),
+            )
+            for axis, value in zip(axes, values, strict=True)
+        )  # fmt: skip
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {shown}")
+    return stride, padding, dilation, output_padding
+
+
+def _wrong_ndim(shape, wshape, space):
+    return RuntimeError(
+        f"Expected {len(wshape)}-dimensional input for {len(wshape)}-dimensional weight{space}{list(wshape)}, but got "
+        f"{len(shape)}-dimensional input of size {list(shape)} instead"
+    )
+
+
+def _check_channels(shape, wshape, bshape, transposed, groups):
+    if wshape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{list(wshape)} instead"
+        )
+    if wshape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
+            f"[{list(wshape)}] instead"
+        )
+    channels = wshape[0] if transposed else wshape[1] * groups
+    if shape[1] != channels:
+        raise RuntimeError(
+            f"Given {'transposed=1' if transposed else f'groups={groups}'}, weight of size {list(wshape)}, expected "
+            f"input{list(shape)} to have {channels} channels, but got {shape[1]} channels instead"
+        )
+    out_channels = wshape[1] * groups if transposed else wshape[0]
+    if bshape is not None and bshape != (out_channels,):
+        raise RuntimeError(
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(wshape)}, expected bias to be 1-dimensional "
+            f"with {out_channels} elements, but got bias of size {list(bshape)} instead"
+        )
+
+
+def _check_kernel(shape, wshape, padding, dilation):
+    padded = [size + 2 * width for size, width in zip(shape[2:], padding, strict=True)]
+    spans = [step * (size - 1) + 1 for size, step in zip(wshape[2:], dilation, strict=True)]
+    if any(size < span for size, span in zip(padded, spans, strict=True)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
+            f"({' x '.join(map(str, spans))}). Kernel size can't be greater than actual input size"
+        )
+
+
+def _check_types(input, weight, bias, transposed):
+    kind, names = input._array.dtype, {"weight": weight, "bias": bias}
+    if kind.kind == "b":
+        function = "slow_conv_transpose2d_out_cpu" if transposed else "slow_conv2d_cpu"
+        raise NotImplementedError(f"\"{function}\" not implemented for 'Bool'")
+    for name, other in names.items():
+        if other is None or other._array.dtype == kind:
+            continue
+        if name == "bias" and not transposed:
+            raise RuntimeError(
+                f"Input type ({_c_name(input.dtype)}) and bias type ({_c_name(other.dtype)}) should be the same"
+            )
+        raise RuntimeError(f"expected scalar type {input.dtype.scalar_type} but found {other.dtype.scalar_type}")
+
+
+def _c_name(dtype):
+    """The name of a type in C++."""
+    return {"Long": "long int", "Half": "c10::Half", "BFloat16": "c10::BFloat16"}.get(
+        dtype.scalar_type, dtype.scalar_type.lower()
+    )
+
+
+def _batched(function, input, count):
+    """`input` with a batch dimension, and whether it had none."""
+    ndim = input._array.ndim
+    if ndim == count + 2:
+        return input, False
+    if ndim == count + 1:
+        return input.unsqueeze(0), True
+    raise RuntimeError(
+        f"Expected {count + 1}D (unbatched) or {count + 2}D (batched) input to {function}, but got input of size: "
+        f"{list(input._array.shape)}"
+    )
+
+
+def _same_padding(input, weight, stride, dilation):
+    """The padding that keeps sizes, and the input padded by one more at the end where that is uneven."""
+    shape, wshape = input._array.shape, weight._array.shape
+    if len(shape) != len(wshape):
+        raise _wrong_ndim(shape, wshape, "")
+    sizes = wshape[2:]
+    if any(step != 1 for step in _per_dimension(stride, len(sizes), "stride")):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    dilation = _per_dimension(dilation, len(sizes), "dilation")
+    totals = [step * (size - 1) for size, step in zip(sizes, dilation, strict=True)]
+    if any(total % 2 for total in totals):
+        extra = [width for total in reversed(totals) for width in (0, total % 2)]
+        input = tensors.constant_pad_nd(input, tuple(extra), 0)
+    return input, tuple(total // 2 for total in totals)
+
+
+def _applied(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """The convolution, if its arguments fit."""
+    array, kernel, added = input._array, weight._array, None if bias is None else bias._array
+    stride, padding, dilation, output_padding = _geometry(
+        array.shape, kernel.shape, None if added is None else added.shape, stride, padding, dilation, transposed,
+        output_padding, groups,
+    )  # fmt: skip
+    kind = array.dtype
+    if kind is not kernel.dtype or (added is not None and kind is not added.dtype) or kind.kind == "b":
+        _check_types(input, weight, bias, transposed)
+    return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def _conv(count):
+    name = f"conv{count}d"
+
+    def function(input=None, weight=None, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        by, gap = _integers(stride, count), _integers(dilation, count)
+        around = padding if isinstance(padding, str) else _integers(padding, count)
+        fits = isinstance(input, Tensor) and isinstance(weight, Tensor) and (bias is None or isinstance(bias, Tensor))
+        if not fits or by is None or around is None or gap is None or type(groups) is not int:
+            given = {"bias": bias, "stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+            raise invalid_arguments(name, input, weight, *given.values())
+        batch, single = _batched(name, input, count)
+        if around == "same":
+            batch, around = _same_padding(batch, weight, by, gap)
+        elif around == "valid":
+            around = (0,) * count
+        elif isinstance(around, str):
+            raise RuntimeError(f"Invalid padding string: '{padding}'")
+        result = _applied(batch, weight, bias, by, around, gap, False, (0,) * count, groups)
+        return result.squeeze(0) if single else result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The convolution over {count} dimension{'s' if count > 1 else ''} of `input` (N, C, ...) with `weight` (out, C / "
+        f"groups, ...); `padding` may be 'same' or 'valid'. Without N for a single sample."
+    )
+    return public(namespace="torch")(function)
+
+
+conv1d, conv2d, conv3d = _conv(1), _conv(2), _conv(3)
+
+
+def _conv_transpose(count):
+    name = f"conv_transpose{count}d"
+
+    def function(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        for position, (argument, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
+            if not isinstance(value, Tensor) and (value is not None or argument != "bias"):
+                raise TypeError(
+                    f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+                )
+        given = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
+        by, around, extra, gap = [_integers(value, count) for value in given.values()]
+        if by is None or around is None or extra is None or gap is None:
+            argument, value = next((name, value) for name, value in given.items() if _integers(value, count) is None)
+            raise TypeError(f"{name}(): argument '{argument}' must be tuple of ints, not {type(value).__name__}")
+        if type(groups) is not int:
+            raise TypeError(f"{name}(): argument 'groups' must be int, not {type(groups).__name__}")
+        batch, single = _batched(name, input, count)
+        result = _applied(batch, weight, bias, by, around, gap, True, extra, groups)
+        return result.squeeze(0) if single else result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The transposed convolution over {count} dimension{'s' if count > 1 else ''} of `input` (N, C, ...) with `weight` (C, "
+        "out / groups, ...): the gradient of a convolution with respect to its input."
+    )
+    return public(namespace="torch")(function)
+
+
+conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)

@@ -1,0 +1,123 @@
+"""Dropout: elements, or whole channels, set to zero at random, with the masks that PyTorch draws from the same seed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from ...dispatch.decorators import operator, public, tensors
+from ...kernels.create import random as kernels
+from ...kernels.memory import copying
+from ...kernels.runtime.meta_array import Meta, parked
+from ...tensor import Tensor, can_require_grad, wrap
+from ..create.random import for_each_example, stream_of
+
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, inplace: bool) -> Tensor:
+    """`input` with dropout of the kind that `feature` and `alpha` say."""
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    if p == 0.0 or not train or input._array.size == 0:
+        return input
+    multiply = tensors.mul.inplace if inplace else tensors.mul
+    if p == 1.0:
+        return multiply(input, wrap(numpy.zeros((), input._array.dtype)))
+    if not can_require_grad(input._array):
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}")
+    draw = _kept if alpha else _mask
+    if type(input._array) is Meta:
+        drawn = wrap(parked(_noise_like(input._array, feature)))
+    else:
+        drawn = draw(input._array, feature, p)
+    return _alpha_dropped(input, drawn, p, inplace) if alpha else multiply(input, drawn)
+
+
+@for_each_example
+def _mask(array, feature, p):
+    return wrap(kernels.dropout_mask(stream_of(None), _noise_like(array, feature), p))
+
+
+@for_each_example
+def _kept(array, feature, p):
+    return wrap(kernels.bernoulli_(stream_of(None), _noise_like(array, feature), 1.0 - p))
+
+
+def _noise_like(array, feature):
+    if not feature:
+        return copying.empty_like(array)
+    if array.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return numpy.empty((*array.shape[:2], *[1] * (array.ndim - 2)), array.dtype)
+
+
+def _alpha_dropped(input, kept, p, inplace):
+    """Dropped elements become -α', α' being the limit of SELU; then `a x + b` restores mean and variance.
+
+    Klambauer et al., "Self-normalizing neural networks", 2017.
+    """
+    alpha = SELU_ALPHA * SELU_SCALE
+    a = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
+    b = (kept - 1) * (alpha * a) + alpha * a * p
+    kept = kept * a
+    return (input.mul_(kept) if inplace else input * kept).add_(b)
+
+
+def _dropout(name, feature, alpha, doc):
+    def dropout(input, p, train):
+        return _dropped(input, p, train, feature, alpha, inplace=False)
+
+    def dropout_(input, p, train):
+        return _dropped(input, p, train, feature, alpha, inplace=True)
+
+    for function, own_name in ((dropout, name), (dropout_, f"{name}_")):
+        function.__name__ = function.__qualname__ = own_name
+        function.__doc__ = doc
+        public()(function)
+    return dropout, dropout_
+
+
+dropout, dropout_ = _dropout(
+    "dropout",
+    False,
+    False,
+    """Elements set to zero with probability `p`, the others divided by `1 - p`; the input itself unless `train`.
+
+    >>> import adjoint as torch
+    >>> torch.dropout(torch.ones(3), 0.5, train=False)
+    tensor([1., 1., 1.])
+    """,
+)
+feature_dropout, feature_dropout_ = _dropout(
+    "feature_dropout", True, False, "Whole channels (dimension 1) set to zero with probability `p`; see `dropout`."
+)
+alpha_dropout, alpha_dropout_ = _dropout(
+    "alpha_dropout",
+    False,
+    True,
+    "Dropout that keeps the mean and the variance of SELU activations (Klambauer et al., 2017).",
+)
+feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
+    "feature_alpha_dropout", True, True, "`alpha_dropout` of whole channels (dimension 1)."
+)
+
+
+@operator(outputs=("output", "mask"), out=False, method=(), tangent="elementwise")  # by the mask that was drawn
+class native_dropout:
+    """Elements set to zero with probability `p`, the others divided by `1 - p`, and the mask of those kept."""
+
+    nondifferentiable = ("mask",)
+
+    def forward(self: Array, p, train):
+        if train is False:
+            return self.copy(), numpy.ones(self.shape, numpy.bool_)
+        noise = kernels.dropout_mask(stream_of(None), copying.empty_like(self), p)
+        return self * noise, numpy.asarray(noise != 0)
+
+    def grad_self(grads, mask, p, train, xp):
+        if train is False:
+            return grads[0]
+        return grads[0] * mask * (0.0 if p == 1 else 1.0 / (1.0 - p))

@@ -1,0 +1,171 @@
+"""Activations with a second input: weights that are learned, a gate, slopes drawn at random."""
+
+from __future__ import annotations
+
+import numpy
+
+from ...dispatch.decorators import PUBLIC, operator, public, publish, tensors
+from ...dispatch.sequential import is_readable
+from ...kernels.create import random as random_kernels
+from ...kernels.nn import activation as kernels
+from ...kernels.runtime.layout import row_major
+from ...tensor import wrap, wrap_dim
+from ..create.random import stream_of
+
+
+@operator(kernel=kernels.prelu, namespace=None, method=(), node="PreluKernelBackward0", out=False, called="prelu")
+class prelu_kernel:
+    """`input` where positive, else `weight * input`, with `weight` of a shape to broadcast."""
+
+    def forward(self: Array, weight: Array): ...
+
+    def grad_self(grad, self, weight, xp):
+        return xp.prelu_backward(grad, self, weight)
+
+    def grad_weight(grad, self, xp):
+        return xp.zero_where(grad * self, self > 0)
+
+
+@operator(kernel=kernels.prelu_backward, namespace=None, method=(), node="PreluKernelBackwardBackward0")
+class prelu_backward:
+    """The derivative of `prelu` by its input, times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, weight: Array): ...
+
+    def grad_grad_output(grad, self, weight, xp):
+        return xp.prelu_backward(grad, self, weight)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+    def grad_weight(grad, grad_output, self, xp):
+        return xp.zero_where(grad * grad_output, self > 0)
+
+
+@public(method=True, numpy_names=True)
+def prelu(input, weight):
+    """`input` where positive, else `weight * input`, with one weight for all or one for each channel (dimension 1).
+
+    Raises:
+        RuntimeError: if the number of weights is neither one nor that of the channels.
+    """
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.dtype.scalar_type} and {weight.dtype.scalar_type}"
+        )
+    shape = input._array.shape
+    if weight._array.size != 1:
+        if not shape:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = shape[1] if len(shape) > 1 else 1
+        if weight._array.size != channels:
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. "
+                f"Found parameter numbers = {weight._array.size} and channel size = {channels}."
+            )
+    if weight._array.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._array.ndim}"
+        )
+    if weight._array.ndim != len(shape):
+        weight = weight.reshape((1, -1, *[1] * (len(shape) - 2)) if len(shape) > 1 else (-1,) if shape else ())
+    return prelu_kernel(input, weight)
+
+
+@public(namespace=None, on_arrays=kernels.halves)
+def halves(input, dim):
+    """The first and the second half of `input` along `dim`."""
+    size = input._array.shape[dim] // 2
+    return input.narrow(dim, 0, size), input.narrow(dim, size, size)
+
+
+@public(namespace=None, on_arrays=kernels.joined)
+def joined(first, second, dim):
+    """The two halves put together again."""
+    return tensors.cat([first, second], dim)
+
+
+@operator(namespace="functional", method=())
+class glu:
+    """The first half of `input` along `dim` times the sigmoid of the second (Dauphin et al., 2017)."""
+
+    def forward(self: Array, dim: Int = -1):
+        return kernels.glu(self, wrap_dim(dim, self.ndim))
+
+    def grad_self(grad, self, dim, xp):
+        first, second = xp.halves(self, dim)
+        sigmoid = xp.sigmoid(second)
+        return xp.joined(grad * sigmoid.conj(), grad * (first * sigmoid * (1 - sigmoid)).conj(), dim)
+
+
+@operator(namespace=None, method=(), inplace=True, node="RreluWithNoiseBackward0", out=False, called="rrelu")
+class rrelu_with_noise:
+    """`input * noise`: `noise` is 1 where the input is positive, elsewhere the slope drawn for the element."""
+
+    def forward(self: Array, noise: Array):
+        return self * noise
+
+    def grad_self(grad, self, noise, xp):
+        return xp.rrelu_backward(grad, self, noise)
+
+
+@operator(namespace=None, method=(), node="RreluWithNoiseBackwardBackward0")
+class rrelu_backward:
+    """The derivative of `rrelu_with_noise` times `grad_output`."""
+
+    def forward(grad_output: Array, self: Array, noise: Array):
+        return grad_output * noise
+
+    def grad_grad_output(grad, self, noise, xp):
+        return xp.rrelu_backward(grad, self, noise)
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="RreluWithNoiseBackward0",
+    out=False,
+    called="rrelu",
+)
+class rrelu_mean:
+    """`rrelu` outside training: the slope is the mean of the bounds."""
+
+    def forward(self: Array, negative_slope: Number):
+        return row_major(kernels.leaky_relu(self, negative_slope))
+
+    def grad_self(grad, self, negative_slope, xp):
+        return xp.leaky_relu_backward(grad, self, negative_slope, False)
+
+
+def _rrelu_operator(input, lower, upper, training, generator):
+    """The operator that applies, and its second argument."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training:
+        return rrelu_mean, (lower + upper) / 2
+    if not is_readable(input):
+        slopes = tensors.rand(tuple(input._array.shape), dtype=input.dtype) * (upper - lower) + lower
+        return rrelu_with_noise, tensors.where(input <= 0, slopes, tensors.ones_like(slopes))
+    draws = random_kernels.rand(stream_of(generator), (int((input._array <= 0).sum()),), numpy.dtype(numpy.float64))
+    return rrelu_with_noise, wrap(kernels.rrelu_noise(input._array, lower + draws * (upper - lower)))
+
+
+@public()
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+    """Leaky ReLU whose slope is drawn from `[lower, upper)` for each element, and is their mean outside training."""
+    function, argument = _rrelu_operator(input, lower, upper, training, generator)
+    return function(input, argument)
+
+
+@public()
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+    """`rrelu` in place."""
+    function, argument = _rrelu_operator(input, lower, upper, training, generator)
+    return function.inplace(input, argument)
+
+
+publish("functional", prelu=PUBLIC["torch"]["prelu"], rrelu=rrelu, rrelu_=rrelu_)

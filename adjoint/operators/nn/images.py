@@ -1,0 +1,157 @@
+"""Images rearranged and resized: sliding blocks as columns, channels as pixels, and interpolation, an operator for each way."""
+
+from __future__ import annotations
+
+from ...dispatch.decorators import operator, public, tensors
+from ...kernels.nn import images as kernels
+
+
+@operator(kernel=kernels.im2col, namespace=None, method=False, out=False, node="Im2ColBackward0", tangent="linear")
+class im2col:
+    """What the sliding blocks of images cover, as columns."""
+
+    def forward(self: Array, kernel_size, dilation, padding, stride): ...
+
+    def grad_self(grad, self_shape, kernel_size, dilation, padding, stride, xp):
+        return xp.col2im(grad, tuple(self_shape[-2:]), kernel_size, dilation, padding, stride)
+
+
+@operator(kernel=kernels.col2im, namespace=None, method=False, out=False, node="Col2ImBackward0", tangent="linear")
+class col2im:
+    """Columns added up to the images whose blocks they are."""
+
+    def forward(self: Array, output_size, kernel_size, dilation, padding, stride): ...
+
+    def grad_self(grad, kernel_size, dilation, padding, stride, xp):
+        return xp.im2col(grad, kernel_size, dilation, padding, stride)
+
+
+def _pair(name, value):
+    """A number, or one for each of the two dimensions."""
+    values = (value, value) if isinstance(value, int) else tuple(value)
+    if len(values) != 2:
+        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
+    return values
+
+
+@public(namespace="functional")
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """What each sliding block of `(N, C, H, W)` covers, as columns `(N, C * kh * kw, blocks)`.
+
+    >>> import adjoint as torch
+    >>> torch.nn.functional.unfold(torch.arange(6.0).reshape(1, 1, 2, 3), 2)
+    tensor([[[0., 1.],
+             [1., 2.],
+             [3., 4.],
+             [4., 5.]]])
+    """
+    return tensors.im2col(
+        input, _pair("kernel_size", kernel_size), _pair("dilation", dilation), _pair("padding", padding),
+        _pair("stride", stride),
+    )  # fmt: skip
+
+
+@public(namespace="functional")
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """The image `(N, C, *output_size)` whose elements are the sums of what columns `(N, C * kh * kw, blocks)` have for them.
+
+    >>> import adjoint as torch
+    >>> torch.nn.functional.fold(torch.ones(1, 4, 2), (2, 3), 2)
+    tensor([[[[1., 2., 1.],
+              [1., 2., 1.]]]])
+    """
+    return tensors.col2im(
+        input, _pair("output_size", output_size), _pair("kernel_size", kernel_size), _pair("dilation", dilation),
+        _pair("padding", padding), _pair("stride", stride),
+    )  # fmt: skip
+
+
+@operator(kernel=kernels.pixel_shuffle, method=False, out=False, tangent="linear")
+class pixel_shuffle:
+    """`(..., C r², H, W)` rearranged to `(..., C, H r, W r)` (Shi et al., 2016).
+
+    >>> import adjoint as torch
+    >>> torch.pixel_shuffle(torch.arange(8).reshape(4, 1, 2), 2)
+    tensor([[[0, 2, 1, 3],
+             [4, 6, 5, 7]]])
+    """
+
+    def forward(self: Array, upscale_factor: Int): ...
+
+    def grad_self(grad, upscale_factor, xp):
+        return xp.pixel_unshuffle(grad, upscale_factor)
+
+
+@operator(kernel=kernels.pixel_unshuffle, method=False, out=False, tangent="linear")
+class pixel_unshuffle:
+    """`(..., C, H r, W r)` rearranged to `(..., C r², H, W)`: the inverse of `pixel_shuffle`."""
+
+    def forward(self: Array, downscale_factor: Int): ...
+
+    def grad_self(grad, downscale_factor, xp):
+        return xp.pixel_shuffle(grad, downscale_factor)
+
+
+@operator(kernel=kernels.channel_shuffle, method=False, out=False, tangent="linear")
+class channel_shuffle:
+    """The channels (dimension 1) of `groups` groups interleaved: the first of each group, the second, ..."""
+
+    def forward(self: Array, groups: Int): ...
+
+    def grad_self(grad, groups, xp):
+        return xp.channel_shuffle(grad, grad.shape[1] // groups)
+
+
+WAYS = {
+    **{(mode, dims): f"upsample_{mode.replace('-', '_')}{dims}d" for mode in kernels.NEAREST for dims in (1, 2, 3)},
+    ("linear", 1): "upsample_linear1d",
+    ("linear", 2): "upsample_bilinear2d",
+    ("linear", 3): "upsample_trilinear3d",
+    ("bicubic", 2): "upsample_bicubic2d",
+}
+"""The name of the operator for each mode and number of dimensions."""
+
+
+def _shown(mode, dims):
+    """What nodes show: one scale for each dimension; ways without corners to align show nothing of them."""
+    names = ("scales",) if dims == 1 else ("scales_d", "scales_h", "scales_w")[-dims:]
+    shown = {} if dims == 1 else {"scales": None}
+    for number, name in enumerate(names):
+        shown[name] = lambda node, number=number: node.saved_scales[number]
+    return {**shown, "align_corners": None} if mode in kernels.NEAREST else shown
+
+
+def _declare(name, mode, antialias):
+    """The operator of this name and mode; its gradient is that of `resample_gradient`."""
+    shown = "".join(part.capitalize() for part in name.replace("nearest_exact", "nearestExact").split("_"))
+    node = f"{shown.replace('Nearestexact', 'NearestExact').removesuffix('d')}D{'Aa' if antialias else ''}Backward0"
+
+    class upsample:
+        def forward(self: Array, output_size, align_corners, scales):
+            return kernels.resample(self, output_size, mode, align_corners, antialias, scales)
+
+        def grad_self(grad, self_shape, output_size, align_corners, scales, xp):
+            return xp.resample_gradient(grad, tuple(self_shape[2:]), mode, align_corners, antialias, scales)
+
+        shown = _shown(mode, int(name[-2]))
+
+    upsample.__doc__ = f"`(N, C, *)` of another size, mode {mode}{', averaging' if antialias else ''}."
+    full_name = f"{name}_aa" if antialias else name
+    operator(namespace=None, method=False, out=False, name=full_name, node=node, tangent="linear")(upsample)
+
+
+for (_mode, _dims), _name in WAYS.items():
+    _declare(_name, _mode, False)
+for _name, _mode in (("upsample_bilinear2d", "linear"), ("upsample_bicubic2d", "bicubic")):
+    _declare(_name, _mode, True)
+
+
+@operator(kernel=kernels.resample_backward, namespace=None, method=False, out=False, tangent="linear")
+class resample_gradient:
+    """The gradient of an interpolation: what each element gave is gathered where it came from."""
+
+    def forward(self: Array, size, mode, align_corners, antialias, scales): ...
+
+    def grad_self(grad, self_shape, mode, align_corners, antialias, scales, xp):
+        name = WAYS[mode, len(scales)] + ("_aa" if antialias else "")
+        return getattr(xp, name)(grad, tuple(self_shape[2:]), align_corners, scales)

@@ -1,0 +1,562 @@
+"""Losses. `reduction` is "none", "mean" or "sum"; gradients follow it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.sequential import is_readable
+from ...kernels.nn import loss as kernels
+from ...tensor import wrap
+
+
+def _size(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+REDUCTION = {"reduction": lambda node: ("none", "mean", "sum").index(node.saved_reduction)}
+"""A reduction as nodes show it."""
+
+
+def scaled(grad, reduction, count):
+    """The gradient of each loss: the output's, or its share in a mean."""
+    return grad / count if reduction == "mean" else grad
+
+
+def _difference(first, second):
+    """`first - second`, where one of them may be of booleans."""
+    return first - second if first.dtype == second.dtype else first * 1 - second * 1
+
+
+@operator(kernel=kernels.mse_loss, promote="common", namespace=None, method=False, out=False)
+class mse_loss:
+    """The squared difference."""
+
+    shown = REDUCTION
+
+    def forward(self: Array, target: Array, reduction="mean"): ...
+
+    def grad_self(grad, self, target, reduction):
+        difference = _difference(self, target)
+        return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
+
+    def grad_target(grad, self, target, reduction):
+        difference = _difference(target, self)
+        return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
+
+
+@public(namespace=None)
+def l1_loss(input, target, reduction="mean"):
+    """The absolute difference."""
+    return reduced((input - target).abs(), reduction)
+
+
+def reduced(loss, reduction):
+    """The losses themselves, their mean or their sum."""
+    if reduction == "mean":
+        return loss.mean()
+    return loss.sum() if reduction == "sum" else loss
+
+
+@operator(
+    kernel=kernels.smooth_l1_loss,
+    promote="common",
+    namespace=None,
+    method=False,
+    out=False,
+    node="SmoothL1LossBackward0",
+)
+class smooth_l1_loss:
+    """The squared difference near 0, the absolute one elsewhere."""
+
+    shown = REDUCTION
+
+    def forward(self: Array, target: Array, reduction="mean", beta=1.0): ...
+
+    def grad_self(grad, self, target, reduction, beta, xp):
+        return _smooth(grad, _difference(self, target), reduction, beta, xp)
+
+    def grad_target(grad, self, target, reduction, beta, xp):
+        return _smooth(grad, _difference(target, self), reduction, beta, xp)
+
+
+def _smooth(grad, difference, reduction, beta, xp):
+    share = scaled(grad, reduction, _size(difference.shape))
+    if beta == 0:
+        return xp.sgn(difference) * share
+    return xp.clamp(difference / beta, -1.0, 1.0) * share
+
+
+@operator(kernel=kernels.huber_loss, promote="common", namespace=None, method=False, out=False)
+class huber_loss:
+    """The squared difference near 0, the absolute one elsewhere, scaled by `delta`."""
+
+    shown = REDUCTION
+
+    def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
+
+    def grad_self(grad, self, target, reduction, delta, xp):
+        difference = self - target
+        return xp.clamp(difference, -delta, delta) * scaled(grad, reduction, _size(difference.shape))
+
+    def grad_target(grad, self, target, reduction, delta, xp):
+        difference = target - self
+        return xp.clamp(difference, -delta, delta) * scaled(grad, reduction, _size(difference.shape))
+
+
+def _check_batch(shape, wanted):
+    size = wanted[0] if wanted else 0
+    if shape[0] != size:
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({size}).")
+
+
+def _check_nll(self, target, weight, ignore_index, reduction):
+    shape, wanted = self._array.shape, target._array.shape
+    if len(shape) == 1:
+        if len(wanted) == 1 and wanted[0] != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {wanted[0]}")
+    elif shape:
+        _check_batch(shape, wanted)
+    if len(shape) < 3 and len(wanted) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+
+
+def _total_weight(node):
+    saved = (node._saved_self, node._saved_target, node._saved_weight)
+    arrays = [None if tensor is None else tensor._array for tensor in saved]
+    return wrap(kernels.nll_loss_forward(*arrays, node.saved_reduction, node.saved_ignore_index)[1])
+
+
+_SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
+
+
+@operator(
+    kernel=kernels.nll_loss,
+    check=_check_nll,
+    namespace=None,
+    method=False,
+    out=False,
+    name="nll_loss_of",
+    node="NllLossBackward0",
+)
+class nll_loss_of:
+    """The negative log-likelihood of classes."""
+
+    constants = {"weight": "nll_loss_forward"}
+    shown = _SHOWN_OF_NLL
+
+    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
+
+    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
+        return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
+
+
+@operator(
+    kernel=kernels.nll_loss,
+    check=_check_nll,
+    namespace=None,
+    method=False,
+    out=False,
+    name="nll_loss2d_of",
+    node="NllLoss2DBackward0",
+)
+class nll_loss2d_of:
+    """The negative log-likelihood of classes at each place."""
+
+    constants = {"weight": "nll_loss2d_forward"}
+    shown = _SHOWN_OF_NLL
+
+    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
+
+    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
+        return xp.nll_loss2d_backward(grad, self, target, weight, ignore_index, reduction)
+
+
+def _nll_backward_operator(dims):
+    class declaration:
+        """The gradient of the log-probabilities."""
+
+        shown = REDUCTION
+
+        def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction):
+            return kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
+
+        def grad_self(grad, target, weight, ignore_index, reduction, xp):
+            return getattr(xp, f"nll_loss{dims}_of")(grad, target, weight, ignore_index, reduction)
+
+        def grad_log_probs(grad, xp):
+            return xp.zeros_like(grad)
+
+    operator(
+        namespace=None, method=False, out=False, name=f"nll_loss{dims}_backward",
+        node=f"NllLoss{dims.upper()}BackwardBackward0",
+    )(declaration)  # fmt: skip
+
+
+_nll_backward_operator("")
+_nll_backward_operator("2d")
+
+
+@public(namespace=None)
+def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
+    """The negative log-likelihood of the classes `target` (N, ...) under log-probabilities (N, C, ...)."""
+    ndim = input._array.ndim
+    if ndim <= 2:
+        return nll_loss_of(input, target, weight, ignore_index, reduction)
+    if ndim == 4:
+        return nll_loss2d_of(input, target, weight, ignore_index, reduction)
+    shape = input._array.shape
+    _check_batch(shape, target._array.shape)
+    if target._array.shape != (shape[0], *shape[2:]):
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target._array.shape)}")
+    places = _size(shape[2:])
+    flat = nll_loss2d_of(
+        input.reshape((shape[0], shape[1], 1, places)),
+        target.reshape((shape[0], 1, places)),
+        weight,
+        ignore_index,
+        reduction,
+    )
+    return flat.reshape((shape[0], *shape[2:])) if reduction == "none" else flat
+
+
+@public(namespace=None)
+def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    """The cross entropy of logits (N, C, ...) with classes (N, ...), or with probabilities of the logits' shape."""
+    class_dim = 0 if input._array.ndim == 1 else 1
+    if label_smoothing < 0.0 or label_smoothing > 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if target._array.dtype.kind not in "iu" and target._array.shape == input._array.shape:
+        return _with_probabilities(input, target, weight, ignore_index, reduction, label_smoothing, class_dim)
+    if (
+        target._array.shape == input._array.shape
+        and target._array.ndim == class_dim + 1
+        and target._array.dtype.kind in "iu"
+        and (input._array.ndim > 1)
+    ):
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_type}"
+        )
+    log_probs = log_softmax_of_logits(input, class_dim)
+    if label_smoothing == 0.0:
+        return nll_loss(log_probs, target, weight, ignore_index, reduction)
+    return _smoothed(log_probs, target, weight, ignore_index, reduction, label_smoothing, class_dim)
+
+
+def log_softmax_of_logits(input, class_dim):
+    """The log-probabilities of logits."""
+    return tensors.log_softmax_of(input, class_dim)
+
+
+def _smoothed(log_probs, target, weight, ignore_index, reduction, smoothing, class_dim):
+    """A part `smoothing` of the target spread evenly over the classes (Szegedy et al., 2015)."""
+    classes = log_probs._array.shape[class_dim]
+    plain = nll_loss(log_probs, target, weight, ignore_index, reduction)
+    shape = [1] * log_probs._array.ndim
+    shape[class_dim] = classes
+    weighted = log_probs if weight is None else log_probs * weight.reshape(tuple(shape))
+    even = -weighted.sum(class_dim)
+    ignored = target == ignore_index
+    even = even.masked_fill(ignored, 0.0)
+    if reduction == "sum":
+        even = even.sum()
+    elif reduction == "mean":
+        if weight is None:
+            even = even.sum() / (~ignored).sum()
+        else:
+            chosen = weight.gather(0, target.masked_fill(ignored, 0).flatten()).reshape(target._array.shape)
+            even = even.sum() / chosen.masked_fill(ignored, 0.0).sum()
+    return tensors.mul_number(plain, 1 - smoothing) + tensors.mul_number(even, smoothing / classes)
+
+
+def _with_probabilities(input, target, weight, ignore_index, reduction, smoothing, class_dim):
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    classes = input._array.shape[class_dim]
+    log_probs = log_softmax_of_logits(input, class_dim)
+    if smoothing > 0.0:
+        target = tensors.add_number(tensors.mul_number(target, 1 - smoothing), smoothing / classes)
+    products = log_probs * target
+    if weight is not None:
+        shape = [1] * input._array.ndim
+        shape[class_dim] = classes
+        products = products * weight.reshape(tuple(shape))
+    if reduction == "mean":
+        count = _size(input._array.shape) // classes if classes else 0
+        return tensors.div_number(-products.sum(), count)
+    return -products.sum() if reduction == "sum" else -products.sum(class_dim)
+
+
+@operator(kernel=kernels.binary_cross_entropy, namespace=None, method=False, out=False)
+class binary_cross_entropy:
+    """The cross entropy of probabilities."""
+
+    constants = {"weight": "binary_cross_entropy"}
+    shown = REDUCTION
+
+    def forward(self: Array, target: Array, weight: Array | None = None, reduction="mean"): ...
+
+    def grad_self(grad, self, target, weight, reduction, xp):
+        return xp.binary_cross_entropy_backward(grad, self, target, weight, reduction)
+
+    def grad_target(grad, self, target, weight, reduction, xp):
+        slope = xp.clamp(xp.log1p(-self), -100, None) - xp.clamp(xp.log(self), -100, None)
+        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
+
+
+@operator(kernel=kernels.binary_cross_entropy_backward, namespace=None, method=False, out=False)
+class binary_cross_entropy_backward:
+    """The gradient of the probabilities."""
+
+    shown = REDUCTION
+
+    def forward(grad_output: Array, self: Array, target: Array, weight: Array | None, reduction): ...
+
+    # 1e-12 keeps second derivatives finite at 0 and 1, as in PyTorch.
+
+    def grad_grad_output(grad, self, target, weight, reduction):
+        slope = (self - target) / ((self + 1e-12) * (1 - self + 1e-12))
+        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
+
+    def grad_self(grad, grad_output, self, target, weight, reduction):
+        bend = (self * self - 2 * self * target + target) / ((self + 1e-12) * (1 - self + 1e-12)) ** 2
+        return _weigh(bend * grad * scaled(grad_output, reduction, _size(self.shape)), weight)
+
+    def grad_target(grad, grad_output, self, weight, reduction, xp):
+        slope = grad * scaled(grad_output, reduction, _size(self.shape)) / xp.clamp(self * (1 - self), 1e-12, None)
+        return -_weigh(slope, weight)
+
+
+def _weigh(value, weight):
+    return value if weight is None else value * weight
+
+
+@operator(
+    kernel=kernels.binary_cross_entropy_with_logits,
+    promote="common",
+    namespace="torch",
+    method=False,
+    out=False,
+    name="binary_cross_entropy_with_logits",
+    node="BinaryCrossEntropyWithLogitsBackward0",
+)
+class bce_with_logits:
+    """The cross entropy of the sigmoid of logits."""
+
+    constants = dict.fromkeys(("weight", "pos_weight"), "binary_cross_entropy_with_logits")
+    shown = REDUCTION
+
+    def forward(
+        self: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction="mean"
+    ): ...
+
+    def grad_self(grad, self, target, weight, pos_weight, reduction, xp):
+        share = scaled(grad, reduction, _size(self.shape))
+        if pos_weight is None:
+            return _weigh((xp.sigmoid(self) - target) * share, weight)
+        positive = pos_weight * target
+        return _weigh(((positive + 1 - target) * xp.sigmoid(self) - positive) * share, weight)
+
+    def grad_target(grad, self, target, weight, pos_weight, reduction, xp):
+        share = scaled(grad, reduction, _size(self.shape))
+        if pos_weight is None:
+            return _weigh(-self * share, weight)
+        return _weigh((xp.logsigmoid(-self) - pos_weight * xp.logsigmoid(self)) * share, weight)
+
+
+@public(namespace=None)
+def kl_div(input, target, reduction="mean", log_target=False):
+    """The Kullback-Leibler divergence of `target` from log-probabilities, pointwise."""
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        loss = tensors.xlogy(target, target) - target * input
+    return reduced(loss, reduction)
+
+
+@public(namespace=None)
+def poisson_nll_loss(input, target, log_input, full, eps, reduction):
+    """The negative log-likelihood of counts `target`."""
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * tensors.log(tensors.add_number(input, eps))
+    if full:
+        stirling = target * tensors.log(target) - target
+        stirling = stirling + tensors.mul_number(tensors.log(tensors.mul_number(target, 2 * math.pi)), 0.5)
+        loss += stirling.masked_fill(target <= 1, 0)
+    return reduced(loss, reduction)
+
+
+@public(namespace="functional", numpy_names=True)
+def one_hot(input, num_classes=-1):
+    """Zeros with a 1 at each element's class, in a new last dimension.
+
+    >>> import adjoint as torch
+    >>> torch.nn.functional.one_hot(torch.tensor([0, 2]), 3)
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    array = input._array
+    if array.dtype.kind != "i" or array.dtype.itemsize != 8:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if array.size == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return tensors.zeros((*array.shape, num_classes), dtype=input.dtype)
+    if not is_readable(input):
+        if num_classes == -1:
+            raise RuntimeError(
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow: one_hot needs "
+                "num_classes, as the examples may have unequal numbers of classes."
+            )
+        return (input.unsqueeze(-1) == tensors.arange(num_classes)).long()
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = int(array.max()) + 1
+    elif num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    elif num_classes <= array.max():
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    result = tensors.empty((*array.shape, num_classes), dtype=input.dtype).zero_()
+    return result.scatter_(-1, input.unsqueeze(-1), 1)
+
+
+# --- of scores ------------------------------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.soft_margin_loss, namespace=None, method=False, out=False)
+class soft_margin_loss:
+    """`log(1 + exp(-target * input))`, for targets 1 and -1."""
+
+    constants = {"target": "soft_margin_loss"}
+    shown = REDUCTION
+
+    def forward(self: Array, target: Array, reduction="mean"): ...
+
+    def grad_self(grad, self, target, reduction, xp):
+        count = 1
+        for size in self.shape:
+            count *= size
+        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, count)
+
+
+@operator(kernel=kernels.multi_margin_loss, namespace=None, method=False, out=False)
+class multi_margin_loss:
+    """The hinge loss of one class for each sample against the others."""
+
+    constants = {"weight": "multi_margin_loss"}
+    shown = REDUCTION
+
+    def forward(self: Array, target: Array, p, margin, weight: Array | None, reduction): ...
+
+    def grad_self(grad, self, target, p, margin, weight, reduction, xp):
+        return xp.multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)
+
+
+@public(namespace=None, on_arrays=kernels.multi_margin_loss_backward)
+def multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction):
+    """The gradient of the scores in differentiable operations."""
+    rows = self.reshape((1, -1)) if self.ndim < 2 else self
+    batch, classes = rows.shape
+    column = target.reshape((-1, 1))
+    hinges = (rows - rows.gather(1, column) + margin).clamp_min(0).scatter(1, column, 0)
+    slopes = (hinges > 0).to(rows.dtype) if p == 1 else hinges * 2
+    slopes = slopes * (scaled(grad, reduction, batch).reshape((-1, 1)) / classes)
+    if weight is not None:
+        slopes = slopes * weight[target].reshape((-1, 1))
+    return slopes.scatter_add(1, column, -slopes.sum(1, keepdim=True)).reshape(self.shape)
+
+
+@operator(
+    kernel=kernels.multilabel_margin_loss,
+    namespace=None,
+    method=False,
+    out=False,
+    name="multilabel_margin_loss_forward",
+    node="MultilabelMarginLossBackward0",
+    outputs=("result", "is_target"),
+)
+class multilabel_margin_loss_forward:
+    """The hinge loss of several classes for each sample against the others, and which classes these are."""
+
+    shown = REDUCTION
+    differentiable = ("self",)
+    nondifferentiable = ("is_target",)
+
+    def forward(self: Array, target: Array, reduction): ...
+
+    def grad_inputs(grads, self, target, is_target, reduction, xp):
+        if grads[0] is None:
+            return (None,)
+        return (xp.multilabel_margin_loss_backward(grads[0], self, target, is_target, reduction),)
+
+
+@public(namespace=None, on_arrays=kernels.multilabel_margin_loss_backward)
+def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
+    """The gradient of the scores, which depends on them only through which hinges are bent."""
+    slopes = tensors.multilabel_margin_slopes(self, target, is_target)
+    share = scaled(grad, reduction, self.shape[0] if self.ndim == 2 else 1)
+    return slopes * (share.unsqueeze(-1) if share.ndim else share)
+
+
+@operator(namespace=None, method=False, out=False)
+class multilabel_margin_slopes:
+    """The derivative of the sum of the hinges by each score."""
+
+    def forward(self: Array, target: Array, is_target: Array):
+        ones = numpy.ones(1, self.dtype)
+        return kernels.multilabel_margin_loss_backward(ones, self, target, is_target, "sum")
+
+
+@public(namespace=None)
+def multilabel_margin_loss(input, target, reduction="mean"):
+    """The hinge loss of several classes for each sample against the others."""
+    return multilabel_margin_loss_forward(input, target, reduction)[0]
+
+
+@public(namespace=None)
+def margin_ranking_loss(input1, input2, target, margin=0.0, reduction="mean"):
+    """`max(0, -target (input1 - input2) + margin)`."""
+    loss = -target * (input1 - input2)
+    return reduced(tensors.add_number(loss, float(margin)).clamp_min_(0), reduction)
+
+
+@public(namespace=None)
+def hinge_embedding_loss(input, target, margin=1.0, reduction="mean"):
+    """`input` where `target` is not -1, and `max(0, margin - input)` where it is not 1."""
+    zeros = tensors.zeros_like(input)
+    apart = tensors.sub(margin, input).clamp_min_(0)
+    return reduced(tensors.where(target != 1, apart, zeros) + tensors.where(target != -1, input, zeros), reduction)
+
+
+# --- of distances ---------------------------------------------------------------------------------------------
+
+
+@public(namespace=None)
+def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
+    """`1 - cos` where `target` is 1, `max(0, cos - margin)` where it is -1."""
+    # PyTorch adds this constant to the squared norms of this loss.
+    first = tensors.add_number((input1 * input1).sum(-1), 1e-12)
+    second = tensors.add_number((input2 * input2).sum(-1), 1e-12)
+    cosine = (input1 * input2).sum(-1) / (first * second).sqrt()
+    zeros = tensors.zeros_like(cosine)
+    alike = tensors.where(target == 1, tensors.sub(1, cosine), zeros)
+    apart = tensors.where(target == -1, tensors.sub_number(cosine, margin).clamp_min_(0), zeros)
+    return reduced(alike + apart, reduction)
+
+
+@public(namespace=None)
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean"):
+    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)` with d the p-norm."""
+    near = tensors.pairwise_distance(anchor, positive, p, eps)
+    far = tensors.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = tensors.minimum(far, tensors.pairwise_distance(positive, negative, p, eps))
+    return reduced(tensors.clamp_min(tensors.add_number(near, margin) - far, 0), reduction)

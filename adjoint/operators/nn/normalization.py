@@ -1,0 +1,324 @@
+"""Normalization over a batch, a layer or groups of channels."""
+
+from __future__ import annotations
+
+import math
+
+from ... import dtypes
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.sequential import is_readable
+from ...dispatch.slow_path import check_constant
+from ...kernels.nn import normalization as kernels
+from ...kernels.runtime.meta_array import Meta
+from ...tensor import Tensor
+
+# --- over the batch -------------------------------------------------------------------------------------------
+
+
+def _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, xp):
+    """The gradients in differentiable operations; `mean` and `invstd` are functions of the input in training."""
+    dims = (0, *range(2, len(input.shape)))
+    shape = (1, -1, *(1,) * (len(input.shape) - 2))
+    count = 1
+    for dim in dims:
+        count *= input.shape[dim]
+    invstd = invstd.reshape(shape)
+    normalized = (input - mean.reshape(shape)) * invstd
+    scaled = grad if weight is None else grad * weight.reshape(shape)
+    to_weight = xp.sum(grad * normalized, dims, False) if needs[1] else None
+    to_bias = xp.sum(grad, dims, False) if needs[2] else None
+    to_input = None
+    if needs[0] and training:
+        centred = (
+            scaled - xp.sum(scaled, dims, True) / count - normalized * (xp.sum(scaled * normalized, dims, True) / count)
+        )
+        to_input = centred * invstd
+    elif needs[0]:
+        to_input = scaled * invstd
+    return to_input, to_weight, to_bias
+
+
+def _batch_norm_recorded(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs):
+    """The same, with the statistics computed again so that they are differentiated too."""
+    if training:
+        dims = (0, *range(2, input._array.ndim))
+        mean = input.mean(dims)
+        invstd = (input.var(dims, correction=0) + eps).rsqrt()
+    else:
+        mean, invstd = running_mean, (running_var + eps).rsqrt()
+    return _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, tensors)
+
+
+@public(namespace=None, on_arrays=kernels.batch_norm_gradients)
+def batch_norm_gradients(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs):
+    """The gradients of input, weight and bias."""
+    return _batch_norm_recorded(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs)
+
+
+@operator(
+    namespace=None,
+    method=False,
+    out=False,
+    name="native_batch_norm",
+    node="NativeBatchNormBackward0",
+    outputs=("result0", "result1", "result2"),
+)
+class native_batch_norm:
+    """The normalized input, and the mean and the inverse standard deviation used."""
+
+    differentiable = ("input", "weight", "bias")
+    nondifferentiable = ("result1", "result2")
+
+    def forward(
+        input: Array,
+        weight: Array | None,
+        bias: Array | None,
+        running_mean: Array | None,
+        running_var: Array | None,
+        training,
+        momentum,
+        eps,
+    ):
+        return kernels.batch_norm(input, weight, bias, running_mean, running_var, training, eps)
+
+    def grad_inputs(grads, input, weight, result1, result2, running_mean, running_var, training, eps, needs, xp):
+        if grads[0] is None:
+            return None, None, None
+        return xp.batch_norm_gradients(
+            grads[0], input, weight, result1, result2, running_mean, running_var, training, eps, needs
+        )
+
+
+@public(namespace="torch")
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """Each channel (dimension 1) normalized over all other dimensions; in training the running statistics are moved.
+
+    See Ioffe and Szegedy (2015), "Batch Normalization".
+    """
+    if input._array.size == 0:
+        return _of_nothing(input, weight, bias)
+    channels = input._array.shape[1] if input._array.ndim > 1 else 0
+    named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    for name, value in named.items():
+        if value is not None and value._array.size != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {value._array.size}")
+    if not training:
+        for name in ("running_mean", "running_var"):
+            if named[name] is None:
+                raise RuntimeError(f"{name} must be defined in evaluation mode")
+    elif (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    for name in ("running_mean", "running_var"):
+        check_constant("native_batch_norm", name, named[name])
+    used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
+    output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
+    if training and running_mean is not None and type(running_mean._array) is not Meta:
+        count = input._array.size // channels
+        if is_readable(input, running_mean, running_var):
+            if not is_readable(mean):  # only weight and bias differ from example to example
+                _, mean, invstd = native_batch_norm(input.detach(), None, None, None, None, training, momentum, eps)
+            _move(running_mean, mean._array, momentum)
+            variance = kernels.unbiased_variance(invstd._array, eps, count)
+            _move(running_var, variance, momentum)
+        else:
+            _move_each(running_mean, running_var, mean, invstd, momentum, eps, count)
+    return output
+
+
+def _of_nothing(input, weight, bias):
+    """An empty batch: no statistics, but still something for weight and bias to be a part of, as in PyTorch."""
+    output = input.clone()
+    if weight is not None:
+        output = output * weight[0]
+    return output if bias is None else output + bias[0]
+
+
+def _move(running: Tensor, towards, momentum):
+    """`running` moved by `momentum` towards the statistics of a batch; its version stays, as in PyTorch."""
+    array = running._array
+    array += (momentum * (towards - array)).astype(array.dtype, copy=False)
+
+
+def _move_each(running_mean, running_var, mean, invstd, momentum, eps, count):
+    """The same for the statistics of examples."""
+    if is_readable(running_mean) or is_readable(running_var):
+        raise RuntimeError(
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
+            "were not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be "
+            "False.If you are using a prebuilt module and do not need eval mode, please see the functorch website for "
+            "resources on how to patch your module to work with vmap"
+        )
+    variance = (invstd.detach() ** -2 - eps) * (count / (count - 1))
+    running_mean.mul_(1 - momentum).add_(mean.detach() * momentum)
+    running_var.mul_(1 - momentum).add_(variance * momentum)
+
+
+# --- over a layer ---------------------------------------------------------------------------------------------
+
+
+def _layer_norm_recorded(grad, input, normalized_shape, weight, eps, needs):
+    dims = tuple(range(-len(normalized_shape), 0))
+    mean = input.mean(dims, True)
+    rstd = (input.var(dims, correction=0, keepdim=True) + eps).rsqrt()
+    normalized = (input - mean) * rstd
+    scaled = grad if weight is None else grad * weight
+    leading = tuple(range(input._array.ndim - len(normalized_shape)))
+    to_input = None
+    if needs[0]:
+        to_input = rstd * (scaled - scaled.mean(dims, True) - normalized * (scaled * normalized).mean(dims, True))
+    to_weight = ((grad * normalized).sum(leading) if leading else grad * normalized) if needs[1] else None
+    to_bias = (grad.sum(leading) if leading else grad) if needs[2] else None
+    return to_input, to_weight, to_bias
+
+
+@public(namespace=None, on_arrays=kernels.layer_norm_gradients)
+def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps, needs):
+    """The gradients of input, weight and bias."""
+    return _layer_norm_recorded(grad, input, normalized_shape, weight, eps, needs)
+
+
+@operator(
+    namespace=None,
+    method=False,
+    out=False,
+    name="native_layer_norm",
+    node="NativeLayerNormBackward0",
+    outputs=("result0", "result1", "result2"),
+)
+class native_layer_norm:
+    """The normalized input, and the mean and the inverse standard deviation used."""
+
+    shown = {
+        "eps": None,
+        "normalized_sym_sizes": None,
+        "normalized_shape": lambda node: node.saved_normalized_shape,
+    }
+
+    differentiable = ("input", "weight", "bias")
+    nondifferentiable = ("result1", "result2")
+
+    def forward(input: Array, normalized_shape, weight: Array | None, bias: Array | None, eps):
+        return kernels.layer_norm(input, normalized_shape, weight, bias, eps)
+
+    def grad_inputs(grads, input, normalized_shape, weight, bias, result1, result2, eps, needs, xp):
+        if grads[0] is None:
+            return None, None, None
+        return xp.layer_norm_gradients(grads[0], input, normalized_shape, weight, result1, result2, eps, needs)
+
+
+def _checked_shape(input, normalized_shape, leading, **factors):
+    """`normalized_shape` as a tuple, which `input` ends in and the `factors` have; `leading` is how errors begin the shape."""
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, value in factors.items():
+        if value is not None and value._array.shape != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(value._array.shape)} and normalized_shape = {list(shape)}"
+            )
+    if input._array.shape[input._array.ndim - len(shape) :] != shape or input._array.ndim < len(shape):
+        shown = ", ".join(map(str, shape))
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [{leading}{shown}], but got input of "
+            f"size{list(input._array.shape)}"
+        )
+    return shape
+
+
+@public(namespace="torch")
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    """The last dimensions, of `normalized_shape`, normalized together (Ba et al., 2016)."""
+    shape = _checked_shape(input, normalized_shape, "*, ", weight=weight, bias=bias)
+    return native_layer_norm(input, shape, weight, bias, eps)[0]
+
+
+@public(namespace="torch")
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """The last dimensions, of `normalized_shape`, divided by their root mean square (Zhang and Sennrich, 2019).
+
+    `eps`, the machine epsilon of the dtype computed in if None, is added to the mean square.
+    """
+    shape = _checked_shape(input, normalized_shape, "*", weight=weight)
+    dtype = input.dtype
+    if not dtype.is_floating_point and not dtype.is_complex:
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{dtype.scalar_type}'")
+    computed = input.float() if dtype.itemsize == 2 else input
+    eps = dtypes.finfo(computed.dtype).eps if eps is None else eps
+    dims = tuple(range(-len(shape), 0))
+    mean = tensors.mean(tensors.pow(computed, 2), dims, True)
+    result = computed * tensors.add_number(mean, eps).rsqrt()
+    return (result if weight is None else result * weight).to(dtype)
+
+
+# --- over groups of channels ----------------------------------------------------------------------------------
+
+
+def _group_norm_recorded(grad, input, weight, groups, eps, needs):
+    shape = input._array.shape
+    per_channel = (1, -1, *(1,) * (len(shape) - 2))
+    whole = (shape[0], groups, math.prod(shape[1:]) // groups)
+    grouped = input.reshape(whole)
+    mean = grouped.mean(-1, True)
+    rstd = (grouped.var(-1, correction=0, keepdim=True) + eps).rsqrt()
+    normalized = (grouped - mean) * rstd
+    scaled = (grad if weight is None else grad * weight.reshape(per_channel)).reshape(whole)
+    to_input = None
+    if needs[0]:
+        to_input = rstd * (scaled - scaled.mean(-1, True) - normalized * (scaled * normalized).mean(-1, True))
+        to_input = to_input.reshape(shape)
+    dims = (0, *range(2, len(shape)))
+    to_weight = (grad * normalized.reshape(shape)).sum(dims) if needs[1] else None
+    return to_input, to_weight, grad.sum(dims) if needs[2] else None
+
+
+@public(namespace=None, on_arrays=kernels.group_norm_gradients)
+def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
+    """The gradients of input, weight and bias."""
+    return _group_norm_recorded(grad, input, weight, groups, eps, needs)
+
+
+@operator(
+    namespace=None,
+    method=False,
+    out=False,
+    name="native_group_norm",
+    node="NativeGroupNormBackward0",
+    outputs=("result0", "result1", "result2"),
+)
+class native_group_norm:
+    """The normalized input, and the mean and the inverse standard deviation used."""
+
+    shown = {
+        "N": lambda node: node._saved_input.shape[0],
+        "C": lambda node: node._saved_input.shape[1],
+        "HxW": lambda node: math.prod(node._saved_input.shape[2:]),
+    }
+    differentiable = ("input", "weight", "bias")
+    nondifferentiable = ("result1", "result2")
+    takes = 3  # in PyTorch, unlike for the statistics of other normalizations
+
+    def forward(input: Array, weight: Array | None, bias: Array | None, group, eps):
+        return kernels.group_norm(input, group, weight, bias, eps)
+
+    def grad_inputs(grads, input, weight, group, result1, result2, eps, needs, xp):
+        if grads[0] is None:
+            return None, None, None
+        return xp.group_norm_gradients(grads[0], input, weight, group, result1, result2, eps, needs)
+
+
+@public(namespace="torch")
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    """Each group of channels of each sample normalized together (Wu and He, 2018)."""
+    shape = input._array.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if shape[1] % num_groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(shape)} and "
+            f"num_groups={num_groups}"
+        )
+    return native_group_norm(input, weight, bias, num_groups, eps)[0]

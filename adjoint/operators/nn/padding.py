@@ -1,0 +1,148 @@
+"""Padding: with a constant, a mirror image, the outermost elements, or as if the ends met."""
+
+from __future__ import annotations
+
+from ...dispatch.decorators import operator, public, tensors
+from ...kernels.nn import padding as kernels
+from ...kernels.runtime.floating import type_name
+
+
+@operator(method=False, out=False, node="ConstantPadNdBackward0")
+class constant_pad_nd:
+    """`input` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""
+
+    def forward(self: Array, pad, value=0):
+        return kernels.constant_pad_nd(self, pad, value)
+
+    def grad_self(grad, pad, xp):
+        return xp.constant_pad_nd(grad, tuple(-width for width in pad), 0)
+
+
+def _declare_edges(name, dims, kernel, backward, doc):
+    """An operator that pads `dims` dimensions with what is inside, and the operator that computes its gradient."""
+    forward_name, backward_name = f"{name}_pad{dims}d", f"{name}_pad{dims}d_backward"
+    node = f"{name.capitalize()}Pad{dims}DBackward"
+
+    class padding_operator:
+        def forward(self: Array, padding):
+            if self.dtype.kind == "b":
+                raise NotImplementedError(f"\"{forward_name}\" not implemented for '{type_name(self.dtype)}'")
+            return kernel(self, padding)
+
+        def grad_self(grad, self, padding, xp):
+            return getattr(xp, backward_name)(grad, self, padding)
+
+    class backward_operator:
+        def forward(grad_output: Array, self: Array, padding):
+            return backward(grad_output, self, padding)
+
+        def grad_grad_output(grad, padding, xp):
+            return getattr(xp, forward_name)(grad, padding)
+
+        def grad_self(grad, xp):
+            return xp.zeros_like(grad)
+
+    padding_operator.__doc__ = doc
+    backward_operator.__doc__ = f"The gradient of `{forward_name}`."
+    options = {"namespace": None, "method": False, "out": False}
+    operator(name=forward_name, node=f"{node}0", **options)(padding_operator)
+    operator(name=backward_name, node=f"{node}Backward0", **options)(backward_operator)
+
+
+for _dims in (1, 2, 3):
+    _declare_edges(
+        "reflection",
+        _dims,
+        kernels.reflection_pad,
+        kernels.reflection_pad_backward,
+        "`input` continued by its mirror image, which does not repeat the outermost elements.",
+    )
+    _declare_edges(
+        "replication",
+        _dims,
+        kernels.replication_pad,
+        kernels.replication_pad_backward,
+        "`input` continued by its outermost elements.",
+    )
+
+
+@public(namespace=None)
+def pad(input, pad, mode="constant", value=None):
+    """Pad, or crop where negative, the last `len(pad) / 2` dimensions, the last one first."""
+    pad = tuple(pad)
+    if mode == "constant":
+        return constant_pad_nd(input, pad, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    dims = len(pad) // 2
+    if not 1 <= dims <= 3 or input._array.ndim not in (dims + 1, dims + 2):
+        raise NotImplementedError(
+            f"Padding size {len(pad)} is not supported for {input.dim()}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+        )
+    _require_padding_fits(input._array.shape, pad, mode)
+    if mode == "circular":
+        return _circular(input, pad)
+    name = {"reflect": "reflection", "replicate": "replication"}.get(mode)
+    if name is None:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    return getattr(tensors, f"{name}_pad{dims}d")(input, pad)
+
+
+def _require_padding_fits(shape, pad, mode):
+    dims = len(pad) // 2
+    if mode != "circular" and not all(shape[len(shape) - dims - 1 :]):
+        raise RuntimeError(
+            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
+    for i in range(dims):
+        before, after = pad[2 * i], pad[2 * i + 1]
+        dim = len(shape) - 1 - i
+        size = shape[dim]
+        if mode == "reflect" and (before >= size or after >= size):
+            raise RuntimeError(
+                f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, "
+                f"but got: padding ({before}, {after}) at dimension {dim} of input {list(shape)}"
+            )
+        if mode == "circular" and (before > size or after > size):
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if mode == "circular" and size + before + after < 1:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        if size + before + after < 1:
+            raise RuntimeError(
+                f"input ({'WHD'[i]}: {size}) is too small. Calculated output {'WHD'[i]}: {size + before + after}"
+            )
+
+
+def _circular(input, pad):
+    """Copied into the middle of new memory, whose edges are then copied from its other ends."""
+    shape, dims = list(input._array.shape), len(pad) // 2
+    middle = input
+    for i in range(dims):
+        dim = len(shape) - 1 - i
+        before, after = pad[2 * i], pad[2 * i + 1]
+        start, stop = max(-before, 0), shape[dim] - max(-after, 0)
+        middle = middle.narrow(dim, start, stop - start)
+        shape[dim] += before + after
+    result = input.new_empty(shape)
+    inside = result
+    for i in range(dims):
+        dim = len(shape) - 1 - i
+        start, stop = max(pad[2 * i], 0), shape[dim] - max(pad[2 * i + 1], 0)
+        inside = inside.narrow(dim, start, stop - start)
+    inside.copy_(middle)
+    for i in range(dims):
+        dim = len(shape) - 1 - i
+        before, after = max(pad[2 * i], 0), max(pad[2 * i + 1], 0)
+        size = shape[dim]
+        if before:
+            result.narrow(dim, 0, before).copy_(result.narrow(dim, size - before - after, before))
+        if after:
+            result.narrow(dim, size - after, after).copy_(result.narrow(dim, before, after))
+    return result

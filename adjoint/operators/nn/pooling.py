@@ -1,0 +1,500 @@
+"""Pooling: the maximum or the mean of windows, of given or of adapted sizes, in one to three dimensions.
+
+One dimension is pooled as the second of two.
+"""
+
+from __future__ import annotations
+
+import operator as python
+from typing import Any
+
+from ...dispatch.decorators import MISSING, operator, public, tensors
+from ...kernels.nn import pooling as kernels
+from ...kernels.nn.windows import check_adaptive, pooled_size
+from ...tape import modes
+from ...tensor import Tensor
+
+# --- the operators --------------------------------------------------------------------------------------------
+
+
+def _max_pool_operators(dims):
+    name = f"max_pool{dims}d_with_indices"
+    node = f"MaxPool{dims}DWithIndices"
+
+    class forward_declaration:
+        """The largest element of each window, and its index in the flattened spatial dimensions."""
+
+        nondifferentiable = ("result1",)
+
+        def forward(self: Array, kernel_size, stride, padding, dilation, ceil_mode):
+            return kernels.max_pool(self, dims, kernel_size, stride, padding, dilation, ceil_mode)
+
+        def grad_self(grads, self, result1, kernel_size, stride, padding, dilation, ceil_mode, xp):
+            return getattr(xp, f"{name}_backward")(grads[0], self, result1)
+
+    _scattering_operator(f"{name}_backward", f"{node}BackwardBackward0", dims)
+    return operator(
+        namespace=None, method=False, out=False, name=name, node=f"{node}Backward0", outputs=("result0", "result1")
+    )(forward_declaration)
+
+
+def _scattering_operator(name, node, dims):
+    class declaration:
+        """Zeros like the input of a maximum, to which `grad_output` is added at the indices of the maxima."""
+
+        def forward(grad_output: Array, self: Array, indices: Array):
+            return kernels.max_pool_backward(grad_output, indices, self.shape, dims)
+
+        def grad_grad_output(grad, indices, xp):
+            return xp.at_indices(grad, indices, dims)
+
+        def grad_self(grad, xp):
+            return xp.zeros_like(grad)
+
+    operator(namespace=None, method=False, out=False, name=name, node=node)(declaration)
+
+
+@public(namespace=None, on_arrays=kernels.at_indices)
+def at_indices(input, indices, dims):
+    """The elements at indices of the `dims` flattened spatial dimensions."""
+    leading = indices._array.shape[:-dims]
+    count = indices._array.size // (max(_product(leading), 1))
+    flat = input.reshape((*leading, _product(input._array.shape[-dims:])))
+    return flat.gather(-1, indices.reshape((*leading, count))).reshape(indices._array.shape)
+
+
+def _product(sizes):
+    count = 1
+    for size in sizes:
+        count *= size
+    return count
+
+
+_max_pool = {dims: _max_pool_operators(dims) for dims in (2, 3)}
+
+
+def _avg_pool_operators(dims):
+    name = f"avg_pool{dims}d"
+
+    class forward_declaration:
+        """The mean of each window."""
+
+        def forward(self: Array, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+            return kernels.avg_pool(
+                self, dims, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+            )
+
+        def grad_self(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, xp):
+            return getattr(xp, f"{name}_backward")(
+                grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+            )
+
+    class backward_declaration:
+        """Zeros like the input of the means, to which each mean's share is added."""
+
+        def forward(
+            grad_output: Array,
+            self: Array,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        ):
+            return kernels.avg_pool_backward(
+                grad_output,
+                self.shape,
+                dims,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )
+
+        def grad_grad_output(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, xp):
+            return getattr(xp, f"{name}_of")(
+                grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+            )
+
+        def grad_self(grad, xp):
+            return xp.zeros_like(grad)
+
+    node = f"AvgPool{dims}DBackward"
+    operator(namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0")(
+        backward_declaration
+    )
+    return operator(namespace=None, method=False, name=f"{name}_of", node=f"{node}0", same_out=True)(
+        forward_declaration
+    )
+
+
+_avg_pool = {dims: _avg_pool_operators(dims) for dims in (2, 3)}
+
+
+def _adaptive_avg_pool_operators(dims):
+    name = f"adaptive_avg_pool{dims}d"
+
+    class forward_declaration:
+        """The mean of windows that divide the input into `output_size`."""
+
+        def forward(self: Array, output_size):
+            return kernels.adaptive_avg_pool(self, output_size)
+
+        def grad_self(grad, self, xp):
+            return getattr(xp, f"{name}_backward")(grad, self)
+
+    class backward_declaration:
+        """Zeros like the input of the means, to which each mean's share is added."""
+
+        shown = {
+            "grad_output_sym_sizes": None,
+            **{
+                f"grad_output_sym_argsize_minus_{i}": lambda node, i=i: node.saved_grad_output_shape[-i]
+                for i in range(1, dims + 1)
+            },
+        }
+
+        def forward(grad_output: Array, self: Array):
+            return kernels.adaptive_avg_pool_backward(grad_output, self.shape, dims)
+
+        def grad_grad_output(grad, grad_output_shape, xp):
+            return getattr(xp, f"{name}_of")(grad, tuple(grad_output_shape[-dims:]))
+
+        def grad_self(grad, xp):
+            return xp.zeros_like(grad)
+
+    node = f"AdaptiveAvgPool{dims}DBackward"
+    operator(namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0")(
+        backward_declaration
+    )
+    return operator(namespace=None, method=False, out=False, name=f"{name}_of", node=f"{node}0")(forward_declaration)
+
+
+_adaptive_avg_pool = {dims: _adaptive_avg_pool_operators(dims) for dims in (2, 3)}
+
+
+def _adaptive_max_pool_operators(dims):
+    name = f"adaptive_max_pool{dims}d"
+    node = f"AdaptiveMaxPool{dims}DBackward"
+
+    class declaration:
+        """The maximum of windows that divide the input into `output_size`, and its index."""
+
+        nondifferentiable = ("result1",)
+
+        def forward(self: Array, output_size):
+            return kernels.adaptive_max_pool(self, output_size)
+
+        def grad_self(grads, self, result1, xp):
+            return getattr(xp, f"{name}_backward")(grads[0], self, result1)
+
+    _scattering_operator(f"{name}_backward", f"{node}Backward0", dims)
+    return operator(
+        namespace=None, method=False, out=False, name=f"{name}_of", node=f"{node}0", outputs=("result0", "result1")
+    )(declaration)
+
+
+_adaptive_max_pool = {dims: _adaptive_max_pool_operators(dims) for dims in (2, 3)}
+
+
+# --- their arguments ------------------------------------------------------------------------------------------
+
+
+def _sizes(value: Any, dims: int, function: str, name: str, position: int | None) -> tuple[int, ...]:
+    """`value`, a number or a sequence of numbers, as a tuple: as many as `dims` from a number, else those given."""
+    kind = type(value)
+    if kind is int:
+        return (value,) * dims
+    where = "" if position is None else f" (position {position})"
+    if kind is not tuple and kind is not list:
+        if kind is bool or not hasattr(kind, "__index__"):
+            raise TypeError(f"{function}(): argument '{name}'{where} must be tuple of ints, not {kind.__name__}")
+        return (python.index(value),) * dims
+    for index, item in enumerate(value):
+        if type(item) is bool or not hasattr(item, "__index__"):
+            if index == 0:
+                raise TypeError(
+                    f"{function}(): argument '{name}' (position {position or 2}) must be tuple of ints, but found element of "
+                    f"type {type(item).__name__} at pos 0"
+                )
+            raise TypeError(
+                f"{function}(): argument '{name}' failed to unpack the object at pos {index + 1} with error \"type must be "
+                f'tuple of ints,but got {type(item).__name__}"'
+            )
+    return tuple(map(python.index, value))
+
+
+def _flag(value: Any, function: str, name: str, position: int | None) -> bool:
+    if type(value) is not bool:
+        where = "" if position is None else f" (position {position})"
+        raise TypeError(f"{function}(): argument '{name}'{where} must be bool, not {type(value).__name__}")
+    return value
+
+
+def _one(value: Any, function: str, name: str, position: int | None) -> tuple[int, ...]:
+    """`value`, a number or a sequence of one, as a tuple of one."""
+    values = _sizes(value, 1, function, name, position)
+    if len(values) != 1:
+        raise RuntimeError(f"{function}() argument '{name}' should contain one int (got {len(values)})")
+    return values
+
+
+def _check_tensor(input: Any, kernel_size: Any, function: str) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if kernel_size is MISSING:
+        raise TypeError(f'{function}() missing 1 required positional arguments: "kernel_size"')  # sic
+
+
+def _check_ndim(input: Tensor, function: str) -> None:
+    ndim = input._array.ndim
+    if ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
+            f"arguments for {function})"
+        )
+
+
+# --- the functions --------------------------------------------------------------------------------------------
+
+
+def _max_pool_functions(dims):
+    target = _max_pool[dims]
+
+    def pooling(function):
+        def pool(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, ceil_mode=False):
+            if kernel_size is MISSING or not isinstance(input, Tensor):
+                _check_tensor(input, kernel_size, function)
+            return target(
+                input,
+                _sizes(kernel_size, dims, function, "kernel_size", 2),
+                () if stride is None else _sizes(stride, dims, function, "stride", 3),
+                _sizes(padding, dims, function, "padding", 4),
+                _sizes(dilation, dims, function, "dilation", 5),
+                ceil_mode if ceil_mode is False else _flag(ceil_mode, function, "ceil_mode", 6),
+            )
+
+        return pool
+
+    name = f"max_pool{dims}d"
+    with_indices = pooling(f"{name}_with_indices")
+    pool = pooling(name)
+
+    def plain(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, ceil_mode=False):
+        return pool(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+    _publish(with_indices, f"{name}_with_indices", "functional", _WITH_INDICES)
+    _publish(plain, name, "torch", "The maximum of each window.")
+
+
+def _publish(function, name, namespace, doc):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return public(namespace=namespace)(function)
+
+
+_WITH_INDICES = "The maximum of each window and its flat index in the spatial dimensions."
+
+
+@public(namespace="torch")
+def max_pool1d_with_indices(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """The maximum of each window and its index."""
+    function = "max_pool1d_with_indices"
+    _check_tensor(input, kernel_size, function)
+    kernel = _sizes(kernel_size, 1, function, "kernel_size", 2)
+    step = () if stride is None else _sizes(stride, 1, function, "stride", 3)
+    pad, gap = _sizes(padding, 1, function, "padding", 4), _sizes(dilation, 1, function, "dilation", 5)
+    _flag(ceil_mode, function, "ceil_mode", 6)
+    for name, values in (("kernel_size", kernel), ("padding", pad), ("dilation", gap), ("stride", step or kernel)):
+        if len(values) != 1:
+            raise RuntimeError(f"max_pool1d() argument '{name}' should contain one int (got {len(values)})")
+    return _max_of_rows(input, kernel, step, pad, gap, ceil_mode)
+
+
+def _max_of_rows(input, kernel, stride, padding, dilation, ceil_mode):
+    _check_ndim(input, "max_pool1d")
+    values, indices = _max_pool[2](
+        input.unsqueeze(-2), (1, *kernel), (1, *(stride or kernel)), (0, *padding), (1, *dilation), ceil_mode
+    )
+    return values.squeeze(-2), indices.squeeze(-2)
+
+
+@public(namespace="torch")
+def max_pool1d(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """The maximum of each window."""
+    _check_tensor(input, kernel_size, "max_pool1d")
+    arguments = _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    if modes.STATE.levels or (input.requires_grad and modes.is_grad_enabled()):
+        return _max_of_rows(input, *arguments)[0]
+    array = input._array
+    if array.dtype.kind in "biuc":
+        raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{input.dtype.scalar_type}'")
+    rows = input.detach()
+    if array.ndim == 2:
+        kernel, step, pad, gap, _ = arguments
+        values, _ = _max_pool[2](
+            rows.unsqueeze(-2), (1, *kernel), (1, *(step or kernel)), (0, *pad), (1, *gap), ceil_mode
+        )
+        return values.squeeze_(-2)
+    return _max_of_rows(rows, *arguments)[0].detach()
+
+
+def _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode):
+    """The arguments of `max_pool1d` as tuples of one, if they fit."""
+    function, shape = "max_pool1d", input._array.shape
+    kernel = _sizes(kernel_size, 1, function, "kernel_size", 2)
+    step = () if stride is None else _sizes(stride, 1, function, "stride", 3)
+    pad, gap = _sizes(padding, 1, function, "padding", 4), _sizes(dilation, 1, function, "dilation", 5)
+    _flag(ceil_mode, function, "ceil_mode", 6)
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
+            f"[{', '.join(map(str, shape))}]"
+        )
+    must = "must be an int, list of ints"
+    for name, values, wanted in (
+        ("kernel_size", kernel, f"{must} or tuple of ints"),
+        ("stride", step or kernel, "must be None, an int, list of ints, or tuple of ints"),
+        ("padding", pad, f"{must}, or tuple of ints"),
+        ("dilation", gap, f"{must} or tuple of ints"),
+    ):
+        if len(values) != 1:
+            raise RuntimeError(f"max_pool1d() {name} {wanted} of size 1 but got size {len(values)}")
+    (width,), (by,), (around,), (apart,) = kernel, step or kernel, pad, gap
+    for name, value in (("kernel_size", width), ("stride", by)):
+        if value <= 0:
+            raise RuntimeError(f"max_pool1d() {name} must be greater than zero, but got {value}")
+    if around < 0:
+        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {around}")
+    if around > width // 2:
+        raise RuntimeError(
+            f"max_pool1d() padding should be at most half of kernel size, but got padding={around} and kernel_size={width}"
+        )
+    if apart <= 0:
+        raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {apart}")
+    count = pooled_size(shape[-1], width, by, around, apart, ceil_mode)
+    if count <= 0:
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {count}")
+    return kernel, step, pad, gap, ceil_mode
+
+
+def _avg_pool_function(dims):
+    name, target = f"avg_pool{dims}d", _avg_pool[dims]
+
+    def pool(
+        input,
+        kernel_size=MISSING,
+        stride=None,
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+        *,
+        out=None,
+    ):
+        if kernel_size is MISSING or not isinstance(input, Tensor):
+            _check_tensor(input, kernel_size, name)
+        kernel = _sizes(kernel_size, dims, name, "kernel_size", None)
+        step = () if stride is None else _sizes(stride, dims, name, "stride", None)
+        pad = _sizes(padding, dims, name, "padding", None)
+        _flag(ceil_mode, name, "ceil_mode", None)
+        _flag(count_include_pad, name, "count_include_pad", None)
+        if divisor_override is not None:
+            if type(divisor_override) is not int:
+                raise TypeError(
+                    f"{name}(): argument 'divisor_override' must be int, not {type(divisor_override).__name__}"
+                )
+            if divisor_override == 0:
+                raise RuntimeError("divisor must be not zero")
+        return target(input, kernel, step, pad, ceil_mode, count_include_pad, divisor_override, out=out)
+
+    _publish(pool, name, "functional", "The mean of each window; padding counts as zeros if `count_include_pad`.")
+
+
+@public(namespace="torch")
+def avg_pool1d(input, kernel_size=MISSING, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """The mean of each window; padding counts as zeros if `count_include_pad`."""
+    _check_tensor(input, kernel_size, "avg_pool1d")
+    kernel = _one(kernel_size, "avg_pool1d", "kernel_size", None)
+    step = () if stride is None else _sizes(stride, 1, "avg_pool1d", "stride", None)
+    step = _one(step or kernel, "avg_pool1d", "stride", None)
+    pad = _one(padding, "avg_pool1d", "padding", None)
+    _flag(ceil_mode, "avg_pool1d", "ceil_mode", None)
+    _flag(count_include_pad, "avg_pool1d", "count_include_pad", None)
+    _check_ndim(input, "avg_pool1d")
+    rows = _avg_pool[2](input.unsqueeze(-2), (1, *kernel), (1, *step), (0, *pad), ceil_mode, count_include_pad, None)
+    return rows.squeeze(-2)
+
+
+def _filled_in(output_size: Any, input: Tensor) -> Any:
+    """`output_size` with the input's own size for None."""
+    if type(output_size) is int:
+        return output_size
+    if isinstance(output_size, bool):
+        return output_size
+    shape = input.shape
+    if len(shape) <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    own = shape[len(shape) - len(output_size) :]
+    return [length if size is None else size for size, length in zip(output_size, own, strict=True)]
+
+
+def _adaptive_functions(dims):
+    def average(input, output_size):
+        name = f"adaptive_avg_pool{dims}d"
+        size = _sizes(_filled_in(output_size, input), dims, name, "output_size", 2)
+        if size == (1,) * dims:
+            return input.mean(tuple(range(-1, -dims - 1, -1)), True)
+        check_adaptive(name, input._array.shape, size)
+        return _adaptive_avg_pool[dims](input, size)
+
+    def largest(input, output_size):
+        name = f"adaptive_max_pool{dims}d"
+        size = _sizes(_filled_in(output_size, input), dims, name, "output_size", 2)
+        check_adaptive(name, input._array.shape, size)
+        return _adaptive_max_pool[dims](input, size)
+
+    _publish(
+        average,
+        f"adaptive_avg_pool{dims}d",
+        "functional",
+        "The mean of windows that divide the input into `output_size`.",
+    )
+    _publish(
+        largest, f"adaptive_max_pool{dims}d", "functional",
+        "The maximum of windows that divide the input into `output_size`, and its flat index.",
+    )  # fmt: skip
+    return average, largest
+
+
+for _dims in (2, 3):
+    _max_pool_functions(_dims)
+    _avg_pool_function(_dims)
+    _adaptive_functions(_dims)
+
+
+@public(namespace="torch")
+def adaptive_avg_pool1d(input, output_size):
+    """The mean of windows that divide the input into `output_size`."""
+    size = _one(output_size, "adaptive_avg_pool1d", "output_size", 2)
+    _check_ndim(input, "adaptive_avg_pool1d")
+    return tensors.adaptive_avg_pool2d(input.unsqueeze(-2), (1, *size)).squeeze(-2)
+
+
+@public(namespace="torch")
+def adaptive_max_pool1d(input, output_size):
+    """The maximum of windows that divide the input into `output_size`, and its index."""
+    size = _one(output_size, "adaptive_max_pool1d", "output_size", 2)
+    _check_ndim(input, "adaptive_max_pool1d")
+    shape = input._array.shape
+    for dim in range(1, len(shape)):
+        if shape[dim] == 0:
+            raise RuntimeError(
+                "adaptive_max_pool1d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                f"{list(shape)} with dimension {dim} being empty"
+            )
+    values, indices = tensors.adaptive_max_pool2d(input.unsqueeze(-2), (1, *size))
+    return values.squeeze(-2), indices.squeeze(-2)

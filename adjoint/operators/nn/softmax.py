@@ -1,0 +1,92 @@
+"""Softmax and its relatives along a dimension."""
+
+from __future__ import annotations
+
+from ...dispatch.decorators import PUBLIC, operator, public, publish
+from ...dispatch.out import STRICT, stored
+from ...kernels.nn import softmax as kernels
+
+
+@operator(kernel=kernels.softmax, namespace=None, method=(), called="softmax", node="SoftmaxBackward0", out=False)
+class softmax_of:
+    """`exp(input)` divided by its sum along `dim`."""
+
+    def forward(self: Array, dim: Int): ...
+
+    def grad_self(grad, result, dim, xp):
+        return xp.softmax_backward(grad, result, dim)
+
+
+@operator(kernel=kernels.softmax_backward, namespace=None, method=False, node="SoftmaxBackwardDataBackward0")
+class softmax_backward:
+    """The gradient of the input of softmax."""
+
+    def forward(grad_output: Array, output: Array, dim): ...
+
+    def grad_grad_output(grad, output, dim, xp):
+        return xp.softmax_backward(grad, output, dim)
+
+    def grad_output(grad, grad_output, output, dim, xp):
+        weighted = xp.sum(grad_output * output, dim, True)
+        return grad_output * grad - grad * weighted - grad_output * xp.sum(grad * output, dim, True)
+
+
+@operator(
+    kernel=kernels.log_softmax, namespace=None, method=(), called="log_softmax", node="LogSoftmaxBackward0", out=False
+)
+class log_softmax_of:
+    """The logarithm of softmax along `dim`."""
+
+    def forward(self: Array, dim: Int): ...
+
+    def grad_self(grad, result, dim, xp):
+        return xp.log_softmax_backward(grad, result, dim)
+
+
+@operator(kernel=kernels.log_softmax_backward, namespace=None, method=False, node="LogSoftmaxBackwardDataBackward0")
+class log_softmax_backward:
+    """The gradient of the input of the logarithm of softmax."""
+
+    def forward(grad_output: Array, output: Array, dim): ...
+
+    def grad_grad_output(grad, output, dim, xp):
+        return grad - xp.sum(grad * xp.exp(output), dim, True)
+
+    def grad_output(grad, grad_output, output, dim, xp):
+        return -grad * xp.exp(output) * xp.sum(grad_output, dim, True)
+
+
+@public(method=True, numpy_names=True)
+def softmax(input, dim, dtype=None, *, out=None):
+    """`exp(input)` divided by its sum along `dim`; the input is cast to `dtype` first if that is given.
+
+    >>> import adjoint as torch
+    >>> torch.softmax(torch.zeros(4), 0)
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+    return stored("softmax", softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, recorded=True)
+
+
+@public(method=True, numpy_names=True)
+def log_softmax(input, dim, dtype=None, *, out=None):
+    """The logarithm of `softmax`, computed without overflow or underflow."""
+    return stored(
+        "log_softmax", log_softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, recorded=True
+    )
+
+
+@operator()
+class logsumexp:
+    """The logarithm of the sum of exponentials over `dim` (one or several), computed without overflow."""
+
+    def forward(self: Array, dim: Dims, keepdim: Bool = False):
+        return kernels.logsumexp(self, dim, keepdim)
+
+    def grad_self(grad, self, result, dim, keepdim, xp):
+        shape = tuple(self.shape)
+        norm = xp.kept(result, shape, dim, keepdim)
+        return xp.kept(grad, shape, dim, keepdim) * xp.exp(self - norm).conj()
+
+
+for _name in ("softmax", "log_softmax", "logsumexp"):
+    publish("special", **{_name: PUBLIC["torch"][_name]})

@@ -1,0 +1,519 @@
+"""Scans along a dimension, sorting and selecting, unique elements and counting."""
+
+from __future__ import annotations
+
+from ... import dtypes
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import SCALAR_TYPE, STRICT, stored
+from ...dispatch.return_types import return_type
+from ...dispatch.sequential import is_readable
+from ...dispatch.slow_path import MISSING, invalid_arguments
+from ...kernels.reduce import counting, scan, sorting
+from ...kernels.runtime.floating import HALVES, widen
+from ...tensor import Tensor, wrap_dim
+from ..math.arithmetic import is_number
+
+# --- scans ----------------------------------------------------------------------------------------------------
+
+
+@operator(inplace=True, out_decides=True, tangent="linear")
+class cumsum:
+    """Sums of each element and all before it along `dim`."""
+
+    def forward(self: Array, dim: Int, *, dtype: Dtype = None):
+        return scan.cumsum(self, dim, dtype and dtype.numpy)
+
+    def grad_self(grad, dim, xp):
+        return xp.reversed_cumsum(grad, dim)
+
+
+@public(namespace=None, on_arrays=scan.reversed_cumsum)
+def reversed_cumsum(input, dim):
+    """Sums of each element and all after it along `dim`."""
+    return input if input._array.ndim == 0 else cumsum(input.flip((dim,)), dim).flip((dim,))
+
+
+@operator(inplace=True, out_decides=True)
+class cumprod:
+    """Products of each element and all before it along `dim`."""
+
+    def forward(self: Array, dim: Int, *, dtype: Dtype = None):
+        return scan.cumprod(self, dim, dtype and dtype.numpy)
+
+    def grad_self(grad, self, result, dim, xp):
+        return xp.cumprod_backward(grad, self, result, dim)
+
+
+@public(namespace=None, on_arrays=scan.cumprod_backward)
+def cumprod_backward(grad, self, result, dim):
+    """The gradient of `cumprod` in differentiable operations: a sum over all later products, each without the element."""
+    if self._array.size <= 1:
+        return grad
+    dim = wrap_dim(dim, self._array.ndim)
+    size = self._array.shape[dim]
+    parts, before = [], None
+    for i in range(size):
+        first = tensors.ones_like(self.narrow(dim, 0, 1)) if before is None else before
+        products = tensors.cat([first, self.narrow(dim, i + 1, size - i - 1)], dim)
+        parts.append((grad.narrow(dim, i, size - i) * cumprod(products, dim).conj()).sum(dim, True))
+        before = first * self.narrow(dim, i, 1)
+    return tensors.cat(parts, dim)
+
+
+@public(namespace=None, on_arrays=scan.others_product)
+def others_product(input, dim):
+    """For each element the product of the others along `dim`."""
+    size = input._array.shape[dim]
+    if size == 0:
+        return input
+    one = tensors.ones_like(input.narrow(dim, 0, 1))
+    before = cumprod(tensors.cat([one, input.narrow(dim, 0, size - 1)], dim), dim)
+    after = cumprod(tensors.cat([one, input.narrow(dim, 1, size - 1).flip((dim,))], dim), dim).flip((dim,))
+    return before * after
+
+
+@operator(outputs=("values", "indices"), returns=return_type("cummax", "values", "indices"), same_out=SCALAR_TYPE)
+class cummax:
+    """The largest element so far along `dim`, and where it is."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim: Int):
+        return scan.cummax(self, dim)
+
+    def grad_self(grads, self, indices, dim, xp):
+        return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
+
+
+@operator(outputs=("values", "indices"), returns=return_type("cummin", "values", "indices"), same_out=SCALAR_TYPE)
+class cummin:
+    """The smallest element so far along `dim`, and where it is."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim: Int):
+        return scan.cummin(self, dim)
+
+    def grad_self(grads, self, indices, dim, xp):
+        return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
+
+
+@operator(namespace=None, method=False)
+class add_at_selected:
+    """Zeros of `shape` to which `input` is added at `indices` along `dim`."""
+
+    def forward(self: Array, shape, dim, indices: Array):
+        return scan.add_at_selected(self, shape, dim, indices)
+
+    def grad_self(grad, dim, indices, xp):
+        return xp.gathered(grad, dim, indices)
+
+
+@operator(namespace=None, method=False)
+class gathered:
+    """The elements at `indices` along `dim`."""
+
+    def forward(self: Array, dim, indices: Array):
+        return scan.gathered(self, dim, indices)
+
+    def grad_self(grad, self_shape, dim, indices, xp):
+        return xp.add_at_selected(grad, self_shape, dim, indices)
+
+
+@operator(same_out=SCALAR_TYPE)
+class logcumsumexp:
+    """The logarithm of cumulative sums of exponentials along `dim`."""
+
+    def forward(self: Array, dim: Int):
+        return scan.logcumsumexp(self, dim)
+
+    def grad_self(grad, self, result, dim, xp):
+        # The k-th result changes by exp(x_i - result_k) with each x_i before it: a reversed sum of exponentials, in logarithms
+        # and by sign, so that nothing overflows or cancels.
+        if len(self.shape) == 0:
+            return grad
+        wide = xp.in_float32(self)
+        if wide is not self:  # exponentials of differences of numbers rounded to half types would be far off
+            grad, self, result = xp.in_float32(grad), wide, xp.logcumsumexp(wide, dim)
+        if _is_complex(self):
+            weights = _reversed_logcumsumexp(xp.log(grad.conj()) - result, dim, xp)
+            return xp.exp(weights + self).conj()
+        least = xp.zeros_like(grad) + _least(self)
+        ones = xp.ones_like(grad)  # the logarithm of 0 has no derivative, not even one that is not used
+        positive = xp.where(grad > 0, xp.log(xp.where(grad > 0, grad, ones)), least)
+        negative = xp.where(grad < 0, xp.log(xp.where(grad < 0, -grad, ones)), least)
+        up = xp.exp(_reversed_logcumsumexp(positive - result, dim, xp) + self)
+        return up - xp.exp(_reversed_logcumsumexp(negative - result, dim, xp) + self)
+
+
+@public(namespace=None, on_arrays=widen)
+def in_float32(x):
+    """Half types in float32, others as they are."""
+    return x.float() if x._array.dtype in HALVES else x
+
+
+def _is_complex(x):
+    return (x._array if isinstance(x, Tensor) else x).dtype.kind == "c"
+
+
+def _least(x):
+    """The least finite number of a dtype."""
+    return dtypes.finfo(dtypes.from_numpy((x._array if isinstance(x, Tensor) else x).dtype)).min
+
+
+def _reversed_logcumsumexp(x, dim, xp):
+    return xp.flip(xp.logcumsumexp(xp.flip(x, (dim,)), dim), (dim,))
+
+
+# --- sorting and selecting ------------------------------------------------------------------------------------
+
+
+def _pair(name):
+    return {"outputs": ("values", "indices"), "returns": return_type(name, "values", "indices"), "called": name}
+
+
+@operator(namespace=None, method=(), node="SortBackward0", same_out=STRICT, **_pair("sort"))
+class sort_default:
+    """The elements in order along `dim`, and where they were."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim: Int = -1, descending: Bool = False):
+        return sorting.sort(self, dim, descending)
+
+    def grad_self(grads, self_shape, indices, dim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
+
+
+@operator(namespace=None, method=(), node="SortBackward1", same_out=STRICT, **_pair("sort"))
+class sort_stable:
+    """The same; equal elements stay in their order."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim: Int = -1, descending: Bool = False, stable: Bool = True):
+        return sorting.sort(self, dim, descending, True)
+
+    def grad_self(grads, self_shape, indices, dim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
+
+
+@public(method=True, numpy_names=True)
+def sort(input, dim=-1, descending=False, *, stable=None, out=None):
+    """The elements in ascending (or `descending`) order along `dim`, and their indices.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([3, 1, 2]).sort().indices
+    tensor([1, 2, 0])
+    """
+    if stable is None:
+        return sort_default(input, dim, descending, out=out)
+    return sort_stable(input, dim, descending, stable, out=out)
+
+
+@public(method=True, numpy_names=True)
+def argsort(input, dim=-1, descending=False, *, stable=False):
+    """The indices that sort the tensor along `dim`."""
+    return sort(input, dim, descending, stable=stable).indices
+
+
+@public(method=True, numpy_names=True)
+def msort(input, *, out=None):
+    """The elements in ascending order along the first dimension."""
+    return stored("msort", sort_default(input, 0).values, out, STRICT)
+
+
+@operator(same_out=STRICT, **_pair("topk"))
+class topk:
+    """The `k` largest (or smallest) elements along `dim`, and where they are."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, k: Int, dim: Int = -1, largest: Bool = True, sorted: Bool = True):
+        return sorting.topk(self, k, dim, largest, sorted)
+
+    def grad_self(grads, self_shape, indices, dim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
+
+
+@operator(out_apart=True, same_out="output values must be of same type as input", **_pair("kthvalue"))
+class kthvalue:
+    """The `k`th smallest element along `dim`, counted from 1, and where it is."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, k: Int, dim: Int = -1, keepdim: Bool = False):
+        return sorting.kthvalue(self, k, dim, keepdim)
+
+    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+
+
+@operator(same_out="expected scalar type '{wanted}' but got '{given}' for values output", **_pair("mode"))
+class mode:
+    """The most frequent element along `dim` (the smallest of several), and where it is."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim: Int = -1, keepdim: Bool = False):
+        return sorting.mode(self, dim, keepdim)
+
+    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+
+
+@operator(namespace=None, method=False, out=False, node="MedianBackward0", called="median")
+class median_all:
+    """The median of all elements."""
+
+    def forward(self: Array):
+        return sorting.median(self)[0]
+
+    def grad_self(grad, self, result, xp):
+        return _equal_share(grad, self, result, xp)
+
+
+@operator(namespace=None, method=(), node="MedianBackward1", **_pair("median"))
+class median_dim:
+    """The median along one dimension, and where it is."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim: Int, keepdim: Bool = False):
+        return sorting.median(self, dim, keepdim)
+
+    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+
+
+@operator(namespace=None, method=False, out=False, node="NanmedianBackward0", called="nanmedian")
+class nanmedian_all:
+    """The median of all elements that are not NaN."""
+
+    def forward(self: Array):
+        return sorting.nanmedian(self)[0]
+
+    def grad_self(grad, self, result, xp):
+        return _equal_share(grad, self, result, xp)
+
+
+@operator(namespace=None, method=(), node="NanmedianBackward1", **_pair("nanmedian"))
+class nanmedian_dim:
+    """The median along one dimension of what is not NaN, and where it is."""
+
+    nondifferentiable = ("indices",)
+
+    def forward(self: Array, dim: Int, keepdim: Bool = False):
+        return sorting.nanmedian(self, dim, keepdim)
+
+    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
+        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+
+
+@public(method=True, numpy_names=True)
+def median(input, dim=MISSING, keepdim=False, *, out=None):
+    """The median along `dim` with its index, or of all elements: of an even number the lower of the middle two."""
+    if dim is MISSING and out is None:
+        return median_all(input)
+    return median_dim(input, dim, keepdim, out=out)
+
+
+@public(method=True, numpy_names=True)
+def nanmedian(input, dim=MISSING, keepdim=False, *, out=None):
+    """`median`, NaNs left out."""
+    if dim is MISSING and out is None:
+        return nanmedian_all(input)
+    return nanmedian_dim(input, dim, keepdim, out=out)
+
+
+def _equal_share(grad, self, result, xp):
+    equal = (self == result) | ((self != self) & (result != result))
+    return (grad / xp.sum(equal, None, False)) * equal
+
+
+# --- quantiles ------------------------------------------------------------------------------------------------
+
+
+def _quantile(name, ignore_nan):
+    def function(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+        levels = q._array if isinstance(q, Tensor) else q
+        sorting.check_quantile(input._array, levels, interpolation, not isinstance(q, Tensor) or is_readable(q))
+        wrap_dim(0 if dim is None else dim, input._array.ndim)
+        return _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        "The `q`-quantiles along `dim`, or of all elements, between neighbours as `interpolation` says: linear, lower, higher, "
+        "midpoint or nearest" + ("; NaNs are left out." if ignore_nan else ".")
+    )
+    return public(method=True, numpy_names=True)(function)
+
+
+def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
+    shape = input._array.shape
+    last = len(shape) - 1
+    if dim is None:
+        ordered, kept = input.flatten(), (1,) * len(shape) if keepdim else ()
+    else:
+        dim = wrap_dim(dim, len(shape))
+        kept = (*shape[:dim], 1, *shape[dim + 1 :]) if keepdim and shape else (*shape[:dim], *shape[dim + 1 :])
+        ordered = input if dim == last else input.unsqueeze(-1).transpose(dim, -1)
+    ordered = sort_default(ordered, -1, False).values
+    size = ordered._array.shape[-1] if ordered._array.ndim else 1
+    ordered = ordered.view((*kept, size))
+    several = isinstance(q, Tensor) and q._array.ndim > 0
+    levels = q if isinstance(q, Tensor) else tensors.scalar_tensor(q, dtype=input.dtype)
+    rank = _rank(ordered, levels if several else levels.unsqueeze(0), interpolation, ignore_nan)
+    below = rank.long()
+    values = ordered.gather(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        weight = tensors.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
+        values.lerp_(ordered.gather(-1, rank.ceil().long()), weight)
+    if several:
+        values.unsqueeze_(0).transpose_(0, -1)
+    return stored(
+        "quantile",
+        values.squeeze_(-1),
+        out,
+        same="quantile() out tensor must be same dtype as the input tensor",
+        recorded=True,
+    )
+
+
+def _rank(ordered, levels, interpolation, ignore_nan):
+    """The fractional positions of the quantiles among the ordered elements of the last dimension."""
+    last = ordered._array.shape[-1] - 1
+    nan = ordered != ordered
+    if ignore_nan:
+        rank = levels * (nan.logical_not().sum(-1, True) - 1)
+        rank.masked_fill_(rank < 0, 0)
+    else:
+        undefined = nan.any(-1, True)
+        rank = tensors.mul_number(levels, last)
+        if undefined._array.ndim > 1:
+            rank = tensors.expand(rank, (*undefined._array.shape[:-1], rank._array.shape[-1]))
+        rank = rank.masked_fill(undefined, last)
+    rounded = {"lower": rank.floor_, "higher": rank.ceil_, "nearest": rank.round_}.get(interpolation)
+    return rank if rounded is None else rounded()
+
+
+quantile = _quantile("quantile", False)
+nanquantile = _quantile("nanquantile", True)
+
+
+# --- unique elements and counting -----------------------------------------------------------------------------
+
+
+@operator(namespace=None, method=False, node="Unique2Backward0", outputs=("output", "inverse", "counts"))
+class unique_all:
+    """Unique elements, the positions of all elements among them, and how often each occurs."""
+
+    nondifferentiable = ("inverse", "counts")
+
+    def forward(self: Array, sorted=True):
+        return counting.unique(self, sorted)
+
+    def grad_self(grads):
+        raise RuntimeError("derivative for aten::_unique2 is not implemented")
+
+
+@operator(namespace=None, method=False, node="UniqueDimBackward0", outputs=("output", "inverse", "counts"))
+class unique_dim:
+    """The same for the slices of a dimension."""
+
+    nondifferentiable = ("inverse", "counts")
+
+    def forward(self: Array, dim, sorted=True):
+        return counting.unique(self, sorted, dim)
+
+    def grad_self(grads):
+        raise RuntimeError("derivative for aten::unique_dim is not implemented")
+
+
+@operator(namespace=None, method=False, node="UniqueConsecutiveBackward0", outputs=("output", "inverse", "counts"))
+class unique_runs:
+    """The same for runs of equal neighbours."""
+
+    nondifferentiable = ("inverse", "counts")
+
+    def forward(self: Array, dim=None):
+        return counting.unique_consecutive(self, dim)
+
+    def grad_self(grads):
+        raise RuntimeError("derivative for aten::unique_consecutive is not implemented")
+
+
+def _wanted(results, return_inverse, return_counts):
+    output, inverse, counts = results
+    if not return_inverse and not return_counts:
+        return output
+    return (output, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
+
+
+@public(method=True)
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The unique elements, or the unique slices of `dim`; also each element's place among them, and their counts."""
+    results = unique_all(input, sorted) if dim is None else unique_dim(input, dim, sorted)
+    return _wanted(results, return_inverse, return_counts)
+
+
+@public(method=True)
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The tensor with all but the first of equal neighbours left out."""
+    return _wanted(unique_runs(input, dim), return_inverse, return_counts)
+
+
+_WRONG_INDEX = (
+    "{name}(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 "
+    "flag is True, but we got output tensor's dtype {given} and out_int32 flag is {wanted}"
+)
+
+
+@operator(
+    same_out=(
+        "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {wanted_c} and hist "
+        "{given_c}"
+    )
+)
+class histc:
+    """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""
+
+    def forward(self: Array, bins: Int = 100, min: Number = 0, max: Number = 0):
+        return counting.histc(self, bins, min, max)
+
+
+@operator(out=False)
+class bincount:
+    """How often each number from 0 on occurs among the elements, or the sum of their weights."""
+
+    def forward(self: Array, weights: Array | None = None, minlength: Int = 0):
+        return counting.bincount(self, weights, minlength)
+
+
+@operator(namespace=None, method=False, called="torch.searchsorted", same_out=_WRONG_INDEX)
+class searchsorted_tensor:
+    """Where elements would be inserted into a sorted sequence."""
+
+    def forward(
+        sorted_sequence: Array, self: Array, *, out_int32=False, right=False, side=None, sorter: Array | None = None
+    ):
+        return counting.searchsorted(sorted_sequence, self, out_int32=out_int32, right=right, side=side, sorter=sorter)
+
+
+@public()
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+    """The indices at which the elements of `input` would be inserted to keep the innermost dimension sorted."""
+    if not isinstance(sorted_sequence, Tensor) or not (isinstance(input, Tensor) or is_number(input)):
+        raise invalid_arguments("searchsorted", sorted_sequence, input)
+    values = input if isinstance(input, Tensor) else tensors.scalar_tensor(input, dtype=sorted_sequence.dtype)
+    return searchsorted_tensor(
+        sorted_sequence, values, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out
+    )
+
+
+@public()
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """The index of the bucket, between sorted `boundaries`, that each element falls into."""
+    if boundaries._array.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)

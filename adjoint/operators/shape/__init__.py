@@ -1,0 +1,1 @@
+"""Operators that change shapes and leave elements alone: views, parts, joining."""

@@ -1,0 +1,93 @@
+"""Triangles and diagonals of matrices, and differences of neighbours."""
+
+from __future__ import annotations
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import SCALAR_TYPE, STRICT, stored
+from ...kernels.shape import joining as kernels
+from .joining import cat
+from .parts import slice
+from .view_copies import diagonal_copy
+
+# --- triangles and diagonals ----------------------------------------------------------------------------------
+
+
+@operator(inplace=True, same_out=STRICT, tangent="linear")
+class tril:
+    """The lower triangle of matrices, on and below `diagonal`; zeros elsewhere."""
+
+    def forward(self: Array, diagonal: Int = 0):
+        return kernels.tril(self, diagonal)
+
+    def grad_self(grad, diagonal, xp):
+        return xp.tril(grad, diagonal)
+
+
+@operator(inplace=True, same_out=STRICT, tangent="linear")
+class triu:
+    """The upper triangle of matrices, on and above `diagonal`; zeros elsewhere."""
+
+    def forward(self: Array, diagonal: Int = 0):
+        return kernels.triu(self, diagonal)
+
+    def grad_self(grad, diagonal, xp):
+        return xp.triu(grad, diagonal)
+
+
+@operator(out=False, tangent="linear")
+class diag_embed:
+    """Matrices with the last dimension of the tensor on a diagonal."""
+
+    def forward(self: Array, offset: Int = 0, dim1: Int = -2, dim2: Int = -1):
+        return kernels.diag_embed(self, offset, dim1, dim2)
+
+    def grad_self(grad, offset, dim1, dim2, xp):
+        return xp.diagonal(grad, offset, dim1, dim2)
+
+
+@public(method=True, numpy_names=True)
+def diag(input, diagonal=0, *, out=None):
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    if input._array.ndim == 1:
+        result = diag_embed(input, diagonal)
+    elif input._array.ndim == 2:
+        result = diagonal_copy(input, diagonal)
+    else:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input._array.ndim}D")
+    return stored("diag", result, out, STRICT, recorded=True)
+
+
+@public(method=True, numpy_names=True)
+def diagflat(input, offset=0):
+    """The matrix with the flattened tensor on a diagonal."""
+    return diag_embed(input.reshape((-1,)), offset)
+
+
+@operator(out=False, tangent="linear")
+class trace:
+    """The sum of the diagonal of a matrix."""
+
+    def forward(self: Array):
+        return kernels.trace(self)
+
+    def grad_self(grad, self_shape, xp):
+        count = min(self_shape)
+        return xp.diagonal_backward(xp.expand(grad, (count,)), self_shape, 0, 0, 1)
+
+
+@public(method=True, numpy_names=True)
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
+    """The differences of neighbours along `dim`, `n` times."""
+    if input._array.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return stored("diff", tensors.zeros_like(input).copy_(input), out, SCALAR_TYPE, recorded=True)
+    parts = [part for part in (prepend, input, append) if part is not None]
+    result = cat(parts, dim) if len(parts) > 1 else input
+    for _ in range(min(n, result._array.shape[dim])):
+        size = result._array.shape[dim]
+        later, earlier = slice(result, dim, 1, size, 1), slice(result, dim, 0, size - 1, 1)
+        result = later ^ earlier if result._array.dtype.kind == "b" else later - earlier
+    return stored("sub", result, out)

@@ -1,0 +1,321 @@
+"""Joining tensors: one after the other, along a new dimension, or along a diagonal."""
+
+from __future__ import annotations
+
+import numpy
+
+from ...device import contiguous_format
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.sequential import one_by_one
+from ...dispatch.slow_path import invalid_arguments
+from ...kernels.runtime.lazy_conj import resolved
+from ...kernels.shape import joining as kernels
+from ...tensor import Tensor, wrap_dim
+from ..create.creation import zeros
+from ..index.gathering import index_select
+from .view import checked_sizes, sizes_of
+
+_REFUSAL = "torch.cat(): input types can't be cast to the desired output type {given}"
+
+
+def _some(tensors, dim):
+    if isinstance(tensors, (list, tuple)) and not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+
+
+@operator(
+    promote="common",
+    method=False,
+    check=_some,
+    out_apart=True,
+    out_refusal=_REFUSAL,
+    tangent="linear",
+    kernel=kernels.cat,
+)
+class cat:
+    """The tensors one after the other along `dim`.
+
+    >>> import adjoint as torch
+    >>> torch.cat([torch.zeros(2), torch.ones(1)])
+    tensor([0., 0., 1.])
+    """
+
+    shown = {"tensors_sym_sizes": None}
+
+    def forward(tensors: Arrays, dim: Int = 0): ...
+
+    def grad_tensors(grad, tensors_shape, dim, xp):
+        parts = kernels.cat_backward(grad, tensors_shape, dim)
+        return [xp.zeros_like_shape(grad, (0,)) if part is None else part for part in parts]
+
+
+@public(alias=("concatenate",), numpy_names=True)
+def concat(tensors, dim=0, *, out=None):
+    """The tensors one after the other along `dim`: `cat`."""
+    return cat(tensors, dim, out=out)
+
+
+@operator(promote="common", method=False, out_refusal=_REFUSAL, tangent="linear")
+class stack:
+    """The tensors along a new dimension `dim`."""
+
+    def forward(tensors: Arrays, dim: Int = 0):
+        return kernels.stack(tensors, dim)
+
+    def grad_tensors(grad, dim):
+        return list(grad.unbind(dim)) if isinstance(grad, Tensor) else kernels.unstack(grad, dim)
+
+
+def _at_least(ndim, name):
+    def function(*tensors):
+        several = len(tensors) != 1 or isinstance(tensors[0], (list, tuple))
+        items = tensors[0] if several and len(tensors) == 1 else tensors
+        for item in items:
+            if not isinstance(item, Tensor):
+                raise invalid_arguments(name, *tensors)
+        return tuple(_extended(item, ndim) for item in items) if several else _extended(tensors[0], ndim)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Each tensor as one of at least {ndim} dimension{'s' if ndim > 1 else ''}."
+    return public()(function)
+
+
+def _extended(tensor, ndim):
+    own = tensor._array.ndim
+    if own >= ndim:
+        return tensor
+    if own == 0:
+        return tensor.reshape((1,) * ndim)
+    if ndim == 2:
+        return tensor.unsqueeze(0)
+    return tensor.unsqueeze(0).unsqueeze(-1) if own == 1 else tensor.unsqueeze(-1)
+
+
+atleast_1d = _at_least(1, "atleast_1d")
+atleast_2d = _at_least(2, "atleast_2d")
+atleast_3d = _at_least(3, "atleast_3d")
+
+
+@public()
+def hstack(tensors, *, out=None):
+    """The tensors side by side: along the second dimension, vectors along their only one."""
+    parts = atleast_1d(_several("hstack", tensors))
+    return cat(parts, 0 if parts[0]._array.ndim == 1 else 1, out=out)
+
+
+def _several(name, tensors):
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return list(tensors)
+
+
+@public(alias=("row_stack",))
+def vstack(tensors, *, out=None):
+    """The tensors below each other, vectors as rows."""
+    return cat(atleast_2d(_several("vstack", tensors)), 0, out=out)
+
+
+@public()
+def dstack(tensors, *, out=None):
+    """The tensors behind each other, along the third dimension."""
+    return cat(atleast_3d(_several("dstack", tensors)), 2, out=out)
+
+
+@public()
+def column_stack(tensors, *, out=None):
+    """The tensors side by side, vectors as columns."""
+    columns = [t.reshape((-1, 1)) if t._array.ndim <= 1 else t for t in _several("column_stack", tensors)]
+    return hstack(columns, out=out)
+
+
+@operator(
+    namespace=None,
+    method=False,
+    promote="common",
+    name="block_diagonal",
+    node="BlockDiagBackward0",
+    out=False,
+    tangent="linear",
+)
+class block_diagonal:
+    """The matrices along the diagonal of one, zeros elsewhere."""
+
+    shown = {"tensors_sym_sizes": None}
+
+    def forward(tensors: Arrays):
+        return kernels.block_diag(tensors)
+
+    def grad_tensors(grad, tensors_shape):
+        return kernels.block_diag_backward(grad, tensors_shape)
+
+
+@public()
+def block_diag(*tensors):
+    """The matrices along the diagonal of one, zeros elsewhere; vectors are rows, numbers matrices of one element."""
+    return block_diagonal(list(tensors)) if tensors else zeros((1, 0))
+
+
+# --- repeating and reordering ---------------------------------------------------------------------------------
+
+
+@operator(namespace=None, method=False, out=False, tangent="linear")
+class repeat:
+    """The tensor repeated along each dimension."""
+
+    def forward(self: Array, repeats):
+        return kernels.repeat(self, repeats)
+
+    def grad_self(grad, self_shape, repeats, xp):
+        lead = len(repeats) - len(self_shape)
+        shape = (1,) * lead + tuple(self_shape)
+        if 0 in repeats:
+            return xp.zeros_like_shape(grad, self_shape)
+        split = tuple(size for pair in zip(repeats, shape, strict=True) for size in pair)
+        return xp.sum(grad.reshape(split), tuple(range(0, len(split), 2)), False).reshape(tuple(self_shape))
+
+
+@public(namespace=None, method=("repeat",))
+def repeat_method(input, *repeats, **names):
+    """The tensor repeated along each dimension; new dimensions come first."""
+    repeats = sizes_of(repeats, names, "repeat", "repeats")
+    if len(repeats) < input._array.ndim:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    shape = (1,) * (len(repeats) - input._array.ndim) + input._array.shape
+    result = [count * size for count, size in zip(repeats, shape, strict=True)]
+    if min(result, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(result)}: {result}")
+    return repeat(input, repeats)
+
+
+@public(numpy_names=True)
+def tile(input, dims):
+    """The tensor repeated along each dimension; missing repetitions of leading dimensions are 1."""
+    dims = checked_sizes(dims, "tile", "dims", 2)
+    return repeat_method(input, (1,) * (input._array.ndim - len(dims)) + tuple(dims))
+
+
+@public(namespace=None, method=("tile",))
+def tile_method(input, *dims, **names):
+    """The method of `adjoint.tile`: repetitions one by one or as a sequence."""
+    return tile(input, sizes_of(dims, names, "tile", "dims"))
+
+
+@public(method=True, numpy_names=True)
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    """Each element (or slice of `dim`) repeated in place; with one tensor, its indices repeated as often as it says."""
+    if repeats is None:
+        return _repeated(tensors.arange(input._array.size), input, 0)
+    if dim is None:
+        input, dim = input.flatten(), 0
+    if isinstance(repeats, Tensor):
+        return _repeated(input, repeats, dim)
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    if input._array.ndim == 0:
+        input = input.flatten()
+    shape = input._array.shape
+    dim = wrap_dim(dim, len(shape))
+    spread = tensors.expand(input.unsqueeze(dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+    return spread.clone(memory_format=contiguous_format).flatten(dim, dim + 1)
+
+
+def _repeated(input, repeats, dim):
+    """The slices of `dim` as often as a tensor says."""
+    counts = repeats._array
+    if counts.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if counts.dtype.kind not in "iu":
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.scalar_type}'")
+    size = input._array.shape[wrap_dim(dim, input._array.ndim)] if input._array.ndim else 1
+    if counts.size not in (1, size):
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and "
+            f"input.size({dim}) = {size}"
+        )
+    return index_select(input, dim, _repeated_positions(repeats, size))
+
+
+@one_by_one
+def _repeated_positions(repeats, size):
+    """The numbers below `size`, each as often as `repeats` says."""
+    counts = resolved(repeats._array)
+    if (counts < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts.reshape(-1)))
+
+
+@operator(out=False, namespace=None, method=False, tangent="linear")
+class roll:
+    """The elements shifted along dimensions; what leaves at one end comes in at the other."""
+
+    def forward(self: Array, shifts, dims):
+        return kernels.roll(self, shifts, dims)
+
+    def grad_self(grad, shifts, dims, xp):
+        return xp.roll(grad, tuple(-shift for shift in shifts), dims)
+
+
+@public(name="roll", method=("roll",), numpy_names=True)
+def roll_function(input, shifts, dims=()):
+    """The elements shifted along `dims` (or through the flattened tensor); what leaves at one end comes in at the other."""
+    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if dims and len(dims) != len(shifts):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not dims and len(shifts) != 1:
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:0")
+    if dims and not input._array.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    return roll(input, shifts, dims)
+
+
+@operator(out=False, namespace=None, method=False, tangent="linear")
+class flip:
+    """The order of the elements reversed along dimensions."""
+
+    def forward(self: Array, dims):
+        return kernels.flip(self, dims)
+
+    def grad_self(grad, dims, xp):
+        return xp.flip(grad, dims)
+
+
+@public(name="flip", numpy_names=True)
+def flip_function(input, dims):
+    """The order of the elements reversed along `dims`; a copy."""
+    return flip(input, checked_sizes(dims, "flip", "dims", 2))
+
+
+@public(namespace=None, method=("flip",))
+def flip_method(input, *dims, **names):
+    """The method of `adjoint.flip`: dimensions one by one or as a sequence."""
+    return flip(input, sizes_of(dims, names, "flip", "dims"))
+
+
+@public(method=True, numpy_names=True)
+def fliplr(input):
+    """The columns in reverse order."""
+    if input._array.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, (1,))
+
+
+@public(method=True, numpy_names=True)
+def flipud(input):
+    """The rows in reverse order."""
+    if input._array.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, (0,))
+
+
+@operator(out=False, node="Rot90Backward0", tangent="linear")
+class rot90:
+    """The plane of two dimensions turned by `k` quarter turns, from the first towards the second."""
+
+    def forward(self: Array, k: Int = 1, dims: Ints = (0, 1)):
+        return kernels.rot90(self, k, dims)
+
+    def grad_self(grad, k, dims, xp):
+        return xp.rot90(grad, -k, dims)

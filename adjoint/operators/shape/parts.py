@@ -1,0 +1,388 @@
+"""Views of a part of a tensor, one or several: slices, windows, diagonals, equal parts.
+
+They share storage and version counter.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy
+
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import STRICT
+from ...dispatch.slow_path import invalid_arguments
+from ...kernels.shape import view as kernels
+from ...tensor import Tensor, wrap_dim
+
+END = (1 << 63) - 1
+"""What PyTorch shows for the end of a slice that has none."""
+
+
+# --- one part -------------------------------------------------------------------------------------------------
+
+
+@operator(view=True, kernel=kernels.select)
+class select:
+    """The slice at `index` of dimension `dim`, which disappears."""
+
+    def forward(self: Array, dim: Int, index: Int): ...
+
+    def grad_self(grad, self_shape, dim, index, xp):
+        return xp.select_backward(grad, self_shape, dim, index)
+
+
+@operator(namespace=None, method=False, kernel=kernels.select_backward, tangent="linear")
+class select_backward:
+    """Zeros of `shape` with `input` at `index` of dimension `dim`."""
+
+    def forward(self: Array, shape, dim, index): ...
+
+    def grad_self(grad, dim, index, xp):
+        return xp.select(grad, dim, index)
+
+
+@operator(view=True, namespace=None, method=False, kernel=kernels.slice_dim)
+class slice:
+    """Every `step`th slice of dimension `dim` from `start` to before `end`."""
+
+    shown = {
+        "start": lambda node: 0 if node.saved_start is None else node.saved_start,
+        "end": lambda node: END if node.saved_end is None else node.saved_end,
+    }
+
+    def forward(self: Array, dim=0, start=None, end=None, step=1): ...
+
+    def grad_self(grad, self_shape, dim, start, end, step, xp):
+        return xp.slice_backward(grad, self_shape, dim, start, end, step)
+
+
+@operator(namespace=None, method=False, kernel=kernels.slice_backward, tangent="linear")
+class slice_backward:
+    """Zeros of `shape` with `input` in the given slices of dimension `dim`."""
+
+    def forward(self: Array, shape, dim, start, end, step): ...
+
+    def grad_self(grad, dim, start, end, step, xp):
+        return xp.slice(grad, dim, start, end, step)
+
+
+@public(method=True, numpy_names=True)
+def narrow(input, dim, start, length):
+    """`length` slices of dimension `dim`, from `start` on."""
+    start = _checked_narrow(input, dim, start, length, "narrow")
+    return slice(input, dim, start, start + length, 1)
+
+
+def _checked_narrow(input, dim, start, length, name):
+    array = input._array
+    if array.ndim == 0:
+        raise RuntimeError(f"{name}() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, Tensor):
+        if start._array.ndim or start._array.dtype.kind not in "iu":
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = int(start)
+    if not hasattr(start, "__index__") or not hasattr(length, "__index__"):
+        raise invalid_arguments(name, dim, start, length)
+    if length < 0:
+        raise RuntimeError(f"{name}(): length must be non-negative.")
+    size = array.shape[wrap_dim(dim, array.ndim)]
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    start = start + size if start < 0 else start
+    if start > size - length:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return start
+
+
+@operator(view=True, kernel=kernels.diagonal)
+class diagonal:
+    """The diagonal of dimensions `dim1` and `dim2`, as the last dimension."""
+
+    def forward(self: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1): ...
+
+    def grad_self(grad, self_shape, offset, dim1, dim2, xp):
+        return xp.diagonal_backward(grad, self_shape, offset, dim1, dim2)
+
+
+@operator(
+    namespace=None, method=False, node="DiagonalBackwardBackward0", kernel=kernels.diagonal_backward, tangent="linear"
+)
+class diagonal_backward:
+    """Zeros of `shape` with `input` on a diagonal."""
+
+    def forward(self: Array, shape, offset, dim1, dim2): ...
+
+    def grad_self(grad, offset, dim1, dim2, xp):
+        return xp.diagonal(grad, offset, dim1, dim2)
+
+
+@operator(view=True, namespace=None, kernel=kernels.unfold)
+class unfold:
+    """Windows of `size` along `dimension`, every `step` apart, as a new last dimension."""
+
+    def forward(self: Array, dimension: Int, size: Int, step: Int): ...
+
+    def grad_self(grad, self_shape, dimension, size, step, xp):
+        return xp.unfold_backward(grad, self_shape, dimension, size, step)
+
+
+@operator(namespace=None, method=False, kernel=kernels.unfold_backward, tangent="linear")
+class unfold_backward:
+    """Zeros of `shape` to which the windows are added where they came from."""
+
+    def forward(self: Array, shape, dimension, size, step): ...
+
+    def grad_self(grad, dimension, size, step, xp):
+        return xp.unfold(grad, dimension, size, step)
+
+
+# --- several parts --------------------------------------------------------------------------------------------
+
+
+@operator(view=True, kernel=kernels.unbind)
+class unbind:
+    """The slices of dimension `dim`, one view each."""
+
+    def forward(self: Array, dim: Int = 0): ...
+
+    def grad_self(grads, dim, xp):
+        return xp.stack(_with_zeros(grads, xp), dim)
+
+
+def _with_zeros(grads, xp):
+    """Gradients of one shape, zeros in place of those that did not arrive."""
+    zeros = None
+    if any(grad is None for grad in grads):
+        zeros = xp.zeros_like(next(grad for grad in grads if grad is not None))
+    return [zeros if grad is None else grad for grad in grads]
+
+
+@operator(view=True, namespace=None, method=False, node="SplitBackward0", kernel=kernels.split)
+class split_size:
+    """Views of `split_size` slices of dimension `dim` each, the last perhaps smaller."""
+
+    def forward(self: Array, split_size, dim=0): ...
+
+    def grad_self(grads, self_shape, split_size, dim, xp):
+        return _joined(grads, self_shape, kernels.part_sizes(self_shape[dim], split_size), dim, xp)
+
+
+@operator(view=True)
+class split_with_sizes:
+    """Views of the given numbers of slices of dimension `dim`."""
+
+    def forward(self: Array, split_sizes: Ints, dim: Int = 0):
+        return kernels.split(self, list(split_sizes), dim)
+
+    def grad_self(grads, self_shape, split_sizes, dim, xp):
+        return _joined(grads, self_shape, split_sizes, dim, xp)
+
+
+def _joined(grads, shape, sizes, dim, xp):
+    """Gradients of neighbouring parts next to each other, zeros in place of those that did not arrive."""
+    like = next(grad for grad in grads if grad is not None)
+    dim %= len(shape)
+    return xp.cat(
+        [
+            xp.zeros_like_shape(like, (*shape[:dim], size, *shape[dim + 1 :])) if grad is None else grad
+            for grad, size in zip(grads, sizes, strict=True)
+        ],
+        dim,
+    )
+
+
+@public(namespace=None, on_arrays=lambda grad, shape: numpy.zeros(shape, grad.dtype))
+def zeros_like_shape(grad, shape):
+    """Zeros of `shape` in the dtype of `grad`."""
+    return grad.new_zeros(tuple(shape))
+
+
+@public()
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of dimension `dim` of one size each, or of the sizes in a list.
+
+    >>> import adjoint as torch
+    >>> torch.split(torch.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    return split_method(tensor, split_size_or_sections, dim)
+
+
+@public(namespace=None, method=("split",))
+def split_method(input, /, split_size, dim=0):
+    """Views of dimension `dim` of one size each, or of the sizes in a list."""
+    if isinstance(split_size, int):
+        return tensors.split_size(input, split_size, dim)
+    return split_with_sizes(input, tuple(split_size) if isinstance(split_size, list) else split_size, dim)
+
+
+@operator(out=False, kernel=kernels.split, tangent="linear")
+class unsafe_split:
+    """`split` in parts of one size, on the same memory, but not known as views."""
+
+    def forward(self: Array, split_size: Int, dim: Int = 0): ...
+
+    def grad_self(grads, self_shape, split_size, dim, xp):
+        return _joined(grads, self_shape, kernels.part_sizes(self_shape[dim], split_size), dim, xp)
+
+
+@operator(out=False)
+class unsafe_split_with_sizes:
+    """`split` in parts of the given sizes, on the same memory, but not known as views."""
+
+    def forward(self: Array, split_sizes: Ints, dim: Int = 0):
+        return kernels.split(self, list(split_sizes), dim)
+
+    def grad_self(grads, self_shape, split_sizes, dim, xp):
+        return _joined(grads, self_shape, split_sizes, dim, xp)
+
+
+@public(method=True, numpy_names=True)
+def unsafe_chunk(input, chunks, dim=0):
+    """`chunk`, on the same memory, but not known as views."""
+    size = input._array.shape[wrap_dim(dim, input._array.ndim)]
+    return unsafe_split(input, -(-size // chunks), dim)
+
+
+@public(method=True, numpy_names=True)
+def chunk(input, chunks, dim=0):
+    """At most `chunks` views of dimension `dim`, of one size but perhaps the last."""
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if type(chunks) is not int:
+        raise TypeError(f"chunk(): argument 'chunks' (position 1) must be int, not {type(chunks).__name__}")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = shape[wrap_dim(dim, len(shape))]
+    if size == 0:
+        return split_with_sizes(input, (0,) * chunks, dim)
+    return split_size(input, -(-size // chunks), dim)
+
+
+@public(method=True)
+def tensor_split(input=None, indices_or_sections=None, dim=0, **names):
+    """Views of dimension `dim`: a number of nearly equal ones, or cut at the given indices."""
+    for name in ("indices", "sections", "tensor_indices_or_sections"):
+        indices_or_sections = names.get(name, indices_or_sections)
+    input, dim = names.get("x", input), names.get("axis", dim)
+    if not isinstance(indices_or_sections, (int, tuple, list, Tensor)) or not isinstance(dim, int):
+        raise invalid_arguments("tensor_split", input, indices_or_sections)
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    size = shape[wrap_dim(dim, len(shape))]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = _cuts_from(indices_or_sections)
+    if isinstance(indices_or_sections, int):
+        if indices_or_sections <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
+        smallest, larger = divmod(size, indices_or_sections)
+        bounds = [part * smallest + min(part, larger) for part in range(indices_or_sections + 1)]
+    else:
+        bounds = [0, *indices_or_sections, size]
+    return tuple(slice(input, dim, start, end, 1) for start, end in itertools.pairwise(bounds))
+
+
+def _cuts_from(tensor):
+    if tensor._array.dtype != numpy.int64:
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {tensor.dtype.scalar_type}"
+        )
+    if tensor._array.ndim > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
+            f"got a tensor with {tensor._array.ndim} dims"
+        )
+    return tensor.tolist()
+
+
+def _split_function(name, dim_of, minimum):
+    def function(input, indices_or_sections):
+        if not isinstance(indices_or_sections, (int, tuple, list)):
+            raise invalid_arguments(name, input, indices_or_sections)
+        ndim = input._array.ndim
+        if ndim < minimum:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {minimum} dimension{'s' if minimum > 1 else ''}, but got a tensor "
+                f"with {ndim} dimensions!"
+            )
+        dim = dim_of(ndim)
+        size = input._array.shape[dim]
+        if isinstance(indices_or_sections, int) and (indices_or_sections <= 0 or size % indices_or_sections):
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible "
+                f"by the split_size {indices_or_sections}!"
+            )
+        return tensor_split(input, indices_or_sections, dim)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Views of a dimension in equal parts, or cut at the given indices."
+    return public(method=True)(function)
+
+
+hsplit = _split_function("hsplit", lambda ndim: 0 if ndim == 1 else 1, 1)
+vsplit = _split_function("vsplit", lambda ndim: 0, 2)
+dsplit = _split_function("dsplit", lambda ndim: 2, 3)
+
+
+# --- parts of copies ------------------------------------------------------------------------------------------
+
+
+@operator(same_out="Expected self.dtype() == output.dtype() to be true, but got false.", tangent="linear")
+class narrow_copy:
+    """A copy of `length` slices of dimension `dim`, from `start` on."""
+
+    def forward(self: Array, dim: Int, start: Int, length: Int):
+        return kernels.narrow(self, dim, start, length).copy()
+
+    def grad_self(grad, self_shape, dim, start, length, xp):
+        start = start + self_shape[dim] if start < 0 else start
+        return xp.slice_backward(grad, self_shape, dim, start, start + length, 1)
+
+
+@operator(out=False, tangent="linear")
+class select_scatter:
+    """A copy with `src` at `index` of dimension `dim`."""
+
+    def forward(self: Array, src: Array, dim: Int, index: Int):
+        return kernels.written(
+            self, src, kernels.select(self, dim, index).shape, lambda copy: kernels.select(copy, dim, index)
+        )
+
+    def grad_self(grad, dim, index, xp):
+        return xp.select_scatter(grad, xp.zeros_like(xp.select(grad, dim, index)), dim, index)
+
+    def grad_src(grad, dim, index, xp):
+        return xp.select(grad, dim, index)
+
+
+@operator(same_out=STRICT, out_underived=True, tangent="linear")
+class slice_scatter:
+    """A copy with `src` in every `step`th slice of dimension `dim` from `start` to before `end`."""
+
+    def forward(self: Array, src: Array, dim: Int = 0, start=None, end=None, step: Int = 1):
+        shape = kernels.slice_dim(self, dim, start, end, step).shape
+        return kernels.written(self, src, shape, lambda copy: kernels.slice_dim(copy, dim, start, end, step))
+
+    def grad_self(grad, dim, start, end, step, xp):
+        return xp.slice_scatter(grad, xp.zeros_like(xp.slice(grad, dim, start, end, step)), dim, start, end, step)
+
+    def grad_src(grad, dim, start, end, step, xp):
+        return xp.slice(grad, dim, start, end, step)
+
+
+@operator(out=False, tangent="linear")
+class diagonal_scatter:
+    """A copy with `src` on a diagonal."""
+
+    def forward(self: Array, src: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1):
+        shape = kernels.diagonal(self, offset, dim1, dim2).shape
+        return kernels.written(self, src, shape, lambda copy: kernels.diagonal(copy, offset, dim1, dim2))
+
+    def grad_self(grad, offset, dim1, dim2, xp):
+        return xp.diagonal_scatter(grad, xp.zeros_like(xp.diagonal(grad, offset, dim1, dim2)), offset, dim1, dim2)
+
+    def grad_src(grad, offset, dim1, dim2, xp):
+        return xp.diagonal(grad, offset, dim1, dim2)

@@ -1,0 +1,501 @@
+"""Views with another shape or another order of the dimensions: they share storage and version counter with the tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import dtypes
+from ...device import contiguous_format
+from ...dispatch.decorators import named, operator, public
+from ...dispatch.sequential import one_by_one
+from ...dispatch.slow_path import MISSING, invalid_arguments
+from ...kernels.shape import view as kernels
+from ...notices import warn
+from ...tape import modes
+from ...tape.saved import detached, mark_inference, shared_counter
+from ...tensor import Tensor, wrap_dim
+
+
+def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str = "size") -> tuple[int, ...]:
+    """Sizes given one by one, as one sequence, or (in `names`) by keyword.
+
+    Raises:
+        TypeError: if they are no integers, or there are none.
+    """
+    if not sizes:
+        if name not in names:
+            raise TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
+        sizes = (names[name],)
+    if len(sizes) == 1 and type(sizes[0]) is not int:
+        return checked_sizes(sizes[0] if isinstance(sizes[0], (tuple, list)) else sizes, function, name, 1)
+    return checked_sizes(sizes, function, name, 1)
+
+
+def checked_sizes(sizes: Any, function: str, name: str, position: int) -> tuple[int, ...]:
+    """A sequence of sizes as a tuple of integers."""
+    if not isinstance(sizes, (tuple, list)):
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {type(sizes).__name__}"
+        )
+    for index, size in enumerate(sizes):
+        if type(size) is int:
+            continue
+        if isinstance(size, bool) or not hasattr(size, "__index__"):
+            kind = type(size).__name__
+            if index == 0:
+                raise TypeError(
+                    f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {kind}"
+                )
+            raise TypeError(
+                f"{function}(): argument '{name}' failed to unpack the object at pos {index + 1} with error "
+                f'"type must be tuple of ints,but got {kind}"'
+            )
+        return tuple(size.__index__() for size in sizes)
+    return tuple(sizes)
+
+
+# --- another shape --------------------------------------------------------------------------------------------
+
+
+@operator(view=True, namespace=None, method=False, node="ViewBackward0", kernel=kernels.view)
+class view_shape:
+    """`input` with another shape on the same memory."""
+
+    def forward(self: Array, size): ...
+
+    def grad_self(grad, self_shape):
+        return grad.reshape(self_shape)
+
+
+@operator(view=True, namespace=None, method=False, node="ReshapeAliasBackward0", kernel=kernels.view)
+class reshape_alias:
+    """`input`, which is not contiguous, with another shape on the same memory: what `reshape` makes where it can."""
+
+    def forward(self: Array, size): ...
+
+    def grad_self(grad, self_shape):
+        return grad.reshape(self_shape)
+
+
+@operator(namespace=None, method=False, node="UnsafeViewBackward0", tangent="linear")
+class unsafe_view:
+    """`input`, a tensor nobody else has, with another shape."""
+
+    def forward(self: Array, size):
+        return self.reshape(size)
+
+    def grad_self(grad, self_shape):
+        return grad.reshape(self_shape)
+
+
+@public(namespace=None, method=("view",), fast=view_shape)
+def view(input, /, *size, dtype=None, **names):
+    """The tensor with another shape, or its bytes as another dtype, on the same memory.
+
+    >>> import adjoint as torch
+    >>> torch.arange(6).view(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    if len(size) == 1 and isinstance(size[0], dtypes.dtype):
+        dtype = size[0]
+    if isinstance(dtype, dtypes.dtype):
+        return view_dtype(input, dtype)
+    try:
+        return view_shape(input, sizes_of(size, names, "view"))
+    except TypeError:
+        raise invalid_arguments("view", *size) from None
+
+
+@one_by_one
+def view_dtype(input, dtype):
+    """The bytes of `input` read as elements of another dtype; PyTorch does not count that among views, nor does it record it."""
+    if input.is_conj() or input.is_neg():
+        what = "conjugate view tensors" if input.is_conj() else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {what} when converting to a different dtype.")
+    result = detached(input, [0] if input.is_inference() else shared_counter(input))
+    result._array = kernels.view_dtype(input._array, dtype.numpy)
+    if modes.STATE.inference:
+        mark_inference(result)
+    return result
+
+
+def _other(name, other, x2):
+    """The tensor whose shape is wanted, by either name."""
+    other = x2 if other is MISSING else other
+    if isinstance(other, Tensor):
+        return other
+    if other is MISSING:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "other"')
+    raise TypeError(f"{name}(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+
+
+@public(namespace=None, method=("view_as",))
+def view_as(input, /, other=MISSING, *, x2=MISSING):
+    """The tensor viewed with the shape of `other`."""
+    return view_shape(input, _other("view_as", other, x2)._array.shape)
+
+
+def _reshaped_array(array, size):
+    return array.reshape(kernels.infer_size(size, array.size))
+
+
+@public(on_arrays=_reshaped_array, numpy_names=True)
+def reshape(input, shape):
+    """The tensor with another shape: a view where the strides allow it, otherwise a copy.
+
+    >>> import adjoint as torch
+    >>> torch.arange(4).reshape(2, 2).t().reshape(4)
+    tensor([0, 2, 1, 3])
+    """
+    return reshaped(input, checked_sizes(shape, "reshape", "shape", 2))
+
+
+@public(namespace=None, method=("reshape",), fast=view_shape, contiguous=True)
+def reshape_method(input, /, *shape, **names):
+    """The method of `adjoint.reshape`: sizes one by one or as a sequence."""
+    return reshaped(input, sizes_of(shape, names, "reshape", "shape"))
+
+
+def reshaped(input, shape):
+    """The tensor with `shape`, a tuple: a view where the strides allow it, otherwise a copy."""
+    array = input._array
+    if array.flags.c_contiguous:
+        return view_shape(input, shape)
+    shape = kernels.infer_size(shape, array.size)
+    if kernels.view_strides(array.shape, array.strides, shape) is not None:
+        return reshape_alias(input, shape)
+    return unsafe_view(input.clone(memory_format=contiguous_format), shape)
+
+
+@public(namespace=None, method=("reshape_as",))
+def reshape_as(input, /, other=MISSING, *, x2=MISSING):
+    """The tensor reshaped to the shape of `other`."""
+    return reshaped(input, _other("reshape_as", other, x2)._array.shape)
+
+
+@public(method=True, numpy_names=True)
+def flatten(input, start_dim=0, end_dim=-1):
+    """The dimensions from `start_dim` to `end_dim` made into one."""
+    array = input._array
+    shape = array.shape
+    if start_dim == 0 and end_dim == -1 and len(shape) > 1 and array.size and array.flags.c_contiguous:
+        return view_shape(input, (array.size,))
+    ndim = len(shape)
+    for position, (name, dim) in enumerate((("start_dim", start_dim), ("end_dim", end_dim)), start=1):
+        if type(dim) is not int:
+            raise TypeError(f"flatten(): argument '{name}' (position {position}) must be int, not {type(dim).__name__}")
+    first, last = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if ndim == 0:
+        return reshaped(input, (1,))
+    if first == last:
+        return input
+    count = 1
+    for size in shape[first : last + 1]:
+        count *= size
+    return reshaped(input, (*shape[:first], count, *shape[last + 1 :]))
+
+
+@public(method=True, numpy_names=True)
+def unflatten(input, dim, sizes):
+    """Dimension `dim` made into several of the given sizes, of which one may be -1."""
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
+    dim = wrap_dim(dim, len(shape))
+    sizes = checked_sizes(sizes, "unflatten", "sizes", 2)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        sizes = kernels.infer_size(sizes, shape[dim])
+    except RuntimeError:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the "
+            "input tensor"
+        ) from None
+    return view_shape(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
+
+
+@public(method=True, numpy_names=True)
+def ravel(input):
+    """The tensor with one dimension; a view if it is contiguous."""
+    return view_shape(input.contiguous(), (-1,)) if input._array.size else view_shape(input.contiguous(), (0,))
+
+
+@operator(view=True, inplace=True, inplace_node="UnsqueezeBackward1", kernel=kernels.unsqueeze)
+class unsqueeze:
+    """A dimension of size 1 inserted at `dim`."""
+
+    def forward(self: Array, dim: Int): ...
+
+    def grad_self(grad, dim, xp):
+        return xp.squeeze_dim(grad, dim)
+
+
+@operator(view=True, inplace=True, namespace=None, method=(), node="SqueezeBackward0", inplace_node="SqueezeBackward3")
+class squeeze_all:
+    """All dimensions of size 1 dropped."""
+
+    def forward(self: Array):
+        return self.squeeze() if 1 in self.shape else self.view()
+
+    def grad_self(grad, self_shape):
+        return grad.reshape(self_shape)
+
+
+@operator(
+    view=True,
+    inplace=True,
+    namespace=None,
+    method=(),
+    node="SqueezeBackward1",
+    inplace_node="SqueezeBackward4",
+    kernel=kernels.squeeze_dim,
+)
+class squeeze_dim:
+    """Dimension `dim` dropped if its size is 1."""
+
+    def forward(self: Array, dim: Int): ...
+
+    def grad_self(grad, self_shape, dim):
+        return grad.reshape(self_shape)
+
+
+@operator(
+    view=True,
+    inplace=True,
+    namespace=None,
+    method=(),
+    node="SqueezeBackward2",
+    inplace_node="SqueezeBackward5",
+    kernel=kernels.squeeze,
+)
+class squeeze_dims:
+    """Those of the dimensions `dim` dropped whose size is 1."""
+
+    def forward(self: Array, dim: Ints): ...
+
+    def grad_self(grad, self_shape, dim):
+        return grad.reshape(self_shape)
+
+
+@public(method=True)
+def squeeze(input=None, dim=None, **names):
+    """Dimensions of size 1 dropped: all of them, or those among `dim`."""
+    if names:
+        input, dim = names.pop("x", input), names.pop("axis", dim)
+        if names:
+            raise invalid_arguments("squeeze", input, dim)
+    if dim is None:
+        return squeeze_all(input)
+    return squeeze_dim(input, dim) if type(dim) is int else squeeze_dims(input, _several(dim))
+
+
+@public(namespace=None, method=("squeeze_",))
+def squeeze_(input, /, dim=None):
+    """`squeeze`, in place."""
+    if dim is None:
+        return squeeze_all.inplace(input)
+    return squeeze_dim.inplace(input, dim) if type(dim) is int else squeeze_dims.inplace(input, _several(dim))
+
+
+def _several(dim):
+    if not isinstance(dim, (tuple, list)):
+        raise invalid_arguments("squeeze", dim)
+    return tuple(dim)
+
+
+@operator(view=True, namespace=None, method=False, kernel=kernels.expand)
+class expand:
+    """Dimensions of size 1 repeated to the given sizes without copying."""
+
+    def forward(self: Array, size): ...
+
+    def grad_self(grad, self_shape, xp):
+        return xp.sum_to_size(grad, self_shape)
+
+
+@public(namespace=None, method=("expand",), fast=expand)
+def expand_method(input, /, *size, implicit=False, **names):
+    """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
+    return expand(input, sizes_of(size, names, "expand"))
+
+
+@public(namespace=None, method=("expand_as",))
+def expand_as(input, /, other=MISSING, *, x2=MISSING):
+    """The tensor expanded to the shape of `other`."""
+    return expand(input, _other("expand_as", other, x2)._array.shape)
+
+
+@public(numpy_names=True)
+def broadcast_to(input, size):
+    """The tensor broadcast to `size` without copying."""
+    return expand(input, checked_sizes(size, "broadcast_to", "size", 2))
+
+
+@public(namespace=None, method=("broadcast_to",))
+def broadcast_to_method(input, /, *size, **names):
+    """The tensor broadcast to `size` without copying."""
+    return expand(input, sizes_of(size, names, "broadcast_to"))
+
+
+# --- another order --------------------------------------------------------------------------------------------
+
+
+@operator(view=True, inplace=True, inplace_node="TransposeBackward1", alias=("swapdims",), kernel=kernels.swapaxes)
+class transpose:
+    """Dimensions `dim0` and `dim1` exchanged."""
+
+    def forward(self: Array, dim0: Int, dim1: Int): ...
+
+    def grad_self(grad, dim0, dim1, xp):
+        return xp.transpose(grad, dim0, dim1)
+
+
+@public(method=True, numpy_names=True)
+def swapaxes(input, axis0, axis1):
+    """Dimensions `axis0` and `axis1` exchanged: `transpose`."""
+    return transpose(input, axis0, axis1)
+
+
+@public(namespace=None, method=True)
+def swapaxes_(input, axis0, axis1):
+    """`swapaxes`, in place."""
+    return transpose.inplace(input, axis0, axis1)
+
+
+@operator(view=True, inplace=True, inplace_node="TBackward1", kernel=kernels.t)
+class t:
+    """The transpose of a matrix; a vector as it is."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, xp):
+        return xp.t(grad)
+
+
+@operator(view=True, namespace=None, method=False, kernel=kernels.permute)
+class permute:
+    """The dimensions in another order."""
+
+    def forward(self: Array, dims): ...
+
+    def grad_self(grad, dims, xp):
+        return xp.permute(grad, kernels.inverse_permutation(dims))
+
+
+@public(name="permute", numpy_names=True)
+def permute_function(input, dims):
+    """The dimensions in another order, as a view.
+
+    >>> import adjoint as torch
+    >>> torch.permute(torch.zeros(2, 3, 5), (2, 0, 1)).shape
+    torch.Size([5, 2, 3])
+    """
+    return permute(input, checked_sizes(dims, "permute", "dims", 2))
+
+
+@public(namespace=None, method=("permute",), fast=permute)
+def permute_method(input, /, *dims, **names):
+    """The dimensions in another order, one by one or as a sequence."""
+    return permute(input, sizes_of(dims, names, "permute", "dims"))
+
+
+@public(method=True, alias=("moveaxis",), numpy_names=True)
+def movedim(input, source, destination):
+    """The dimensions `source` moved to the positions `destination`, the others in their order."""
+    ndim = input._array.ndim
+    if isinstance(source, int) != isinstance(destination, int):
+        raise invalid_arguments("movedim", source, destination)
+    source = (source,) if isinstance(source, int) else tuple(source)
+    destination = (destination,) if isinstance(destination, int) else tuple(destination)
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims "
+            f"as destination ({list(destination)} dims)"
+        )
+    moved = dict(zip(_unique(destination, ndim, "destination"), _unique(source, ndim, "source"), strict=True))
+    if not ndim:
+        return alias(input)
+    rest = iter([dim for dim in range(ndim) if dim not in moved.values()])
+    return permute(input, tuple(moved[dim] if dim in moved else next(rest) for dim in range(ndim)))
+
+
+def _unique(dims, ndim, name):
+    wrapped = [wrap_dim(dim, ndim) for dim in dims]
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
+    return wrapped
+
+
+@operator(view=True, namespace=None, method=False)
+class alias:
+    """The tensor itself, as a view."""
+
+    def forward(self: Array):
+        return self.view()
+
+    def grad_self(grad):
+        return grad
+
+
+def _reversed_dims(input):
+    ndim = input._array.ndim
+    if ndim == 2:
+        return permute(input, (1, 0))
+    if ndim == 0:
+        warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    else:
+        warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+            "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+        )
+    return permute(input, tuple(range(ndim - 1, -1, -1)))
+
+
+def _matrix_transpose(input, name="mT", instead="This function is the identity in these cases."):
+    if input._array.ndim == 0:
+        owner = "" if name.endswith(")") else "Tensor."
+        warn(f"{owner}{name} is deprecated on 0-D tensors. {instead}")
+        return input
+    if input._array.ndim < 2:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {input._array.ndim}-D tensor."
+        )
+    return transpose(input, -2, -1)
+
+
+def _matrix_adjoint(input):
+    return _conjugated(_matrix_transpose(input, "mH", "Consider using x.conj()."))
+
+
+@public(method=True, numpy_names=True)
+def adjoint(input):
+    """The conjugate of the matrix transpose."""
+    return _conjugated(_matrix_transpose(input, "adjoint()", "Consider using x.conj()."))
+
+
+def _conjugated(tensor):
+    return tensor.conj() if tensor._array.dtype.kind == "c" else tensor
+
+
+def _hermitian(input):
+    ndim = input._array.ndim
+    if ndim not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
+            + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
+        )
+    if ndim == 0:
+        warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
+        return _conjugated(input)
+    return _conjugated(transpose(input, -2, -1))
+
+
+Tensor.T = property(_reversed_dims, doc="The dimensions reversed.")
+Tensor.mT = property(named(_matrix_transpose, "mT"), doc="The last two dimensions exchanged.")
+Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")
+Tensor.mH = property(_matrix_adjoint, doc="The conjugate of the last two dimensions exchanged.")

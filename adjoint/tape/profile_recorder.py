@@ -1,0 +1,223 @@
+"""Recording what runs, for the profiler: operators, nodes in backward, and the user's own sections, with their times.
+
+A thread that is being profiled sends its operators through the general path, which asks its recorder to run them. Nothing
+of this costs anything while nobody profiles.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from time import perf_counter_ns
+from typing import Any
+
+from numpy import ndarray
+
+from ..kernels.memory.storage import root_of
+from ..tensor import Tensor
+from . import node as nodes
+from . import origin
+
+FUNCTION, BACKWARD, USER = 0, 1, 7
+"""The scopes of events, as PyTorch numbers them."""
+
+MEMORY = "[memory]"
+"""The name of the event that memory is let go of where nothing is running."""
+
+
+class Event:
+    """Something that ran: when, in which thread, within what, and how much more memory was in use for it.
+
+    `open`: it is a function made of operators, none of which has run yet.
+    """
+
+    __slots__ = (
+        "end",
+        "forward_thread",
+        "memory",
+        "name",
+        "open",
+        "parent",
+        "scope",
+        "sequence",
+        "shapes",
+        "stack",
+        "start",
+        "thread",
+    )
+
+    def __init__(self, name: str, scope: int, parent: Event | None) -> None:
+        self.name = name
+        self.scope = scope
+        self.parent = parent
+        self.open = False
+        self.thread = threading.get_native_id()
+        self.forward_thread = 0
+        self.sequence = -1
+        self.shapes: list[list[int]] = []
+        self.stack: list[str] = []
+        self.memory = 0
+        self.end = 0
+        self.start = perf_counter_ns()
+
+
+class Recorder:
+    """The events of one profile, in the order in which they began.
+
+    `names`: what operators are called in profiles, where that is not what they are called here.
+    """
+
+    def __init__(
+        self, shapes: bool = False, memory: bool = False, stack: bool = False, names: Mapping[str, str] | None = None
+    ) -> None:
+        self.events: list[Event] = []
+        self.running: list[Event] = []
+        self.told = False
+        self.shapes, self.memory, self.stack = shapes, memory, stack
+        self.names = names or {}
+        self.thread = threading.get_native_id()
+        self.held: dict[int, weakref.ref[Any]] = {}
+
+    def begin(self, name: str, scope: int = FUNCTION, inputs: Any = ()) -> Event:
+        """Note that something begins, within what is running."""
+        parent = self.running[-1] if self.running else None
+        if parent is not None:
+            parent.open = False
+        event = Event(name, scope, parent)
+        if self.shapes:
+            event.shapes = [list(getattr(item, "shape", ())) for item in inputs]
+        if self.stack:
+            event.stack = origin.user_stack(2)
+        self.events.append(event)
+        self.running.append(event)
+        return event
+
+    def finish(self, event: Event) -> None:
+        """Note that it has ended; what began within it and was left by an exception, too."""
+        if event.end:
+            return
+        event.end = perf_counter_ns()
+        while self.running:
+            last = self.running.pop()
+            last.end = last.end or event.end
+            if last is event:
+                return
+
+    def close(self) -> None:
+        """The profile ends: so does what is running, and nobody asks any longer what becomes of memory."""
+        while self.running:
+            self.finish(self.running[-1])
+        self.memory = False
+        self.held.clear()
+
+    # --- what runs ----------------------------------------------------------------------------------------------
+
+    def asks(self) -> bool:
+        """Whether an operator that is about to run is to be run by `operation`, which has not just called it."""
+        self.told = not self.told
+        return self.told
+
+    def operation(self, name: str, function: Callable[..., Any], inputs: Any, *args: Any, **names: Any) -> Any:
+        """`function(*args)`, which is operator `name` on `inputs`, as an event."""
+        name = f"aten::{self.names.get(name, name)}"
+        event = self.running[-1] if self.running else None
+        around = event is not None and event.open and event.name == name  # a function of which it is all there is
+        if event is None or not around:
+            event = self.begin(name, inputs=inputs)
+        event.open = False
+        before = nodes.next_sequence()
+        try:
+            result = function(*args, **names)
+        finally:
+            if not around:
+                self.finish(event)
+        outputs = _tensors((result,))
+        recorded = next((each._edge[0] for each in outputs if type(each._edge) is tuple), None)
+        if recorded is not None and recorded.sequence > before:
+            event.sequence = recorded.sequence
+        if self.memory:
+            self.hold(event, [each._array for each in outputs], (inputs, args))
+        return result
+
+    def function(self, name: str, function: Callable[..., Any], args: Any, names: dict[str, Any]) -> Any:
+        """`function(*args, **names)`, which is made of operators, as an event around theirs."""
+        event = self.running[-1] if self.running else None
+        if (
+            event is not None and event.open and event.name == f"aten::{name}"
+        ):  # one name for a function and what it calls
+            return function(*args, **names)
+        event = self.begin(f"aten::{name}", inputs=(*args, *names.values()))
+        event.open = True
+        try:
+            result = function(*args, **names)
+        finally:
+            self.finish(event)
+        if self.memory:
+            self.hold(event, [each._array for each in _tensors((result,))], (*args, *names.values()))
+        return result
+
+    def custom(self, name: str, function: Callable[..., Any], args: Any) -> Any:
+        """`function(args)`, the forward of a function that somebody has written, as an event; it returns (node, results)."""
+        event = self.begin(name, inputs=args)
+        try:
+            node, results = function(args)
+        finally:
+            self.finish(event)
+        if any(type(each._edge) is tuple and each._edge[0] is node for each in _tensors((results,))):
+            event.sequence = node.sequence
+        return node, results
+
+    def backward(self, node: Any, function: Callable[..., Any], grad: Any, *args: Any) -> Any:
+        """`function(node, grad, *args)`, which runs `node`, as an event within one of the engine's."""
+        outer = self.begin(f"autograd::engine::evaluate_function: {node.name()}")
+        inner = self.begin(node.name(), BACKWARD, grad if isinstance(grad, list) else (grad,))
+        outer.sequence = inner.sequence = -1 if isinstance(node, nodes.AccumulateGrad) else node.sequence
+        outer.forward_thread = inner.forward_thread = outer.thread
+        try:
+            results = function(node, grad, *args)
+        finally:
+            self.finish(outer)
+        if self.memory and isinstance(results, tuple):
+            self.hold(inner, [_array(each) for each in results], (grad,))
+        return results
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def hold(self, event: Event, arrays: Any, inputs: Any) -> None:
+        """Count for `event` the memory of `arrays` that is not that of its inputs, and wait for it to be let go of."""
+        known = {id(root_of(_array(item))) for item in _flat(inputs) if _array(item) is not None}
+        for array in arrays:
+            root = None if array is None else root_of(array)
+            if type(root) is ndarray and root.nbytes and id(root) not in known and id(root) not in self.held:
+                self.held[id(root)] = weakref.ref(root, functools.partial(self.let_go, id(root), root.nbytes))
+                event.memory += root.nbytes
+
+    def let_go(self, key: int, size: int, reference: object) -> None:
+        """Count memory that nobody holds any longer for what is running, or else as an event of its own."""
+        del self.held[key]
+        if self.running and self.thread == threading.get_native_id():
+            self.running[-1].memory -= size
+            return
+        event = Event(MEMORY, FUNCTION, None)
+        event.end, event.memory = event.start, -size
+        self.events.append(event)
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    """The items, and those of lists and tuples among them."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [value for value in _flat(values) if isinstance(value, Tensor)]
+
+
+def _array(value: Any) -> Any:
+    """The array of a tensor, or an array itself; None for anything else."""
+    return value._array if isinstance(value, Tensor) else value if type(value) is ndarray else None

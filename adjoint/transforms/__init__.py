@@ -1,0 +1,1 @@
+"""Transforms of functions: `vmap`, forward mode, reverse mode, and the rules of operators within them."""

@@ -1,0 +1,600 @@
+"""Forward mode: tensors that carry a tangent, and operators that carry it on.
+
+Within a `dual_level`, `make_dual(primal, tangent)` makes a tensor of which everything computed has a tangent too: the
+directional derivative, the Jacobian times the tangent (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). The
+tangents of one level are forgotten when it is left.
+
+>>> import adjoint as torch
+>>> import adjoint.autograd.forward_ad as fwAD
+>>> with fwAD.dual_level():
+...     x = fwAD.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
+...     fwAD.unpack_dual(x * x).tangent
+tensor([2., 0.])
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numpy import may_share_memory
+
+from .. import printing
+from ..autograd.function import share_tangents
+from ..autograd.grad_mode import _Mode, enable_grad
+from ..dispatch import slow_path
+from ..dispatch.declaration import ARRAYS, Operator
+from ..dispatch.decorators import tensors as operators
+from ..dispatch.slow_path import applied
+from ..kernels.memory import storage
+from ..kernels.runtime.meta_array import ALIVE
+from ..tape import modes, views
+from ..tape.interpreters import Level, below, checked_change, is_recorded, outside, tensors_in
+from ..tape.node import own_hooks
+from ..tensor import Tensor, can_require_grad, pending
+from .tangents import TRANSPOSE, tangents
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What `unpack_dual` returns: the tensor without its tangent, and the tangent (None where there is none)."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+class DualLevel(Level):
+    """One level of forward mode: the tensors it concerns have a tangent of it.
+
+    `in_inference`: whether tangents are carried on also in inference mode.
+    """
+
+    in_inference = False
+
+    def __init__(self) -> None:
+        self.holders: list[dict[Any, Tensor | None]] = []  # where tangents are, to forget them in the end
+
+    def leave(self) -> None:
+        """Leave the level and forget its tangents, which may be part of reference cycles."""
+        super().leave()
+        for holder in self.holders:
+            holder.pop(self, None)
+        self.holders.clear()
+
+    # --- the tangents -------------------------------------------------------------------------------------------
+
+    def concerns(self, tensor: Tensor) -> bool:
+        """Whether `tensor`, or the tensor it is a view of, has a tangent."""
+        return self.tangent_of(tensor) is not None
+
+    def tangent_of(self, tensor: Tensor) -> Tensor | None:
+        """The tangent of `tensor`; that of a view may have to be found in its base's."""
+        extra = tensor._extra
+        if extra is not None and extra.tangents is not None and self in extra.tangents:
+            return extra.tangents[self]
+        base = tensor._base
+        if base is None or base._extra is None or base._extra.tangents is None or not can_require_grad(tensor._array):
+            return None
+        whole = base._extra.tangents.get(self)
+        if whole is None:
+            return None
+        with below(self):
+            found = _window(whole, base, tensor)
+        self.attach(tensor, found)
+        return found
+
+    def attach(self, tensor: Tensor, tangent: Tensor | None) -> None:
+        """Make `tangent` the tangent of `tensor`; None: a view that has none, whatever its base has."""
+        extra = tensor._own_extra()
+        if extra.tangents is None:
+            extra.tangents = {}
+        extra.tangents[self] = tangent
+        self.holders.append(extra.tangents)
+
+    def overwrite(self, tensor: Tensor, tangent: Tensor | None) -> None:
+        """Make `tangent` the tangent of `tensor`, which was changed in place: its views and its base see that."""
+        present = self.tangent_of(tensor)
+        if present is None:
+            if tangent is None:
+                return
+            base = tensor._base
+            if base is None:
+                self.attach(tensor, _laid_out_like(tangent, tensor))
+                return
+            whole = _empty_like(base, tangent, base.dtype).zero_()
+            present = self._renewed(tensor, whole)
+        elif tangent is not None and not _has_room(present, tangent):
+            base = tensor if tensor._base is None else tensor._base
+            whole = _empty_like(base, tangent, base.dtype)
+            before = self.tangent_of(base)
+            present = self._renewed(tensor, whole.zero_() if before is None else whole.copy_(before))
+        if tangent is None:
+            present.zero_()
+        else:
+            present.copy_(tangent)
+
+    def _renewed(self, tensor: Tensor, whole: Tensor) -> Tensor:
+        """The tangent of `tensor` after `whole` has become that of its base."""
+        base = tensor._base
+        if base is None:
+            self.attach(tensor, whole)
+            return whole
+        self.attach(base, whole)
+        part = _window(whole, base, tensor)
+        self.attach(tensor, part)
+        return part
+
+    def forget(self, tensor: Tensor) -> None:
+        """Let `tensor` have no tangent."""
+        if self.tangent_of(tensor) is not None:
+            self.attach(tensor, None)
+
+    def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
+        """A view of `tensor` with the tangent `tangent`."""
+        _check_shape(tensor, tangent)
+        if type(self) is _PublicLevel and self.tangent_of(tangent) is not None:
+            raise RuntimeError(
+                "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
+            )
+        if self.tangent_of(tensor) is not None:
+            raise RuntimeError(
+                "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
+            )
+        with below(self):
+            dual = tensor.view(tensor.shape)
+            if not modes.STATE.inference or self.in_inference:
+                self.attach(dual, _laid_out_like(tangent, dual))
+        return dual
+
+    def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
+        """The primal, as a view, and the tangent."""
+        tangent = self.tangent_of(tensor) if modes.STATE.forward_enabled else None
+        with below(self):
+            primal = operators.forward_primal(tensor)
+        self.attach(primal, None)
+        return UnpackedDualTensor(primal, tangent)
+
+    def without_tangent(self, tensor: Tensor) -> Tensor:
+        """`tensor` as a view that has no tangent."""
+        if self.tangent_of(tensor) is None:
+            return tensor
+        with below(self):
+            primal: Tensor = operators.alias(tensor)
+        self.attach(primal, None)
+        return primal
+
+    # --- operators ----------------------------------------------------------------------------------------------
+
+    def call(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
+        """Apply `operator` to primals and to tangents."""
+        if out is not None:
+            raise NotImplementedError(
+                f"Trying to use forward AD with {operator.called}_out that does not support it because it is an out= function"
+            )
+        given = self.given(operator, args)
+        with below(self):
+            results = applied(operator, args)
+            outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+            carried = self.carried(operator, args, given, outputs)
+        for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):
+            if tangent is not None:
+                self.attach(output, _pending_like(tangent, output))
+                self.remember(operator, output, number)
+        return results
+
+    def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+        """The same in place: the tangent is overwritten as the tensor is."""
+        given = self.given(operator, args)
+        target: Tensor = args[0]
+        with below(self):
+            if any(tangent is not None for tangent in given.values()):
+                before = args
+                if is_recorded(target):  # what the new tangent is computed from must not change, nor the old tangent
+                    copy = slow_path.detached_copy(target)
+                    before = tuple(copy if value is target else value for value in args)
+                    given = self.given(operator, before)
+                result = applied(operator, before)
+                (tangent,) = self.carried(operator, before, given, (result,))
+            else:
+                tangent = None
+            slow_path.call_inplace(operator, args)
+            if can_require_grad(target._array):
+                self.overwrite(target, tangent)
+        self.remember(operator, target, 0)
+        return target
+
+    def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+        """The same where the tensor becomes another view."""
+        target: Tensor = args[0]
+        tangent = self.tangent_of(target)
+        with below(self):
+            viewed = None if tangent is None else applied(operator, (tangent, *args[1:]))
+            slow_path.call_inplace_view(operator, args)
+        if viewed is not None:
+            self.attach(target, viewed)
+        return target
+
+    def given(self, operator: Operator, args: tuple[Any, ...]) -> dict[str, Any]:
+        """The tangents of the differentiable operands by name."""
+        given: dict[str, Any] = {}
+        if not modes.STATE.forward_enabled or (modes.STATE.inference and not self.in_inference):
+            return given
+        moves = False
+        for name, position in zip(operator.differentiable, operator.differentiable_positions, strict=True):
+            value = args[position]
+            tangent: Any = None
+            if operator.kinds[name] == ARRAYS:
+                tangent = [self.tangent_of(item) for item in value]
+                tangent = None if all(item is None for item in tangent) else tangent
+            elif isinstance(value, Tensor):
+                tangent = self.tangent_of(value)
+            else:
+                continue
+            given[name] = tangent
+            moves = moves or tangent is not None
+        return given if moves else {}
+
+    def carried(
+        self, operator: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]
+    ) -> tuple[Tensor | None, ...]:
+        """The tangents of the outputs."""
+        nothing = (None,) * len(outputs)
+        if not given:
+            return nothing
+        try:
+            found = tangents(operator, args, given, outputs)
+            if found is TRANSPOSE:
+                found = transposed(operator, args, given)
+        except RuntimeError as error:
+            if not str(error).startswith("derivative for aten::"):
+                raise
+            message = f"Trying to use forward AD with aten::{operator.called} that does not support it."
+            raise NotImplementedError(message) from error
+        if operator.tangent == "linear" and operator.nondifferentiable_outputs:
+            found = tuple(
+                None if name in operator.nondifferentiable_outputs else tangent
+                for name, tangent in zip(operator.outputs, found, strict=True)
+            )
+        return tuple(
+            [
+                _apart(tangent, given, operator) if tangent is not None and can_require_grad(output._array) else None
+                for tangent, output in zip(found, outputs, strict=True)
+            ]
+        )
+
+    def remember(self, operator: Operator, output: Tensor, number: int) -> None:
+        """A result that its node has saved without the tensor comes back from there with its tangents."""
+        edge = output._edge
+        item = operator.outputs[number] if operator.outputs else "result"
+        if type(edge) is tuple and item in operator.saved_results and getattr(edge[0], "operator", None) is operator:
+            own_hooks(edge[0]).tangents[item] = output._own_extra().tangents  # type: ignore[assignment]
+
+    def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Apply a custom `Function`, and its `jvp` to the tangents."""
+        given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
+        with below(self):
+            context, results = function.applied_with_context(args)
+        with outside(self):
+            if context.materialize_grads:
+                given = [
+                    operators.zeros_like(arg.detach())
+                    if tangent is None and isinstance(arg, Tensor) and can_require_grad(arg._array)
+                    else tangent
+                    for arg, tangent in zip(args, given, strict=True)
+                ]
+            versions = [None if tangent is None else tangent._version for tangent in given]
+            context.in_jvp = True
+            try:
+                carried = function.jvp(context, *given)
+            finally:
+                context.in_jvp = False
+        carried = carried if isinstance(carried, tuple) else (carried,)
+        outputs = results if isinstance(results, tuple) else (results,)
+        if len(carried) != len(outputs):
+            raise RuntimeError(
+                f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got {len(carried)})"
+            )
+        for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):
+            if not isinstance(output, Tensor):
+                continue
+            if number in context.marked_dirty:
+                place = next(place for place, arg in enumerate(args) if arg is output)
+                _check_changed(given[place], versions[place], tangent)
+            if tangent is None:
+                continue
+            if number in context.marked_constant or not can_require_grad(output._array):
+                raise RuntimeError(
+                    f"Function's jvp returned a gradient at position {number}, but  the corresponding forward output is not a "
+                    "differentiable Tensor.You should return None at that position instead."
+                )
+            if not isinstance(tangent, Tensor):
+                raise RuntimeError(
+                    f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}."
+                )
+            _check_shape(output, tangent)
+            if number not in context.marked_dirty and type(output) is type(tangent) is Tensor:
+                _check_viewed(output, tangent, args, given)
+            if any(output is arg for arg in args):
+                with checked_change():
+                    self.overwrite(output, tangent)
+            else:
+                self.attach(output, _pending_like(tangent, output))
+            share_tangents(output)
+        return results
+
+
+def _check_changed(given: Tensor | None, version: int | None, tangent: Tensor | None) -> None:
+    """Raise unless a `jvp` has changed the tangent `given` in place, as `forward` has changed the input, and returned it."""
+    if given is None or given._version == version:
+        raise RuntimeError(
+            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
+            "input inplace, then the jvp function must modify the corresponding gradient inplace."
+        )
+    if tangent is not given:
+        raise RuntimeError(
+            "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is modifying an input "
+            "inplace, then the jvp function must modify the gradient inplace and return it as-is."
+        )
+
+
+def _check_viewed(output: Tensor, tangent: Tensor, args: tuple[Any, ...], given: list[Any]) -> None:
+    """Raise unless the tangent of an output that is a view of an input is a view of the tangent of that."""
+    if output._base is None:
+        return
+    for arg, direction in zip(args, given, strict=True):
+        if (
+            not isinstance(arg, Tensor)
+            or direction is None
+            or output._base is not (arg if arg._base is None else arg._base)
+        ):
+            continue
+        if tangent._base is None:
+            raise RuntimeError(
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+            )
+        if tangent._base is not (direction if direction._base is None else direction._base):
+            raise RuntimeError(
+                "A custom Function is returning a view but the jvp is not returning a view of the given grad input."
+            )
+
+
+def _apart(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
+    """A tangent of a result, on memory of its own as the result is: one is changed in place with the other.
+
+    That of a sum may be that of the one operand which has any.
+    """
+    if operator.view:
+        return tangent
+    array = tangent._array
+    if 0 in array.strides and array.size > 1:
+        return tangent.clone()
+    for each in given.values():
+        for item in each if isinstance(each, list) else (each,):
+            if item is not None and may_share_memory(array, item._array):
+                return tangent.clone()
+    return tangent
+
+
+def _has_room(tensor: Tensor, value: Tensor) -> bool:
+    """Whether `tensor` has examples wherever `value`, to be written over it, has them."""
+    batches = [level for level in modes.STATE.levels if hasattr(level, "has")]
+    return all(
+        (level.has(tensor) or not level.has(value)) and (level.concerns(tensor) or not level.concerns(value))
+        for level in batches
+    )
+
+
+def _check_shape(tensor: Tensor, tangent: Tensor) -> None:
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+
+
+def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Tensor | None, ...]:
+    """The tangents of the outputs by transposing the vector-Jacobian product.
+
+    That is a linear function of its vector, so its derivative by the vector, at any point, is the Jacobian (J. Townsend,
+    A new trick for calculating Jacobian vector products, 2017). The point is 1: formulas may take the logarithm.
+    """
+    from ..autograd.backward import grad
+    from .reverse import Reverse, tracked
+
+    reverse = Reverse()
+    tensors = [*tensors_in(args), *tensors_in(given.values())]
+    outside = modes.is_grad_enabled() and any(is_recorded(tensor) for tensor in tensors)
+    with enable_grad():
+        replaced, inputs, directions = list(args), [], []
+        pairs: Any
+        for name, tangent in given.items():
+            position = operator.names.index(name)
+            value = args[position]
+            if operator.kinds[name] == ARRAYS:
+                copies = [tracked(item, reverse) for item in value]
+                replaced[position] = copies
+                pairs = zip(copies, tangent or (), strict=bool(tangent))
+            elif tangent is not None:
+                replaced[position] = tracked(value, reverse)
+                pairs = iter([(replaced[position], tangent)])
+            else:
+                continue
+            for copy, direction in pairs:
+                if direction is not None:
+                    inputs.append(copy)
+                    directions.append(direction)
+        results = applied(operator, tuple(replaced))
+        outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+        differentiable = [output for output in outputs if output.requires_grad]
+        vectors = [tracked(output.new_ones(output.shape), reverse) for output in differentiable]
+        products = grad(differentiable, inputs, vectors, create_graph=True, allow_unused=True)
+        pairs = [
+            (product, direction.to(product.dtype))
+            for product, direction in zip(products, directions, strict=True)
+            if product is not None and product.requires_grad
+        ]
+    found: dict[int, Any] = {}
+    if pairs:
+        derivatives = grad(
+            [product for product, _ in pairs],
+            vectors,
+            [direction for _, direction in pairs],
+            create_graph=outside,
+            allow_unused=True,
+        )
+        found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
+    return tuple(
+        operators.zeros_like(output.detach())
+        if output.requires_grad and id(output) not in found
+        else found.get(id(output))
+        for output in outputs
+    )
+
+
+def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
+    """The part of `whole`, laid out like `base`, that `view` is of `base`."""
+    scale = 1
+    whole = views.lazily(whole, pending(base))
+    if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
+        whole, scale = operators.view_as_real(whole), 2
+    offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
+    part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
+    return views.lazily(part, pending(view))
+
+
+def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
+    """`tangent` with the strides of `primal`, so that views of one are views of the other."""
+    if tangent.stride() == primal.stride():
+        return _pending_like(tangent, primal)
+    return _empty_like(primal, tangent).zero_().copy_(tangent)
+
+
+def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
+    """Memory for a tangent of `primal` laid out as that is, and with as much pending, to have the same views."""
+    made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
+    return views.lazily(made, pending(primal)) if ALIVE.count else made
+
+
+def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
+    """`tangent` with as much pending as of `primal`."""
+    if not ALIVE.count or (bits := pending(primal)) == pending(tangent):
+        return tangent
+    return views.lazily(views.lazily(tangent, bits).clone(), bits)
+
+
+# --- the public functions ---------------------------------------------------------------------------------------
+
+
+def current_level() -> DualLevel | None:
+    """The level that `enter_dual_level` has entered in this thread."""
+    return next((level for level in modes.STATE.levels if type(level) is _PublicLevel), None)
+
+
+class _PublicLevel(DualLevel):
+    """The one level of this module's functions; `func.jvp` has its own."""
+
+
+def enter_dual_level() -> int:
+    """Enter a level of forward mode; returns its number, 0.
+
+    Raises:
+        RuntimeError: if the thread is in one already; `func.jvp` nests.
+    """
+    if current_level() is not None:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _PublicLevel().enter()
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Leave the level; its tangents are forgotten."""
+    found = current_level()
+    if found is None and (level is None or level < 0):
+        raise RuntimeError("Dual level must be a positive number.")
+    if found is None or (level is not None and level != 0):
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    found.leave()
+
+
+class dual_level(_Mode):
+    """A context manager, or decorator, in which there is a level of forward mode."""
+
+    def __enter__(self) -> int:  # type: ignore[override]
+        return enter_dual_level()
+
+    def __exit__(self, *exception: object) -> None:
+        exit_dual_level()
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A view of `tensor`, the primal, that carries `tangent`, of the same shape.
+
+    Raises:
+        RuntimeError: outside a `dual_level`, for another shape, and if the tensor has a tangent already.
+        ValueError: if one of the two is neither floating point nor complex.
+    """
+    current = current_level()
+    if current is None or (level is not None and level < 0):
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    check_floating(tensor, tangent)
+    if level is not None and level != 0:
+        raise RuntimeError("Invalid level given to _make_dual")
+    return current.make_dual(tensor, tangent)
+
+
+def check_floating(primal: Tensor, tangent: Tensor | None = None) -> None:
+    """Raise ValueError if a primal or tangent is neither floating point nor complex."""
+    for name, value in (("primal", primal), ("tangent", tangent)):
+        if value is not None and not (value.is_floating_point() or value.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The tensor without its tangent, a view, and the tangent, None where there is none.
+
+    Outside a `dual_level` no tensor has a tangent.
+    """
+    current = current_level()
+    if current is None or (level is not None and level < 0):
+        return UnpackedDualTensor(tensor, None)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
+    if level:
+        return UnpackedDualTensor(operators.forward_primal(tensor), None)
+    return current.unpack(tensor)
+
+
+class _set_fwd_grad_enabled(_Mode):
+    """Switch forward mode on or off in this thread."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.previous = modes.STATE.forward_enabled
+        modes.STATE.forward_enabled = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        modes.STATE.forward_enabled = self.previous
+
+    def clone(self) -> _set_fwd_grad_enabled:
+        """Another one, for each call of a decorated function."""
+        return type(self)(self.mode)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    return modes.STATE.forward_enabled
+
+
+def _shown_tangent(tensor: Tensor) -> Tensor | None:
+    current = current_level()
+    return None if current is None else current.tangent_of(tensor)
+
+
+printing.forward_tangent = _shown_tangent  # type: ignore[assignment]

@@ -1,0 +1,593 @@
+"""Transforms of functions: gradients, vector-Jacobian and Jacobian-vector products, Jacobians; they compose to any depth.
+
+A function is run on copies of its inputs that a graph (reverse mode) or a tangent (forward mode) of this transform's own begins
+at; what is differentiated outside goes on through them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
+
+from ..autograd.backward import grad as gradients
+from ..autograd.engine import discover
+from ..autograd.grad_mode import inference_mode
+from ..dispatch.decorators import tensors as operators
+from ..tape import modes
+from ..tape.edges import edge_of
+from ..tape.interpreters import Transform, below, is_recorded
+from ..tape.node import NOWHERE
+from ..tape.saved import detached, shared_counter
+from ..tensor import LEAF, Tensor, can_require_grad, wrap
+from .forward_mode import DualLevel, _set_fwd_grad_enabled, check_floating
+from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint
+from .vmap import BatchedTensor, BatchLevel, vmap
+from .wrapped_tensors import debug_unwrap
+
+__all__ = [
+    "debug_unwrap", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
+]  # fmt: skip
+
+
+# --- inputs and outputs of reverse mode -------------------------------------------------------------------------
+
+
+class Reverse(Transform):
+    """A function being run to be differentiated in reverse: the beginnings of its graph, and what else is differentiated.
+
+    `inputs`: the arguments to differentiate, as the function sees them; `outside_recorded`: whether others may
+    differentiate the results, which they may not where the transform is called under `no_grad`.
+    """
+
+    def __init__(self, refuses_captured: bool = True) -> None:
+        self.inputs: list[Tensor] = []
+        self.arguments: list[Tensor] = []
+        self.refuses_captured = refuses_captured
+        self.outside_recorded = modes.is_grad_enabled()
+
+    def run(self, func: Callable[..., Any], args: Any, chosen: Any = None, keywords: Any = MappingProxyType({})) -> Any:
+        """`func` of `args`, those at the positions `chosen` (None: all) replaced by copies that a graph begins at.
+
+        Returns the copies and the result.
+        """
+        self.begin()
+        try:
+            with inference_mode(False):
+                places = range(len(args)) if chosen is None else chosen
+                copies = [tree_map(self.track, args[place]) for place in places]
+                replaced = list(args)
+                for place, copy in zip(places, copies, strict=True):
+                    replaced[place] = copy
+                self.arguments = [
+                    leaf for leaf in tree_flatten((replaced, dict(keywords)))[0] if isinstance(leaf, Tensor)
+                ]
+                return copies, func(*replaced, **keywords)
+        finally:
+            self.end()
+
+    def track(self, leaf: Any) -> Tensor:
+        """An argument as the function sees it."""
+        if not isinstance(leaf, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
+        copy = tracked(leaf, self)
+        self.inputs.append(copy)
+        return copy
+
+    def is_recorded_outside(self, outputs: list[Any]) -> bool:
+        """Whether what led to `outputs` is also differentiated by somebody else."""
+        return self.outside_recorded and self.is_tracked_outside(outputs)
+
+    def is_tracked_outside(self, outputs: list[Any]) -> bool:
+        """The same, if not the value itself but what is found with it later is to be differentiated."""
+        if any(type(output) is BatchedTensor and is_recorded(output.value) for output in outputs):
+            return True
+        own = {id(edge_of(tensor)) for tensor in self.inputs}
+        _, leaves = discover([edge_of(output) for output in outputs])
+        return any(id(leaf) not in own and not (_is_over(leaf) or self.has_made(leaf)) for leaf in leaves)
+
+    def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
+        """The vector-Jacobian products of `outputs` by the inputs, zeros where these are not used."""
+        with inference_mode(False):
+            found = gradients(outputs, self.inputs, vectors, retain_graph, create_graph, allow_unused=True)
+        return [
+            operators.zeros_like(leaf.detach()) if gradient is None else gradient
+            for leaf, gradient in zip(self.inputs, found, strict=True)
+        ]
+
+
+def tracked(tensor: Tensor, transform: Transform) -> Tensor:
+    """`tensor` as the beginning of a graph of `transform`, which leads on to that of `tensor` if it has one."""
+    if not can_require_grad(tensor._array):
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    batch = next((level for level in reversed(modes.STATE.levels) if isinstance(level, BatchLevel)), None)
+    if batch is None or batch.concerns(tensor):
+        edge = tensor._edge
+        if edge is not NOWHERE or transform.begun_recording:  # else nobody asks whether it has become ambiguous
+            edge = edge_of(tensor)
+        if edge is not None and edge is not NOWHERE:
+            return operators.alias(tensor)
+        if batch is not None:
+            copy: Tensor = tensor.without_history()  # type: ignore[attr-defined]
+        else:  # a tensor made in inference mode, which this copy is not, could not be saved
+            copy = wrap(tensor._array) if tensor.is_inference() else detached(tensor, shared_counter(tensor))
+    else:
+        copy = BatchedTensor(tensor, None, batch)
+    copy._edge = LEAF
+    copy._own_extra().transform = transform
+    for level in modes.STATE.levels:
+        if isinstance(level, DualLevel) and (tangent := level.tangent_of(tensor)) is not None:
+            level.attach(copy, tangent)
+    return copy
+
+
+def _is_over(leaf: Tensor) -> bool:
+    """Whether `leaf` is the beginning of a graph whose transform has ended, so that nobody will ask for its gradient."""
+    transform = None if leaf._extra is None else leaf._extra.transform
+    return transform is not None and transform not in modes.STATE.transforms
+
+
+def released(value: Any, outside: bool) -> Any:
+    """Results of the function, no longer part of the transform's own graph."""
+
+    def release(leaf: Any) -> Any:
+        return leaf.detach() if isinstance(leaf, Tensor) and not outside and leaf.requires_grad else leaf
+
+    return tree_map(release, value)
+
+
+def positions(argnums: Any, count: int) -> tuple[int, ...]:
+    """The positions of the arguments to differentiate, counted from the front."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not numbers:
+        raise RuntimeError("argnums must be non-empty")
+    for number in numbers:
+        if not isinstance(number, int):
+            raise RuntimeError(f"argnum must be int, got: {type(number)}")
+        if not -count <= number < count:
+            raise RuntimeError(f"Got argnum={number}, but only {count} positional inputs")
+    found = tuple(number % count for number in numbers)
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"argnums elements must be unique, got {found}")
+    return found
+
+
+def with_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
+    """The output of a function, and what it returns besides: None, or tensors, with `has_aux`."""
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    for leaf in tree_flatten(output[1])[0]:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
+    return output
+
+
+def only_tensors(output: Any, name: str) -> tuple[list[Tensor], TreeSpec]:
+    """The tensors of an output, and its structure."""
+    leaves, structure = tree_flatten(output)
+    if not leaves or output is None:
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {leaves})")
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}"
+            )
+    return leaves, structure
+
+
+# --- reverse mode -----------------------------------------------------------------------------------------------
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of `func` with respect to the arguments `argnums`, and its value.
+
+    >>> import adjoint as torch
+    >>> torch.func.grad_and_value(lambda x: x ** 2)(torch.tensor(3.0))
+    (tensor(6.), tensor(9.))
+    """
+    return functools.wraps(func)(_differentiated(func, argnums, has_aux))
+
+
+def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool) -> Callable[..., Any]:
+    def differentiated(*args: Any, **keywords: Any) -> Any:
+        reverse = Reverse()
+        copies, output = reverse.run(func, args, positions(argnums, len(args)), keywords)
+        output, aux = with_aux(output, has_aux, "grad_and_value(f)(*args)")
+        _check_scalar(output)
+        outside = output.requires_grad and reverse.is_recorded_outside([output])
+        if output.requires_grad:
+            found = reverse.gradients(output, None, outside, outside)
+        else:
+            found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
+        results = tree_unflatten(found, tree_flatten(copies)[1])
+        gradient = tuple(results) if isinstance(argnums, tuple) else results[0]
+        value = released(output, outside)
+        return (gradient, (value, released(aux, outside))) if has_aux else (gradient, value)
+
+    return differentiated
+
+
+def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, which returns a scalar, with respect to the arguments `argnums`.
+
+    >>> import adjoint as torch
+    >>> torch.func.grad(torch.func.grad(lambda x: x ** 3))(torch.tensor(2.0))
+    tensor(12.)
+    """
+    both = _differentiated(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def differentiated(*args: Any, **keywords: Any) -> Any:
+        gradient, value = both(*args, **keywords)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return differentiated
+
+
+def _check_scalar(output: Any) -> None:
+    if not isinstance(output, Tensor):
+        raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
+    if output.dim() != 0:
+        raise RuntimeError(
+            f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
+            "you wanted to use the vjp or jacrev APIs instead?"
+        )
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `func` at `primals`, and a function from cotangents of it to those of `primals`.
+
+    >>> import adjoint as torch
+    >>> value, pull = torch.func.vjp(torch.sin, torch.zeros(2))
+    >>> pull(torch.tensor([1.0, 2.0]))
+    (tensor([1., 2.]),)
+    """
+    reverse = Reverse()
+    copies, output = reverse.run(func, primals)
+    output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
+    outputs, shape = only_tensors(output, "vjp(f, *primals)")
+    for leaf in outputs:
+        if not can_require_grad(leaf._array):
+            raise RuntimeError(
+                f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {leaf.dtype}"
+            )
+    structure = tree_flatten(tuple(copies))[1]
+    outside = reverse.is_tracked_outside(outputs)
+
+    def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        given, given_shape = tree_flatten(cotangents)
+        if given_shape != shape:
+            raise RuntimeError(
+                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+                f"cotangents: {treespec_pprint(given_shape)}, primal output: {treespec_pprint(shape)}"
+            )
+        for vector in given:
+            if not isinstance(vector, Tensor) and vector is not None:
+                raise TypeError(f"gradients can be either Tensors or None, but got {type(vector).__name__}")
+        used = [(out, vector) for out, vector in zip(outputs, given, strict=True) if out.requires_grad]
+        record = modes.is_grad_enabled() and (
+            outside or any(is_recorded(vector) for vector in given if vector is not None)
+        )
+        if create_graph is not None:
+            record = create_graph
+        if used:
+            roots, vectors = zip(*used, strict=True)
+            found = reverse.gradients(roots, vectors, retain_graph, record)
+        else:
+            found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
+        return tree_unflatten(found, structure)
+
+    outside_value = outside and reverse.outside_recorded
+    value = released(output, outside_value)
+    return (value, pull, released(aux, outside_value)) if has_aux else (value, pull)
+
+
+# --- forward mode -----------------------------------------------------------------------------------------------
+
+
+class Forward(DualLevel, Transform):
+    """The level of forward mode that is one `jvp`'s own."""
+
+    in_inference = True
+    refuses_captured = True
+
+
+def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+    """The value of `func` at `primals` and its derivative in the direction of `tangents`, in forward mode.
+
+    >>> import adjoint as torch
+    >>> torch.func.jvp(torch.sin, (torch.zeros(2),), (torch.tensor([1.0, 2.0]),))
+    (tensor([0., 0.]), tensor([1., 2.]))
+    """
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    points, structure = tree_flatten(primals)
+    directions, tangent_structure = tree_flatten(tangents)
+    if structure != tangent_structure:
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals "
+            f"is a tuple of 3 tensors, tangents also must be. Got primals with structure {structure} and tangents with structure "
+            f"{tangent_structure}"
+        )
+    _check_tensors(points, "primals")
+    _check_tensors(directions, "tangents")
+    points, directions = ([wrap(t._array) if t.is_inference() else t for t in each] for each in (points, directions))
+    inference = modes.STATE.inference
+    modes.set_inference(False)
+    level = Forward()
+    level.begin()
+    level.enter()
+    try:
+        for point, direction in zip(points, directions, strict=True):
+            check_floating(point, direction)
+        duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
+        level.arguments = duals
+        with _set_fwd_grad_enabled(True):
+            result = func(*tree_unflatten(duals, structure))
+        output, aux = with_aux(result, has_aux, "jvp(f, primals, tangents)")
+        outputs, shape = only_tensors(output, "jvp(f, primals, tangents)")
+        found = [level.tangent_of(leaf) for leaf in outputs]
+        if strict and any(tangent is None for tangent in found):
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
+                "strict=True."
+            )
+        values = [level.without_tangent(leaf) for leaf in outputs]
+        if has_aux:
+            aux = tree_map(level.without_tangent, aux)
+    finally:
+        level.leave()
+        level.end()
+        modes.set_inference(inference)
+    carried = [
+        operators.zeros_like(value) if tangent is None else tangent
+        for value, tangent in zip(values, found, strict=True)
+    ]
+    results = (tree_unflatten(values, shape), tree_unflatten(carried, shape))
+    return (*results, aux) if has_aux else results
+
+
+def _check_tensors(values: list[Any], name: str) -> None:
+    if not values:
+        raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to contain at least one Tensor.")
+    for value in values:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got {type(value)}")
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of `func` at `primals`, and its derivative there as a function of the tangents.
+
+    `func` runs once, however often the derivative is applied.
+
+    >>> import adjoint as torch
+    >>> value, push = torch.func.linearize(torch.sin, torch.zeros(2))
+    >>> push(torch.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    points, structure = tree_flatten(primals)
+    for point in points:
+        check_floating(point)
+    reverse = Reverse(refuses_captured=False)
+    _, output = reverse.run(func, primals)
+    outputs, shape = tree_flatten(output)
+    roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
+    outside = bool(roots) and reverse.is_recorded_outside(roots)
+    with inference_mode(False):
+        vectors = [tracked(operators.zeros_like(root.detach()), reverse) for root in roots]
+        products = reverse.gradients(roots, vectors, True, True) if roots else ()
+
+    def push(*tangents: Any) -> Any:
+        directions, tangent_structure = tree_flatten(tangents)
+        if tangent_structure != structure:
+            raise RuntimeError(
+                f"Expected the tangents {tangent_structure} to have the same argspec as the primals {structure}"
+            )
+        for number, (direction, point) in enumerate(zip(directions, points, strict=True)):
+            for what in ("shape", "dtype"):
+                if getattr(direction, what) != getattr(point, what):
+                    raise RuntimeError(
+                        f"tangent:{number} with {what} {getattr(direction, what)} in flattened pytree doesn't match the {what} "
+                        f"{getattr(point, what)} of the corresponding primal."
+                    )
+        pairs = [
+            (product, direction)
+            for product, direction in zip(products, directions, strict=False)
+            if product.requires_grad
+        ]
+        found: dict[int, Any] = {}
+        if pairs:
+            record = modes.is_grad_enabled() and (outside or any(is_recorded(direction) for _, direction in pairs))
+            derivatives = gradients(
+                [product for product, _ in pairs],
+                vectors,
+                [direction for _, direction in pairs],
+                retain_graph=True,
+                create_graph=record,
+                allow_unused=True,
+            )
+            found = {id(root): value for root, value in zip(roots, derivatives, strict=True) if value is not None}
+        return tree_unflatten(
+            [found[id(leaf)] if id(leaf) in found else _nothing_like(leaf) for leaf in outputs], shape
+        )
+
+    return released(output, outside), push
+
+
+def _nothing_like(leaf: Any) -> Any:
+    return operators.zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf
+
+
+# --- without changes in place ---------------------------------------------------------------------------------
+
+
+class Functional(Transform):
+    """`functionalize` while its function runs. `batches`: the levels of `vmap` around it, the innermost last."""
+
+    def __enter__(self) -> Functional:
+        self.batches = [level for level in modes.STATE.levels if isinstance(level, BatchLevel)]
+        self.begin()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def spread(self, value: Any) -> Any:
+        """A tensor that the function has made, and all examples share, as one for each of them; anything else as it is."""
+        if type(value) is not Tensor or not self.has_made(value):
+            return value
+        for level in self.batches:
+            with below(level):
+                value = BatchedTensor(value.expand((level.size, *value.shape)).clone(), 0, level)
+        return value
+
+
+# --- Jacobians --------------------------------------------------------------------------------------------------
+
+
+def _basis(tensors: list[Tensor]) -> list[Tensor]:
+    """The unit vectors of the space of all `tensors` together, for each of them its part: (total, *shape)."""
+    counts = [tensor.numel() for tensor in tensors]
+    total = sum(counts)
+    parts, start = [], 0
+    for tensor, count in zip(tensors, counts, strict=True):
+        part = tensor.new_zeros((total, count))
+        part.diagonal(-start).fill_(1)
+        parts.append(part.view((total, *tensor.shape)))
+        start += count
+    return parts
+
+
+def _check_real(leaves: list[Tensor], what: str, name: str) -> None:
+    for index, leaf in enumerate(leaves):
+        if leaf.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {index}"
+            )
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Any = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`, one row for each output, by reverse mode.
+
+    `chunk_size`: how many rows to compute at once; None: all.
+
+    >>> import adjoint as torch
+    >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def jacobian(*args: Any, **keywords: Any) -> Any:
+        places = positions(argnums, len(args))
+
+        def partial(*chosen: Any) -> Any:
+            replaced = list(args)
+            for place, value in zip(places, chosen, strict=True):
+                replaced[place] = value
+            return func(*replaced, **keywords)
+
+        chosen = [args[place] for place in places]
+        _check_real([leaf for leaf in tree_flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
+        result = vjp(partial, *chosen, has_aux=has_aux)
+        output, pull = result[:2]
+        outputs, shape = tree_flatten(output)
+        _check_real(outputs, "outputs", "jacrev")
+        basis = tree_unflatten(_basis(outputs), shape)
+        rows = vmap(pull, chunk_size=chunk_size)(basis)
+        leaves, structure = tree_flatten(rows)
+        inputs = tree_flatten(tuple(args[place] for place in places))[0]
+        counts = [leaf.numel() for leaf in outputs]
+        split = [leaf.split(counts, 0) for leaf in leaves]
+        jacobians = []
+        for number, leaf in enumerate(outputs):
+            row = [parts[number].reshape((*leaf.shape, *x.shape)) for parts, x in zip(split, inputs, strict=True)]
+            nested = tree_unflatten(row, structure)
+            jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
+        found = tree_unflatten(jacobians, shape)
+        return (found, result[2]) if has_aux else found
+
+    return jacobian
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: Any = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`, one column for each input, by forward mode.
+
+    `chunk_size`: how many columns to compute at once; None: all.
+
+    >>> import adjoint as torch
+    >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    @functools.wraps(func)
+    def jacobian(*args: Any, **keywords: Any) -> Any:
+        places = positions(argnums, len(args))
+        chosen = tuple(args[place] for place in places)
+
+        def partial(*values: Any) -> Any:
+            replaced = list(args)
+            for place, value in zip(places, values, strict=True):
+                replaced[place] = value
+            return func(*replaced, **keywords)
+
+        def column(directions: Any) -> Any:
+            results = jvp(partial, chosen, directions, has_aux=has_aux)
+            _check_real(tree_flatten(results[1])[0], "outputs", "jacfwd")
+            return results[1:] if has_aux else results[1]
+
+        inputs, structure = tree_flatten(chosen)
+        _check_real([leaf for leaf in inputs if isinstance(leaf, Tensor)], "inputs", "jacfwd")
+        basis = tree_unflatten(_basis(inputs), structure)
+        out_dims: Any = (0, None) if has_aux else 0
+        columns = vmap(column, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)(basis)
+        aux = None
+        if has_aux:
+            columns, aux = columns
+        leaves, shape = tree_flatten(columns)
+        counts = [leaf.numel() for leaf in inputs]
+        jacobians = []
+        for leaf in leaves:
+            parts = leaf.movedim(0, -1).split(counts, -1)
+            blocks = [part.reshape((*leaf.shape[1:], *x.shape)) for part, x in zip(parts, inputs, strict=True)]
+            nested = tree_unflatten(blocks, structure)
+            jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
+        found = tree_unflatten(jacobians, shape)
+        return (found, aux) if has_aux else found
+
+    return jacobian
+
+
+def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
+    """A function that returns the matrix of second derivatives of `func`: forward mode over reverse mode.
+
+    >>> import adjoint as torch
+    >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,103 @@
+"""Forward mode: how the tangents of results follow from those of operands, from what the declarations already say.
+
+A declaration's `tangent` option names the rule: `"linear"` (the operator itself, applied to the tangents; all views are),
+`"multilinear"` (the sum over the operands of the operator with one of them replaced by its tangent), `"elementwise"` (the
+formula of the gradient, applied to the tangent: a diagonal Jacobian is its own transpose). Without one the vector-Jacobian
+product is transposed (`adjoint.autograd.forward_ad`), which is right for every operator and costs two backward passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dispatch.declaration import ARRAYS, VALUE, Operator, parameters_of
+from ..dispatch.decorators import tensors as operators
+from ..dispatch.slow_path import applied, saved_value
+from ..tensor import Tensor
+
+TRANSPOSE: Any = type("Transpose", (), {"__repr__": lambda self: "<transpose the gradient>"})()
+"""What `tangents` returns where the declaration says nothing simpler."""
+
+
+def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]) -> Any:
+    """The tangent of each output (None: zero), or `TRANSPOSE`.
+
+    `given` has the tangent of each differentiable operand by name (None: zero; a list for a sequence).
+    """
+    if op.tangent == "linear":
+        return linear(op, args, given)
+    if op.tangent == "multilinear":
+        return multilinear(op, args, given)
+    if op.tangent == "elementwise" and op.joint is None:
+        for value in (*args, *outputs):
+            if is_complex(value):
+                return TRANSPOSE
+        return (elementwise(op, args, given, outputs), *(None,) * (len(outputs) - 1))
+    return TRANSPOSE
+
+
+def is_complex(value: Any) -> bool:
+    """Whether `value` is a complex tensor (or number)."""
+    return isinstance(value, complex) or (isinstance(value, Tensor) and value._array.dtype.kind == "c")
+
+
+def linear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...]:
+    """The operator applied to the tangents."""
+    replaced = list(args)
+    for position, name in enumerate(op.names):
+        if name not in given:
+            continue
+        value, tangent = args[position], given[name]
+        if op.kinds[name] == ARRAYS:
+            replaced[position] = [
+                t if t is not None else x.new_zeros(x.shape) for x, t in zip(value, tangent, strict=True)
+            ]
+        elif isinstance(value, Tensor):
+            replaced[position] = tangent if tangent is not None else value.new_zeros(value.shape)
+    result = applied(op, tuple(replaced))
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def multilinear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...]:
+    """The sum of the operator with each operand in turn replaced by its tangent."""
+    total = None
+    for name, tangent in given.items():
+        if tangent is None:
+            continue
+        position = op.names.index(name)
+        term = applied(op, (*args[:position], tangent, *args[position + 1 :]))
+        total = term if total is None else total + term
+    return (total,)
+
+
+def elementwise(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]) -> Any:
+    """The sum of the formulas of the gradients, applied to the tangents: the tangent of the first output."""
+    result = outputs[0]
+    named = dict(zip(op.names, args, strict=True))
+    total = None
+    for name, tangent in given.items():
+        if tangent is None:
+            continue
+        if tangent._array.dtype is not result._array.dtype:
+            tangent = tangent.to(result.dtype)
+        if tangent._array.shape != result._array.shape:
+            tangent = tangent.expand(result._array.shape)
+        formula = op.formulas[name]
+        special = {"grad": tangent, "grads": [tangent], "xp": operators, "result": result}
+        special.update(zip(op.outputs, outputs, strict=False))
+        values = [special[n] if n in special else operand(op, n, named, args) for n in parameters_of(formula)]
+        term = formula(*values)
+        total = term if total is None else total + term
+    if total is None:
+        return None
+    if total._array.shape != result._array.shape:
+        total = total.expand(result._array.shape)
+    return total if total._array.dtype is result._array.dtype else total.to(result.dtype)
+
+
+def operand(op: Operator, item: str, named: dict[str, Any], args: tuple[Any, ...]) -> Any:
+    """What a formula calls `item`: an operand, a parameter, or the shape or dtype of an operand."""
+    if item in named:
+        value = named[item]
+        return operators.as_tensor(value) if op.kinds[item] != VALUE and not isinstance(value, Tensor) else value
+    return saved_value(op, item, args, named)

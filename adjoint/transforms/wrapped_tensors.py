@@ -1,0 +1,122 @@
+"""What tensors are within the transforms of functions: their text, and what is inside.
+
+Only batching wraps tensors; reverse and forward mode are shown as if they did, for the tensors they differentiate.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from .. import printing
+from ..autograd.engine import discover
+from ..tape import modes
+from ..tape.edges import edge_of
+from ..tape.interpreters import Transform
+from ..tensor import Tensor
+from .vmap import BatchedTensor
+
+__all__ = ["debug_unwrap"]
+
+
+def tracking(tensor: Tensor) -> list[Transform]:
+    """The running transforms that differentiate `tensor` itself, not the batch it is an example of; innermost first."""
+    edge = edge_of(tensor)
+    nodes, leaves = ((), ()) if edge is None else discover([edge])
+    found = []
+    for transform in reversed(modes.STATE.transforms):
+        beginnings = [edge_of(each) for each in getattr(transform, "inputs", ())]
+        if any(
+            each in leaves if isinstance(each, Tensor) else each[0] in nodes for each in beginnings if each is not None
+        ) or (hasattr(transform, "tangent_of") and transform.tangent_of(tensor) is not None):
+            found.append(transform)
+    return found
+
+
+def text(tensor: Tensor) -> str | None:
+    """The text of a tensor that belongs to running transforms; None for any other."""
+    if not (modes.STATE.transforms or type(tensor) is BatchedTensor):
+        return None
+    wrapped = tracking(tensor)
+    if type(tensor) is BatchedTensor:
+        value = repr(tensor.value)
+        inner = value if tensor.bdim is None else _wrapped("BatchedTensor", tensor.level.number, value, tensor.bdim)
+    elif wrapped:
+        inner = repr(tensor.detach())
+    else:
+        return None
+    for transform in reversed(wrapped):
+        inner = _wrapped("GradTrackingTensor", transform.number, inner)
+    return inner
+
+
+def _wrapped(kind: str, number: int, inner: str, bdim: int | None = None) -> str:
+    dim = "" if bdim is None else f"bdim={bdim}, "
+    return f"{kind}(lvl={number}, {dim}value=\n{textwrap.indent(inner, '    ')}\n)"
+
+
+printing.within_transforms = text  # type: ignore[assignment]
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The tensor inside a tensor as a function being transformed sees it: of all examples, and without the history.
+
+    For printing in a debugger. `recurse`: through all transforms, not only the innermost.
+
+    Raises:
+        TypeError: for what is no tensor.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"debug_unwrap(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
+    if tracking(tensor):
+        inner: Tensor = tensor.without_history() if type(tensor) is BatchedTensor else tensor.detach()
+        if not recurse:
+            return inner
+        tensor = inner
+    if type(tensor) is not BatchedTensor:
+        return tensor
+    return debug_unwrap(tensor.value) if recurse else tensor.value
+
+
+def is_gradtrackingtensor(tensor: Tensor) -> bool:
+    """Whether the innermost transform that `tensor` belongs to differentiates it."""
+    return bool(tracking(tensor))
+
+
+def is_batchedtensor(tensor: Tensor) -> bool:
+    """Whether the innermost transform that `tensor` belongs to is the `vmap` whose examples it has."""
+    return type(tensor) is BatchedTensor and tensor.bdim is not None and not tracking(tensor)
+
+
+def is_functorch_wrapped_tensor(tensor: Tensor) -> bool:
+    """Whether `tensor` belongs to a transform of a function."""
+    return maybe_get_level(tensor) > 0
+
+
+def maybe_get_bdim(tensor: Tensor) -> int:
+    """The dimension of examples of a batched tensor; -1 for others."""
+    return tensor.bdim if type(tensor) is BatchedTensor and is_batchedtensor(tensor) else -1  # type: ignore[return-value]
+
+
+def maybe_get_level(tensor: Tensor) -> int:
+    """The number of the innermost transform that `tensor` belongs to; -1 if there is none."""
+    found = tracking(tensor)
+    if found:
+        return found[0].number
+    return tensor.level.number if type(tensor) is BatchedTensor and tensor.bdim is not None else -1
+
+
+def maybe_current_level() -> int | None:
+    """The number of transforms running in this thread; None if there are none."""
+    return len(modes.STATE.transforms) or None
+
+
+def get_unwrapped(tensor: Tensor) -> Tensor:
+    """What is inside a tensor of a transform, below its innermost one."""
+    if not is_functorch_wrapped_tensor(tensor):
+        raise RuntimeError("No wrappers present!")
+    return debug_unwrap(tensor, recurse=False)
+
+
+def unwrap_if_dead(tensor: Tensor) -> Tensor:
+    """`tensor`, which unlike PyTorch's is no wrapper once its transform has ended."""
+    return tensor
