@@ -15,13 +15,13 @@ from ..dispatch.meta import has_meta
 from ..dtypes import from_numpy
 from ..kernels.runtime.floating import quiet, restore
 from ..kernels.runtime.lazy_conj import resolved
-from ..kernels.runtime.meta_array import ALIVE, Meta
+from ..kernels.runtime.meta_array import Meta
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.modes import GATE, STATE
 from ..tape.node import NOWHERE
-from ..tensor import Tensor, as_array, history, wrap
+from ..tensor import Tensor, as_array, history, ndarray, wrap
 from .accumulate import Shown, made
 from .engine import run
 from .gradient_edge import GradientEdge, recorded_edge
@@ -267,7 +267,7 @@ def start(
     """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
     token = quiet()
     try:
-        if create_graph or (GATE.special and (STATE.levels or (grads and isinstance(grads[0], Tensor)))):
+        if create_graph or (GATE.special and STATE.levels) or (grads and isinstance(grads[0], Tensor)):  # on `meta`
             was_recording = STATE.grad_enabled
             modes.set_grad(create_graph)
             try:
@@ -365,11 +365,15 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[Any, Any] | None
     if type(root) is not Tensor or GATE.special:
         return None
     array = root._array
+    if type(array) is not ndarray:
+        return None
     if given is None:
         if array.size != 1 or array.dtype.kind != "f":
             return None
         seed = first_grad(root, as_tensor)
-    elif type(given) is Tensor and given._array.dtype is array.dtype and given._array.shape == array.shape:
+    elif type(given) is Tensor and type(given._array) is ndarray:
+        if given._array.dtype is not array.dtype or given._array.shape != array.shape:
+            return None
         seed = given if as_tensor else given._array
     else:
         return None
@@ -383,7 +387,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
     if len(given) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     results: list[Any] = []
-    as_tensors = on_tensors(create_graph) or (ALIVE.count > 0 and has_meta(roots))
+    as_tensors = on_tensors(create_graph) or has_meta(roots)
     for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
         if not isinstance(root, (Tensor, GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")

@@ -17,7 +17,6 @@ import numpy
 from ..kernels.memory import storage
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
-from ..kernels.runtime.lazy_conj import bits_of, resolved, toggled, unmarked
 from ..tape import modes, origin
 from ..tape.node import NOWHERE, Node, next_sequence
 from ..tape.saved import RELEASED, Packed, alias, pack_saved, shared_counter, unpack, unpack_array, unpack_list
@@ -70,10 +69,6 @@ _BASE: dict[str, Any] = {
     "plain_sequence": slow_path.plain_sequence,
     "getframe": sys._getframe,
     "laid_out": laid_out,
-    "bits_of": bits_of,
-    "resolved": resolved,
-    "toggled": toggled,
-    "unmarked": unmarked,
     "quiet": floating.quiet,
     "restore": floating.restore,
     "next_sequence": next_sequence,

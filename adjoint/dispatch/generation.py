@@ -101,15 +101,10 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     lines.append(f"    if {' and '.join(conditions) or True}:")
     for name in op.tensors:
         none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
-        read = f"{public_name(name)}._array"
-        if variant == "behind":
-            read = f"{'unmarked' if op.view else 'resolved'}({read})"
-        lines.append(f"        {name}_array = {none}{read}")
-    guard = dtype_guard(op)
+        lines.append(f"        {name}_array = {none}{public_name(name)}._array")
+    guard = array_guard(op)
     if op.sequence is not None:
         lines.append(f"        {op.sequence}_array, edges = plain_sequence({op.sequence})")
-        if variant == "behind":
-            lines.append(f"        {op.sequence}_array = {op.sequence}_array and [*map(resolved, {op.sequence}_array)]")
     indent = "        "
     if guard:
         lines.append(f"        if {guard}:")
@@ -117,8 +112,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if variant == "inplace":
         inner = inplace_body(op)
     else:
-        behind = variant == "behind"
-        inner = body(op, door(op, variant), op.caller + 2 * behind, behind)
+        inner = body(op, door(op, variant), op.caller + 2 * (variant == "behind"))
     lines += [indent + line for line in inner]
     lines.append(f"    return {door(op, variant)}")
     return "\n".join(lines) + "\n", defaults
@@ -144,7 +138,7 @@ def sizes_source(op: Operator, contiguous: bool) -> str:
     way_out = f"otherwise(input, *{sizes}, **names)"
     condition = f"{sizes} and type({sizes}[0]) is int and not names and not GATE.special"
     condition += " and (input._extra is None or not input._extra.inference)"
-    condition += " and (type(input) is Tensor or type(input) in PLAIN)"
+    condition += " and (type(input) is Tensor or type(input) in PLAIN) and type(input._array) is ndarray"
     if contiguous:
         condition += " and input._array.flags.c_contiguous"
     lines = [
@@ -165,8 +159,8 @@ def inplace_view_source(op: Operator, parameters: str) -> str:
         f"def {op.name}({parameters}):",
         "    if not (GATE.special or GATE.hooked) and type(input) is Tensor and input._base is None and input._extra is None:",
         "        edge_0 = input._edge",
-        "        if edge_0 is None or (edge_0 is not LEAF and edge_0[0].hooks is None):",
-        "            self_array = input._array",
+        "        self_array = input._array",
+        "        if type(self_array) is ndarray and (edge_0 is None or (edge_0 is not LEAF and edge_0[0].hooks is None)):",
         "            try:",
         f"                array = kernel({', '.join(passed_arguments(op))})",
         "            except Exception:",
@@ -337,12 +331,21 @@ def scalar_lines(op: Operator) -> list[str]:
     return ["    if type(other) is not Tensor and type(other) in NUMBERS:", "        other = constant(other, input)"]
 
 
-def dtype_guard(op: Operator) -> str:
-    """When the kernel may run on the arrays as they are."""
+def array_guard(op: Operator) -> str:
+    """When the kernel may run on the arrays as they are: with elements of their own, and of dtypes that fit.
+
+    Arrays on `meta`, and those yet to be conjugated or negated, are instances of subclasses.
+    """
     if op.sequence is not None:
         return f"{op.sequence}_array is not None"
     arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
-    guards = [f"{arrays[0]}.dtype is {other}.dtype" for other in arrays[1:]] if op.promote else []
+    guards = [f"type({array}) is ndarray" for array in arrays]
+    guards += [
+        f"({name}_array is None or type({name}_array) is ndarray)"
+        for name in op.tensors
+        if op.kinds[name] == OPTIONAL_ARRAY
+    ]
+    guards += [f"{arrays[0]}.dtype is {other}.dtype" for other in arrays[1:]] if op.promote else []
     if op.promote == "float" or op.fast == "float" or op.quick is not None:
         guards.append(f"({arrays[0]}.dtype is FLOAT32 or {arrays[0]}.dtype is FLOAT64)")
     if op.quick is not None and op.limit is not None:
@@ -350,12 +353,9 @@ def dtype_guard(op: Operator) -> str:
     return " and ".join(guards)
 
 
-def body(op: Operator, way_out: str, caller: int, behind: bool = False) -> list[str]:
+def body(op: Operator, way_out: str, caller: int) -> list[str]:
     """Compute, wrap, record; the user's frame is most often `caller` frames above."""
     lines = ["try:", *("    " + line for line in kernel_lines(op)), "except Exception:", f"    return {way_out}"]
-    if op.view and behind:
-        view = "[toggled(item, bits) for item in array]" if op.many else "toggled(array, bits)"
-        lines += ["bits = bits_of(input._array)", "if bits:", f"    array = {view}"]
     if op.view:
         lines += [
             "base = input._base",

@@ -12,7 +12,6 @@ import numpy
 
 from ..device import cpu, meta
 from ..kernels.runtime.errors import LinAlgError
-from ..kernels.runtime.lazy_conj import Pending
 from ..kernels.runtime.meta_array import Meta, parked, zeros
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape.interpreters import tensors_in
@@ -27,18 +26,11 @@ _OF_ELEMENTS = frozenset(
 
 def has_meta(args: Iterable[Any]) -> bool:
     """Whether one of the tensors among arguments is on `meta`."""
-    return any(type(tensor._array) is Meta for tensor in tensors_in(args))
-
-
-def is_marked(args: Iterable[Any]) -> bool:
-    """Whether one of them is, or has elements that are yet to be conjugated or negated."""
-    for value in args:  # as `tensors_in` finds them
+    for value in args:  # as `tensors_in` finds them, without the cost of a generator
         if isinstance(value, Tensor):
-            if isinstance(value._array, (Meta, Pending)):
+            if type(value._array) is Meta:
                 return True
-        elif isinstance(value, (list, tuple)) and any(
-            isinstance(tensor._array, (Meta, Pending)) for tensor in tensors_in((value,))
-        ):
+        elif isinstance(value, (list, tuple)) and any(type(item._array) is Meta for item in tensors_in((value,))):
             return True
     return False
 

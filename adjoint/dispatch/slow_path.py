@@ -21,7 +21,6 @@ from ..kernels.memory.storage import resized
 from ..kernels.runtime.floating import quiet, restore
 from ..kernels.runtime.layout import laid_out
 from ..kernels.runtime.lazy_conj import bits_of, resolved, toggled, unmarked
-from ..kernels.runtime.meta_array import ALIVE
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
@@ -35,14 +34,13 @@ from ..tape.saved import (
     mark_inference,
     pack_saved,
     save_input,
-    save_pending,
     save_result,
     shared_counter,
 )
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, wrap
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, ndarray, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .lazy_stubs import overridden
-from .meta import check_change, check_places, computed, has_meta, is_marked, on_meta, put
+from .meta import check_change, check_places, computed, has_meta, on_meta, put
 from .out import STRICT, check_castable, check_dtype, check_out, check_overlap, check_partial_overlap, write_out
 from .signatures import FORMS, expected, overload, type_name
 
@@ -61,17 +59,11 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             return recorder.operation(op.called, call, args, op, args, out, **names)
         if state.general or out is not None or not modes.GATE.special or modes.ANOMALY.enabled:
             return call_generally(op, args, out, **names)
-        marked = ALIVE.count and is_marked(args)
-        if marked and ((op.view and op.check) or has_meta(args)):
-            return call_generally(op, args, out, **names)
         for value in names.values():
             if value is not MISSING:
                 return call_generally(op, args, out, **names)
         # The gate is closed for another thread, or for a transform: the short way is good for this call too.
-        result = op.behind_the_gate(*args)
-        if marked:
-            save_pending(op, result)
-        return note_births(result)
+        return note_births(op.behind_the_gate(*args))
     except Exception:
         again = overridden(getframe(1))
         if again is None:
@@ -92,7 +84,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
-    at_meta = ALIVE.count > 0 and has_meta(args)
+    at_meta = has_meta(args)
     if at_meta:
         check_places(op, args)
     elif out is not None:
@@ -104,7 +96,7 @@ def call_generally(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) 
         results = compute(op, arrays) if keeper is None else keeper.compute(op, args, lambda: compute(op, arrays))
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
-    if op.view and ALIVE.count and (pending := bits_of(tensors[op.tensors[0]]._array)):
+    if op.view and (pending := bits_of(tensors[op.tensors[0]]._array)):
         results = [toggled(result, pending) for result in results]
     if op.operands and out is None:
         given = [tensors[name] for name in op.operands]
@@ -326,7 +318,10 @@ def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list
 
 
 def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
-    """The arrays of a sequence of plain tensors of one dtype, and their edges if there are any; None for what is none."""
+    """The arrays of a sequence of plain tensors of one dtype, and their edges if there are any; None for what is none.
+
+    Nor for arrays on `meta`, or yet to be conjugated or negated, which are instances of subclasses.
+    """
     if type(items) is not list and type(items) is not tuple:
         return None, None
     arrays, edges, recorded, kind = [], [], False, None
@@ -334,6 +329,8 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
         if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
             return None, None
         array = item._array
+        if type(array) is not ndarray:
+            return None, None
         if array.dtype is not kind:
             if kind is not None:
                 return None, None
@@ -570,7 +567,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
     views.check_inference(target)
-    if ALIVE.count and has_meta(args):
+    if has_meta(args):
         check_change(op, args, arrays)
         record_change(op, args, tensors, edges, lambda: None)
         return target

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..device import device
-from ..kernels.runtime.meta_array import ALIVE
 
 
 class _Gate:
@@ -97,9 +96,6 @@ def _turn(change: int) -> None:
     """Enter (1) or leave (-1) one of the modes in which this thread's operators take the general path."""
     STATE.general += change
     _count("special", change)
-
-
-ALIVE.changed = lambda change: _count("special", change)  # operators look for meta arrays while there are any
 
 
 def is_grad_enabled() -> bool:

@@ -190,18 +190,6 @@ def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
     setattr(node, f"version_{item}", version)
 
 
-def save_pending(operator: Any, results: Any) -> None:
-    """Save again those of the inputs of an operation, which has `results`, that are to be resolved when they are read."""
-    for result in results if isinstance(results, tuple) else (results,):
-        node: Any = result._edge[0] if type(result._edge) is tuple else None
-        if getattr(node, "operator", None) is operator:
-            for slot in node.input_slots:
-                saved = getattr(node, slot)
-                if isinstance(saved, Tensor) and isinstance(saved._array, Pending):
-                    save_input(node, slot[6:], saved)
-            return
-
-
 def save_result(node: Node, item: str, result: Tensor) -> None:
     """Save an output of the operation on the general path; its version counter is shared, not the tensor."""
     counter = shared_counter(result)

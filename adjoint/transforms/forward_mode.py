@@ -26,7 +26,6 @@ from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.slow_path import applied
 from ..kernels.memory import storage
-from ..kernels.runtime.meta_array import ALIVE
 from ..tape import modes, views
 from ..tape.interpreters import Level, below, checked_change, is_recorded, outside, tensors_in
 from ..tape.node import own_hooks
@@ -473,12 +472,12 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
     """Memory for a tangent of `primal` laid out as that is, and with as much pending, to have the same views."""
     made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
-    return views.lazily(made, pending(primal)) if ALIVE.count else made
+    return views.lazily(made, pending(primal))
 
 
 def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with as much pending as of `primal`."""
-    if not ALIVE.count or (bits := pending(primal)) == pending(tangent):
+    if (bits := pending(primal)) == pending(tangent):
         return tangent
     return views.lazily(views.lazily(tangent, bits).clone(), bits)
 

@@ -310,7 +310,7 @@ class BatchLevel(Level, Transform):
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
         """The operation on the examples, for the transforms within this level."""
         edges = slow_path.wanted_edges(operator, args)
-        recording = edges.count(None) < len(edges) and modes.is_grad_enabled()
+        recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
         if operator.view:
             viewed = args[operator.names.index(operator.tensors[0])]
             for output in outputs:

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy
 
-from .meta_array import ALIVE
-
 CONJ, NEG = 1, 2
 """The bits that say what is pending."""
 
@@ -23,12 +21,6 @@ class Pending(numpy.ndarray[Any, Any]):
 
     __slots__ = ()
     bits = 0
-
-    def __array_finalize__(self, source: Any) -> None:
-        ALIVE.note(1)
-
-    def __del__(self) -> None:
-        ALIVE.note(-1)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         targets = keywords.get("out", ())

@@ -6,9 +6,6 @@ with which the shapes of results are found.
 
 from __future__ import annotations
 
-import threading
-import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -71,32 +68,9 @@ class Meta(Unread):
         return remade, (self.shape, self.dtype, steps)
 
 
-class _Alive:
-    """How many such memories there are, and what to call with 1 when there is one, with -1 when there is none any more."""
-
-    __slots__ = ("changed", "count", "lock")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.changed: Callable[[int], None] = lambda change: None
-        self.lock = threading.RLock()  # collecting garbage within may count again
-
-    def note(self, change: int) -> None:
-        with self.lock:
-            self.count += change
-            if self.count == (change > 0):
-                self.changed(change)
-
-
-ALIVE = _Alive()
-
-
 def parked(array: numpy.ndarray[Any, Any]) -> Meta:
     """A meta array of the shape, the order of dimensions and the dtype of `array`."""
-    memory = unwritten(array)
-    ALIVE.note(1)
-    weakref.finalize(memory if memory.base is None else memory.base, ALIVE.note, -1).atexit = False
-    return memory.view(Meta)
+    return unwritten(array).view(Meta)
 
 
 def unwritten(array: numpy.ndarray[Any, Any], dtype: Any = None) -> numpy.ndarray[Any, Any]:

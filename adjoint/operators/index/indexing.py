@@ -19,7 +19,6 @@ from ...dispatch.out import check_memory, check_overlap
 from ...kernels.create.creation import array_from_data
 from ...kernels.index import indexing as kernels
 from ...kernels.runtime.lazy_conj import resolved
-from ...kernels.runtime.meta_array import ALIVE
 from ...kernels.shape import view as view_kernels
 from ...notices import warn
 from ...tape import modes
@@ -27,7 +26,7 @@ from ...tape.node import Node, next_sequence
 from ...tape.origin import nearest_user_frame
 from ...tape.saved import Packed, bump, pack, shared_counter, shown, stale_error, unpack_list
 from ...tape.views import NO_GRAD
-from ...tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new, tensor_array, wrap, wrap_dim
+from ...tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, ndarray, new, tensor_array, wrap, wrap_dim
 from ..shape.parts import select, slice
 from ..shape.view import alias, unsqueeze
 
@@ -52,16 +51,15 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
     @classmethod
     def of(cls, parts: Any) -> Indices:
         """The arrays of tensors; None stays None."""
-        self = cls([None if part is None else part._array for part in parts])
-        if ALIVE.count:
-            self = cls(map(resolved, self))
+        self = cls([None if part is None else resolved(part._array) for part in parts])
         self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
         return self
 
     @classmethod
     def of_one(cls, tensor: Tensor) -> Indices:
         """The array of the one tensor that is all of a key."""
-        self = cls((resolved(tensor._array) if ALIVE.count else tensor._array,))
+        array = tensor._array
+        self = cls((array if type(array) is ndarray else resolved(array),))
         self.tensors = ((tensor, version_of(tensor)),)
         return self
 
@@ -221,7 +219,7 @@ def index_put_(input, indices, values, accumulate=False):
 @public(namespace=None, method=("__getitem__",), guarded=False)
 def getitem(input, key):
     """`input[key]`."""
-    if (type(input) is Tensor or type(input) in PLAIN_TYPES) and not _GATE.special:
+    if (type(input) is Tensor or type(input) in PLAIN_TYPES) and not _GATE.special and type(input._array) is ndarray:
         kind = type(key)
         if kind is int or kind is _slice:
             result = leading_part(input, key, kind)
@@ -538,6 +536,7 @@ def setitem(input, key, value):
         and input._base is None
         and input._extra is None
         and not _GATE.special
+        and type(input._array) is ndarray
         and assign(input, key, value)
     ):
         return
@@ -578,7 +577,7 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
             return False
     elif kind is Tensor and value._edge is None and value._base is None:
         value = value._array
-        if value.dtype is not array.dtype or value is array or value.base is not None:
+        if value.dtype is not array.dtype or value is array or value.base is not None or type(value) is not ndarray:
             return False
     else:
         return False
@@ -586,6 +585,8 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
     if kind is Tensor:
         key = key._array
         if key.ndim == 0 or not (key.dtype.char in "li" or (key.dtype.kind == "b" and key.shape == array.shape)):
+            return False
+        if type(key) is not ndarray:
             return False
     elif kind is tuple:
         if any(type(part) is not int and (type(part) is not _slice or part.step is not None) for part in key):
