@@ -14,7 +14,7 @@ import numpy
 from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
-from ..kernels.parallel import parallel_rows, scratch
+from ..kernels.runtime.parallel import parallel_rows, scratch
 
 Dtype = numpy.dtype[Any]
 

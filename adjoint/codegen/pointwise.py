@@ -19,8 +19,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.floating import FLOAT32, HALVES, type_name
-from ..kernels.scalar import typed
+from ..kernels.runtime.floating import FLOAT32, HALVES, type_name
+from ..kernels.runtime.scalar import typed
 from . import source
 from .expression import BOOL, REAL, Tree, leaves
 from .kernel import FLOATS, Kernel
@@ -177,9 +177,7 @@ def pointwise(refusal: str, kinds: str = "f") -> Callable[[Callable[..., Any]], 
         general = _lazily(program, "", _build_general)
         return Kernel(
             general,
-            name=program.name,
             small=small,
-            limit=SMALL,
             takes=FLOATS,
             inplace=_lazily(program, " in place", _build_inplace),
             quiet=True,

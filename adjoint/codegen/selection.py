@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.parallel import scratch
-from ..kernels.scalar import ZERO
+from ..kernels.runtime.parallel import scratch
+from ..kernels.runtime.scalar import ZERO
 
 Array = numpy.ndarray[Any, Any]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy
 
+from ..codegen.kernel import as_kernel
 from ..kernels.memory import storage
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
@@ -94,7 +95,7 @@ _BASE: dict[str, Any] = {
 def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) -> Callable[..., Any]:
     """A function that generates its own code when first called."""
     namespace = dict(
-        _BASE, OP=op, kernel=op.quick or op.kernel, simple=op.simple, changing=op.changing, RETURNS=op.returns
+        _BASE, OP=op, general=op.kernel.general, small=op.kernel.small, changing=op.kernel.inplace, RETURNS=op.returns
     )
     if otherwise is not None:
         namespace["otherwise"] = otherwise
@@ -187,7 +188,7 @@ def operator(
         function.operator = op
         op.function = function
         OPERATORS[op.name] = op
-        setattr(arrays, op.name, op.kernel)
+        setattr(arrays, op.name, op.kernel.general)
         setattr(tensors, op.name, function)
         names = (op.name, *alias)
         method_names = names if method is True else (method or ())
@@ -304,7 +305,7 @@ def public(
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:
-            setattr(arrays, own_name, on_arrays)
+            setattr(arrays, own_name, as_kernel(on_arrays).general)
         return function
 
     return install

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 
+from ..codegen.kernel import FLOATS
 from ..tape.node import Node
 from ..tape.saved import saved_attributes
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator, parameters_of
@@ -162,7 +163,7 @@ def inplace_view_source(op: Operator, parameters: str) -> str:
         "        self_array = input._array",
         "        if type(self_array) is ndarray and (edge_0 is None or (edge_0 is not LEAF and edge_0[0].hooks is None)):",
         "            try:",
-        f"                array = kernel({', '.join(passed_arguments(op))})",
+        f"                array = general({', '.join(passed_arguments(op))})",
         "            except Exception:",
         f"                {way_out}",
         "            frame = getframe(1)",
@@ -212,29 +213,38 @@ def passed_arguments(op: Operator) -> list[str]:
 
 
 def kernel_lines(op: Operator) -> list[str]:
-    """The call of the array function; `simple` is the one for when all keyword parameters have their defaults.
+    """The call of the kernel: of its small form where that is for these arguments.
 
     The generated functions' own module has no name, which keeps NumPy silent about the ufuncs that they call themselves
-    (`build._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
+    (`decorators._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
     """
-    general = quietly(op, op.kernel, f"array = kernel({', '.join(passed_arguments(op))})")
-    if op.simple is None:
+    kernel, passed = op.kernel, ", ".join(passed_arguments(op))
+    general = quietly(op, kernel.general, f"array = general({passed})")
+    if kernel.small is None:
         return general
-    keywords = [name for name in op.names if name in op.keyword_only]
-    few = ", ".join(f"{name}_array" for name in op.tensors)
-    simple = quietly(op, op.simple, f"array = simple({few})")
-    if not keywords:
-        return simple
-    lines = [
-        f"if {' and '.join(f'{name} is default_{name}' for name in keywords)}:",
-        *("    " + line for line in simple),
+    if not kernel.small_takes(op.keyword_only):
+        few = ", ".join(f"{name}_array" for name in op.tensors)
+        small = quietly(op, kernel.small, f"array = small({few})")
+        return [
+            f"if {' and '.join(f'{name} is default_{name}' for name in op.names if name in op.keyword_only)}:",
+            *("    " + line for line in small),
+            "else:",
+            *("    " + line for line in general),
+        ]
+    small = quietly(op, kernel.small, f"array = small({passed})")
+    if kernel.limit is None:
+        return small
+    return [
+        f"if {op.tensors[0]}_array.size <= {kernel.limit}:",
+        *("    " + line for line in small),
+        "else:",
+        *("    " + line for line in general),
     ]
-    return [*lines, "else:", *("    " + line for line in general)]
 
 
-def quietly(op: Operator, function: Any, line: str) -> list[str]:
-    """`line`, which calls `function`, with NumPy's floating-point warnings off if there can be any."""
-    if op.view or isinstance(function, numpy.ufunc) or getattr(function, "silent", False):
+def quietly(op: Operator, form: Any, line: str) -> list[str]:
+    """`line`, which calls this form of the kernel, with NumPy's floating-point warnings off if there can be any."""
+    if op.view or op.kernel.is_quiet(form):
         return [line]
     return ["token = quiet()", "try:", f"    {line}", "finally:", "    restore(token)"]
 
@@ -300,28 +310,29 @@ def recorded_inplace_lines(op: Operator, target: str, compute: list[str]) -> lis
 
 
 def overwriting_lines(op: Operator, way_out: str) -> list[str]:
-    """Compute into the first array: by a ufunc's `out`, by `changing`, or by copying the result over it."""
-    array, passed = f"{op.tensors[0]}_array", ", ".join(passed_arguments(op))
-    if isinstance(op.kernel, numpy.ufunc):
-        return [f"kernel({passed}, out={array})"]
-    if op.changing is not None:
-        general = quietly(op, op.changing, f"changing({passed})")
+    """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it."""
+    kernel, array, passed = op.kernel, f"{op.tensors[0]}_array", ", ".join(passed_arguments(op))
+    if isinstance(kernel.general, numpy.ufunc):
+        return [f"general({passed}, out={array})"]
+    if kernel.inplace is not None:
+        general = quietly(op, kernel.inplace, f"changing({passed})")
     else:
-        general = quietly(op, op.kernel, f"changed = kernel({passed})")
+        name = "small" if kernel.small is not None and kernel.small_takes(op.keyword_only) else "general"
+        general = quietly(op, getattr(kernel, name), f"changed = {name}({passed})")
         general += [
             f"if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:",
             f"    {way_out}",
             f"{array}[...] = changed",
         ]
-    if not isinstance(op.simple, numpy.ufunc):
+    if not isinstance(kernel.small, numpy.ufunc):
         return general
     few = ", ".join(f"{name}_array" for name in op.tensors)
-    simple = f"simple({few}, out={array})"
+    small = f"small({few}, out={array})"
     keywords = [name for name in op.names if name in op.keyword_only]
     if not keywords:
-        return [simple]
+        return [small]
     condition = " and ".join(f"{name} is default_{name}" for name in keywords)
-    return [f"if {condition}:", f"    {simple}", "else:", *("    " + line for line in general)]
+    return [f"if {condition}:", f"    {small}", "else:", *("    " + line for line in general)]
 
 
 def scalar_lines(op: Operator) -> list[str]:
@@ -345,11 +356,10 @@ def array_guard(op: Operator) -> str:
         for name in op.tensors
         if op.kinds[name] == OPTIONAL_ARRAY
     ]
-    guards += [f"{arrays[0]}.dtype is {other}.dtype" for other in arrays[1:]] if op.promote else []
-    if op.promote == "float" or op.fast == "float" or op.quick is not None:
+    if op.promote or op.kernel.expression is not None:
+        guards += [f"{arrays[0]}.dtype is {other}.dtype" for other in arrays[1:]]
+    if op.promote == "float" or op.kernel.takes == FLOATS:
         guards.append(f"({arrays[0]}.dtype is FLOAT32 or {arrays[0]}.dtype is FLOAT64)")
-    if op.quick is not None and op.limit is not None:
-        guards.append(f"{arrays[0]}.size <= {op.limit}")
     return " and ".join(guards)
 
 

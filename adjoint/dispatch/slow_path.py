@@ -394,7 +394,7 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     positional = arrays[: len(arrays) - len(keywords)]
     token = quiet()
     try:
-        return (kernel or op.kernel)(*positional, **keywords)
+        return (kernel or op.kernel.general)(*positional, **keywords)
     except ValueError as error:
         if op.promote or "broadcast" in str(error):
             broadcast_shapes(*(a.shape for a in arrays if isinstance(a, numpy.ndarray)))
@@ -572,7 +572,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         record_change(op, args, tensors, edges, lambda: None)
         return target
     array = target._array
-    changing = op.changing if arrays[0] is array else None  # not where promotion has made a copy of the target
+    changing = op.kernel.inplace if arrays[0] is array else None  # not where promotion has made a copy of the target
     if changing is None:
         result = inplace_result(op, arrays, tensors)
     elif op.operands:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from adjoint.codegen import pointwise, xp
 from adjoint.codegen.expression import BOOL
 from adjoint.codegen.pointwise import LIMIT
-from adjoint.kernels.parallel import get_num_threads, set_num_threads
+from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 
 Array = numpy.ndarray
 

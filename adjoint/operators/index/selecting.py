@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ...codegen.kernel import Kernel
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
 from ...dispatch.slow_path import invalid_arguments
@@ -15,8 +16,7 @@ from ...tensor import Tensor, wrap
 
 
 @operator(
-    kernel=kernels.masked_fill,
-    changing=kernels.masked_fill_,
+    kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
     repeats=True,
     namespace=None,
     method=(),
@@ -35,8 +35,7 @@ class masked_fill_number:
 
 
 @operator(
-    kernel=kernels.masked_fill,
-    changing=kernels.masked_fill_,
+    kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
     repeats=True,
     namespace=None,
     method=(),

@@ -7,6 +7,7 @@ import math
 import numpy
 
 from ... import dtypes
+from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import operator, public
 from ...dispatch.slow_path import invalid_arguments, not_known
@@ -38,9 +39,7 @@ class pow_number:
 
 @operator(
     promote="common",
-    kernel=kernels.power,
-    simple=numpy.power,
-    fast="float",
+    kernel=Kernel(kernels.power, small=numpy.power, takes=FLOATS),
     namespace=None,
     method=(),
     inplace=True,

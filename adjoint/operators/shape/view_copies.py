@@ -32,7 +32,7 @@ def copying(name: str, node: str, **options: Any) -> Callable[[type], Any]:
 
 def _copied(source: Operator) -> Callable[..., Any]:
     def kernel(*args: Any, implicit: bool = False) -> Any:
-        result = source.kernel(*args)
+        result = source.kernel.general(*args)
         if isinstance(result, (list, tuple)):
             return [part.copy() for part in result]
         return result.copy()
