@@ -94,7 +94,6 @@ class Operator:
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self.node_name: str = node_name
         self.inplace_node_name: str = options.get("inplace_node") or node_name
-        self._node_classes: dict[str, type[Node]] = {}
         self.returns: Any = options.get("returns", tuple)
         self.function: Callable[..., Any] = _unbound
         self.inplace_function: Callable[..., Any] = _unbound
@@ -110,28 +109,28 @@ class Operator:
         except KeyError:
             raise AttributeError(f"an operator has no attribute {name!r}") from None
 
+    code: Any
+    """The operator's generated code (`generated.Code`), put here by `decorators.operator`."""
+
     @property
     def node_class(self) -> type[Node]:
         """The class of this operator's nodes, made when first needed."""
-        return self._node_class(self.node_name)
+        return self.code.node_class(self.node_name)
 
     @property
     def inplace_node_class(self) -> type[Node]:
         """The class of the nodes of the in-place variant: the same, but for the name in some."""
-        return self._node_class(self.inplace_node_name)
+        return self.code.node_class(self.inplace_node_name)
 
-    def _node_class(self, name: str) -> type[Node]:
-        if name not in self._node_classes:
-            self._node_classes[name] = self.make_node_class(name)
-        return self._node_classes[name]
+    @property
+    def fast_path(self) -> Callable[..., Any]:
+        """The function without the question for modes, for calls that no mode concerns."""
+        return self.code.fast_path
 
-    make_node_class: Callable[[str], type[Node]]
-    make_behind_the_gate: Callable[[], Callable[..., Any]]
-
-    @functools.cached_property
-    def behind_the_gate(self) -> Callable[..., Any]:
-        """The function for threads in a mode in which operators take their short way, though not at once."""
-        return self.make_behind_the_gate()
+    @property
+    def saving(self) -> Any:
+        """The functions that save what a node needs."""
+        return self.code.saving
 
     def _read_signature(self) -> None:
         code = self.forward.__code__

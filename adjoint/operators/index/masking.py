@@ -6,10 +6,11 @@ import numpy
 
 from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.decorators import binary, operator, public
+from ...dispatch.operands import constant_tensor
 from ...dispatch.sequential import is_readable
-from ...dispatch.slow_path import constant_tensor, invalid_arguments
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
 from ...kernels.runtime.floating import widen

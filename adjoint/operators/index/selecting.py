@@ -7,9 +7,9 @@ import math
 import numpy
 
 from ...codegen.kernel import Kernel
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap

@@ -10,9 +10,10 @@ import numpy
 
 from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public, tensors
-from ...dispatch.slow_path import invalid_arguments, not_known
+from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 

@@ -6,10 +6,10 @@ import math
 
 from ... import dtypes
 from ...codegen.kernel import SMALL, Kernel
+from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import AMAX, STRICT, TRUTH, stored
 from ...dispatch.return_types import return_type
-from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...kernels.reduce import moments, reduction, scan
 from ...kernels.shape import view as view_kernels
 from ...tape.saved import unpack

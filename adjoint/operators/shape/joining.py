@@ -6,9 +6,9 @@ import numpy
 
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import one_by_one
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.runtime.lazy_conj import resolved
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap_dim

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS, Operator
 from ...dispatch.decorators import operator, public
 from ...dispatch.out import STRICT
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.shape import view as kernels
 from ...tensor import Tensor
 from ..memory import storage_views  # noqa: F401 - they declare the views
