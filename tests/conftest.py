@@ -17,3 +17,4 @@ def pytest_collection_finish():
     """The tests themselves are no garbage: the collector, which many tests call, need not look at them each time."""
     gc.collect()
     gc.freeze()
+    gc.collect()  # which then knows that few objects are left, and comes by itself as often as for so few
