@@ -18,10 +18,11 @@ from ..kernels.memory import storage
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
+from ..tape.edges import current_edge
 from ..tape.node import NOWHERE, Node, next_sequence
 from ..tape.saved import RELEASED, Packed, alias, pack_saved, shared_counter, unpack, unpack_array, unpack_list
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
+from ..tensor import LEAF, PLAIN_TYPES, Tensor
 from . import generation, registry, slow_path
 from .constants import NUMBERS, constant
 from .declaration import ARRAY, OPERATORS, Operator

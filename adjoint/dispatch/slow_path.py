@@ -24,7 +24,7 @@ from ..kernels.runtime.lazy_conj import bits_of, resolved, toggled, unmarked
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
-from ..tape.edges import edge_of
+from ..tape.edges import current_edge, edge_of
 from ..tape.interpreters import below, check_owned, checked_change, innermost, note_births
 from ..tape.node import NOWHERE, Node, own_hooks, start
 from ..tape.saved import (
@@ -37,7 +37,7 @@ from ..tape.saved import (
     save_result,
     shared_counter,
 )
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, ndarray, wrap
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, is_recorded, ndarray, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .lazy_stubs import overridden
 from .meta import check_change, check_places, computed, has_meta, on_meta, put

@@ -13,13 +13,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import adjoint.tensor as tensor_module
-
 from ..kernels.runtime.lazy_conj import Pending, resolved
-from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new, wrap
+from ..late_bound import LATE
+from ..tensor import LEAF, Tensor, is_recorded, ndarray, new, wrap
 from . import modes, origin
 from .anomaly import BY_DEFINITION, note_cut
-from .edges import edge_of
+from .edges import current_edge, edge_of
 from .modes import STATE
 from .node import FREED_MESSAGE, Node
 
@@ -271,7 +270,7 @@ def mark_inference(tensor: Tensor) -> None:
     tensor._counter = _NO_VERSIONS
 
 
-def born(tensor: Tensor) -> None:
+def mark_if_inference(tensor: Tensor) -> None:
     """Make `tensor`, which no operator has made, an inference tensor if this thread is in inference mode."""
     if modes.STATE.inference:
         mark_inference(tensor)
@@ -294,7 +293,8 @@ def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor
     return alias
 
 
-tensor_module.share_inference, tensor_module.born = share_inference, born
+LATE.share_inference = share_inference
+LATE.mark_if_inference = mark_if_inference
 
 
 def counting(tensor: Tensor) -> list[Any] | None:

@@ -22,11 +22,12 @@ from ...kernels.runtime.lazy_conj import resolved
 from ...kernels.shape import view as view_kernels
 from ...notices import warn
 from ...tape import modes
+from ...tape.edges import current_edge
 from ...tape.node import Node, next_sequence
 from ...tape.origin import nearest_user_frame
 from ...tape.saved import Packed, bump, pack, shared_counter, shown, stale_error, unpack_list
 from ...tape.views import NO_GRAD
-from ...tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, ndarray, new, tensor_array, wrap, wrap_dim
+from ...tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, new, tensor_array, wrap, wrap_dim
 from ..shape.parts import select, slice
 from ..shape.view import alias, unsqueeze
 
