@@ -20,7 +20,8 @@ from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
 from ..tape.edges import current_edge
 from ..tape.node import NOWHERE, Node, next_sequence
-from ..tape.saved import RELEASED, Packed, alias, pack_saved, shared_counter, unpack, unpack_array, unpack_list
+from ..tape.saved import RELEASED, Packed, alias, pack_saved, unpack, unpack_array, unpack_list
+from ..tape.versions import shared_counter
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor
 from . import generation, registry, slow_path

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from ..tape.node import Node
-from ..tape.saved import saved_attributes
+from ..tape.saved_attributes import saved_attributes
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator, parameters_of
 
 NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}

@@ -27,16 +27,8 @@ from ..tape.anomaly import note_operation
 from ..tape.edges import current_edge, edge_of
 from ..tape.interpreters import below, check_owned, checked_change, innermost, note_births
 from ..tape.node import NOWHERE, Node, own_hooks, start
-from ..tape.saved import (
-    about_to_change,
-    bump,
-    detached,
-    mark_inference,
-    pack_saved,
-    save_input,
-    save_result,
-    shared_counter,
-)
+from ..tape.saved import detached, pack_saved, save_input, save_result
+from ..tape.versions import about_to_change, bump, mark_inference, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, is_recorded, ndarray, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .lazy_stubs import overridden

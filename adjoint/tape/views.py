@@ -34,7 +34,7 @@ def regenerate(view: Tensor, told: bool = False) -> None:
     """
     base: Any = view._base
     version = view._counter[0]  # type: ignore[index]
-    if type(version) is not int and view._view_version == version:
+    if type(version) is not int and int(view._view_version) == int(version):
         view._view_version = version
         return  # nothing has changed but that the base was detached
     base_edge = edge_of(base)

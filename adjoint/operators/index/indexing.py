@@ -25,7 +25,8 @@ from ...tape import modes
 from ...tape.edges import current_edge
 from ...tape.node import Node, next_sequence
 from ...tape.origin import nearest_user_frame
-from ...tape.saved import Packed, bump, pack, shared_counter, shown, stale_error, unpack_list
+from ...tape.saved import Packed, pack, shown, stale_error, unpack_list
+from ...tape.versions import bump, shared_counter
 from ...tape.views import NO_GRAD
 from ...tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, new, tensor_array, wrap, wrap_dim
 from ..shape.parts import select, slice

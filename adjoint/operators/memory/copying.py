@@ -14,7 +14,7 @@ from ...kernels.runtime.lazy_conj import bits_of, toggled, unmarked
 from ...notices import warn
 from ...tape import modes, views
 from ...tape.interpreters import check_owned, innermost
-from ...tape.saved import about_to_change, bump
+from ...tape.versions import about_to_change, bump
 from ...tensor import Tensor, can_require_grad, wrap
 
 # --- copies ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from ...tape import modes, views
 from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.interpreters import check_owned
 from ...tape.node import Node, start
-from ...tape.saved import detach_in_place, detached, share_inference, shared_counter
+from ...tape.saved import detached
+from ...tape.versions import detach_in_place, share_inference, shared_counter
 from ...tensor import Tensor, pending
 from ..shape.parts import select
 

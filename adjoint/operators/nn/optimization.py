@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...dispatch.decorators import public
 from ...kernels.nn import optimization as kernels
 from ...tape import modes
-from ...tape.saved import about_to_change, bump_all
+from ...tape.versions import about_to_change, bump_all
 from ...tape.views import check_inplace
 
 
