@@ -30,6 +30,7 @@ from adjoint import linalg as linalg
 from adjoint import operators as operators
 from adjoint import ops as ops
 from adjoint import special as special
+from adjoint import late_bound as _late_bound
 from adjoint._version import __version__ as __version__
 from adjoint.autograd import enable_grad as enable_grad
 from adjoint.autograd import inference_mode as inference_mode

@@ -47,18 +47,11 @@ LAYERS = [
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.notices", "adjoint.settings", "adjoint._version"},
+    {"adjoint.late_bound"},
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
 ON_THE_PUBLIC_API = {f"adjoint.{room}" for room in ("distributions", "func", "nn", "optim", "testing", "utils")}
-
-# Imports that point upward, made inside a function when it first runs: a tensor is pickled as a checkpoint holds it, and the
-# first class that may take over calls has all of them asked.
-LATE = {
-    ("adjoint.tensor", "adjoint.serialization"),
-    ("adjoint.tape", "adjoint.overrides"),
-    ("adjoint.autograd", "adjoint.transforms"),
-}
 
 # `utils` is a name of PyTorch's for two public packages and two modules, and for nothing else.
 NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils", "adjoint.nn.modules.utils", "adjoint.distributions.utils"}
@@ -163,8 +156,6 @@ def is_allowed(found: Import) -> bool:
     source, target = room(found.source), room(found.target)
     if source == target or source == "adjoint":
         return True
-    if found.late and (source, target) in LATE:
-        return True
     if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
         return True
     if source in ON_THE_PUBLIC_API:
@@ -242,9 +233,30 @@ def test_imports_point_downward_only():
     assert [str(found) for found in imports_within() if not is_allowed(found)] == []
 
 
-def test_late_imports_that_are_listed_exist():
-    made = {(room(found.source), room(found.target)) for found in imports_within() if found.late}
-    assert made >= LATE
+def assigned_from_outside(module: str) -> Iterator[str]:
+    """Assignments in `module` to globals of other modules of the package."""
+    tree = ast.parse(FILES[module].read_text(encoding="utf-8"))
+    package = module if FILES[module].name == "__init__.py" else module.rpartition(".")[0]
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            base = parents[: len(parents) - node.level + 1] if node.level else []
+            base = ".".join([*base, *([node.module] if node.module else [])])
+            modules |= {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            modules |= {alias.asname: alias.name for alias in node.names if alias.asname}
+    for node in ast.walk(tree):
+        is_set = (
+            isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+        )
+        if is_set and modules.get(node.value.id) in FILES:
+            yield f"{module} line {node.lineno}: {ast.unparse(node)}"
+
+
+def test_no_module_sets_the_globals_of_another():
+    """What a layer gives to those below, it gives by `adjoint.late_bound`."""
+    assert [found for module in FILES for found in assigned_from_outside(module)] == []
 
 
 @pytest.mark.parametrize("package", ["torch", "tensorflow", "jax"])
@@ -297,6 +309,7 @@ def test_the_rule_catches_what_it_is_there_to_catch():
     assert not is_allowed(Import("adjoint.kernels.math.pointwise", "adjoint", late=True, line=1))
     assert not is_allowed(Import("adjoint.nn.modules.linear", "adjoint.tape.nodes", late=False, line=1))
     assert not is_allowed(Import("adjoint.tensor", "adjoint.random", late=False, line=1))
+    assert not is_allowed(Import("adjoint.tensor", "adjoint.serialization.rebuild", late=True, line=1))
     assert is_allowed(Import("adjoint.operators.shape.view", "adjoint.tape.nodes", late=False, line=1))
     assert is_allowed(Import("adjoint.nn.modules.linear", "adjoint", late=False, line=1))
 

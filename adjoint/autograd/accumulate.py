@@ -13,7 +13,7 @@ import numpy
 from ..kernels.memory.storage import owner
 from ..kernels.runtime.meta_array import Meta
 from ..tape.modes import GATE, STATE
-from ..tape.saved import counting, mark_inference, shared_counter
+from ..tape.versions import counting, mark_inference, shared_counter
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new, wrap
 

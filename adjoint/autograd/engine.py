@@ -18,7 +18,8 @@ from operator import attrgetter
 from typing import Any
 
 from ..extra import OWN
-from ..tape import modes, origin
+from ..late_bound import LATE
+from ..tape import modes
 from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.torch_function import DOORS, recorded
@@ -38,7 +39,7 @@ from .hook_calls import (
 )
 
 _by_sequence = attrgetter("sequence")
-origin.engine = globals()
+LATE.engine_globals = globals()
 
 
 DEEPEST = 40

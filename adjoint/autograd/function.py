@@ -18,8 +18,9 @@ from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
 from ..tape.interpreters import innermost
 from ..tape.node import Node, start
-from ..tape.saved import bump, detached, mark_inference, released, shared_counter
+from ..tape.saved import detached, released
 from ..tape.torch_function import has_override
+from ..tape.versions import bump, mark_inference, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass, wrap
 from .conform import as_taken
 from .debug.anomaly_mode import check_nan

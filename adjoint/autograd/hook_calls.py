@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..kernels.runtime.lazy_conj import resolved
+from ..late_bound import LATE
 from ..tape import modes
 from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
@@ -207,7 +208,7 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
     return ()
 
 
-AccumulateGrad.__call__ = run_alone  # type: ignore[method-assign,assignment]
+LATE.run_accumulate_grad = run_alone
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:

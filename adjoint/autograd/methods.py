@@ -9,15 +9,14 @@ from typing import Any
 
 from numpy import ndarray
 
-import adjoint.tensor as tensor_module
-
-from ..dtypes import dtype
+from ..dtypes import C_NAMES, dtype
 from ..extra import OWN
+from ..late_bound import LATE
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hook_handles import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tensor import C_NAMES, Tensor, can_require_grad, history, is_recorded
+from ..tensor import Tensor, can_require_grad, history, is_recorded
 from .backward import backward as run_backward
 
 
@@ -224,4 +223,4 @@ def install() -> None:
 
 
 install()
-tensor_module.check_new_grad = check_new_grad
+LATE.check_new_grad = check_new_grad

@@ -10,7 +10,8 @@ from .. import dtypes
 from ..dtypes import Rank, promote
 from ..kernels.runtime.lazy_conj import resolved, unmarked
 from ..tape import modes
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, ndarray, wrap
+from ..tape.edges import current_edge
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, wrap
 from .arguments import invalid_arguments
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .signatures import type_name

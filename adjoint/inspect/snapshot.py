@@ -217,7 +217,7 @@ class Walk:
         edge = tensor._edge
         if type(edge) is not tuple or tensor.is_inference():
             return
-        if tensor._base is not None and int(tensor._view_version) != int(_version(tensor._counter)):
+        if tensor._base is not None and int(tensor._view_version) != _version(tensor._counter):
             return  # a view of what has been changed since
         box = self.outputs.get((id(edge[0]), edge[1]))
         if box is not None and box.name is None:
@@ -304,7 +304,12 @@ class Walk:
         value = item.value
         if value is None:
             return Saved(item.name, "none")
-        saved = Saved(item.name, "ok", None if tensor is None else tensor.id, version_saved=item.version)
+        saved = Saved(
+            item.name,
+            "ok",
+            None if tensor is None else tensor.id,
+            version_saved=None if item.version is None else int(item.version),
+        )
         if value is RELEASED:
             saved.state, saved.version_saved = "freed", None
         elif type(value) is Packed:
@@ -362,7 +367,7 @@ def _is_nowhere(edge: Any) -> bool:
 
 
 def _version(counter: list[Any] | None) -> int:
-    return 0 if counter is None else counter[0]
+    return 0 if counter is None else int(counter[0])
 
 
 @cache

@@ -18,6 +18,7 @@ import numpy
 
 from ..device import device as device_class
 from ..dtypes import dtype, from_numpy
+from ..late_bound import LATE
 from ..tensor import Tensor, as_array, wrap
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle
@@ -233,6 +234,10 @@ class AccumulateGrad(Node):
         self.sequence = (1 << 64) - 1
         self.shape = variable._array.shape
         self.dtype = variable._array.dtype
+
+    def __call__(self, *grads: Any, **names: Any) -> Any:
+        """Accumulate a gradient."""
+        return LATE.run_accumulate_grad(self, *grads, **names)
 
 
 def own_hooks(node: Node) -> NodeHooks:

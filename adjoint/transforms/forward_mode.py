@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from numpy import may_share_memory
 
-from .. import printing
 from ..autograd.function import share_tangents
 from ..autograd.grad_mode import _Mode, enable_grad
 from ..dispatch import inplace, recording
@@ -26,7 +25,8 @@ from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.slow_path import applied
 from ..kernels.memory import storage
-from ..tape import modes, views
+from ..late_bound import LATE
+from ..tape import modes
 from ..tape.interpreters import Level, below, checked_change, is_recorded, outside, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, pending
@@ -454,12 +454,12 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
     """The part of `whole`, laid out like `base`, that `view` is of `base`."""
     scale = 1
-    whole = views.lazily(whole, pending(base))
+    whole = LATE.lazy_view(whole, pending(base))
     if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
     part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
-    return views.lazily(part, pending(view))
+    return LATE.lazy_view(part, pending(view))
 
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
@@ -472,14 +472,14 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
     """Memory for a tangent of `primal` laid out as that is, and with as much pending, to have the same views."""
     made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
-    return views.lazily(made, pending(primal))
+    return LATE.lazy_view(made, pending(primal))
 
 
 def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with as much pending as of `primal`."""
     if (bits := pending(primal)) == pending(tangent):
         return tangent
-    return views.lazily(views.lazily(tangent, bits).clone(), bits)
+    return LATE.lazy_view(LATE.lazy_view(tangent, bits).clone(), bits)
 
 
 # --- the public functions ---------------------------------------------------------------------------------------
@@ -596,4 +596,4 @@ def _shown_tangent(tensor: Tensor) -> Tensor | None:
     return None if current is None else current.tangent_of(tensor)
 
 
-printing.forward_tangent = _shown_tangent  # type: ignore[assignment]
+LATE.forward_tangent = _shown_tangent

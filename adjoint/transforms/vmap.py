@@ -20,8 +20,8 @@ from ..kernels.runtime.meta_array import Unread
 from ..random import default_generator
 from ..tape import modes, views
 from ..tape.interpreters import Level, Transform, below, is_recorded, outside, tensors_in
-from ..tape.saved import bump, shared_counter
 from ..tape.torch_function import disabled_torch_function_impl
+from ..tape.versions import bump, shared_counter
 from ..tensor import Tensor, new, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
 from . import batching_rules, operator_rules  # noqa: F401  (the second adds rules to the first)

@@ -19,7 +19,7 @@ from ...kernels.runtime.scalar import scalar_array
 from ...notices import warn
 from ...tape import modes
 from ...tape.anomaly import BY_DEFINITION, note_cut
-from ...tape.saved import bump, mark_inference
+from ...tape.versions import bump, mark_inference
 from ...tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from ..memory.conversion import checked_dtype, is_meta
 

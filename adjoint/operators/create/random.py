@@ -17,7 +17,6 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.meta import place_like
 from ...dispatch.out import refuse_gradient, resize
 from ...kernels.create import random as kernels
-from ...kernels.math import incomplete
 from ...kernels.memory import copying
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...random import Generator, default_generator
@@ -53,7 +52,8 @@ def check_levels() -> None:
             )
 
 
-def _zero(grad, xp):
+def zeros_like_grad(grad, xp):
+    """The gradient of what is written over, and of a parameter of what is drawn."""
     return xp.zeros_like(grad)
 
 
@@ -230,7 +230,7 @@ class normal_of_mean:
     def forward(mean: Array, std=1.0, *, generator=None):
         return kernels.normal(stream_of(generator), mean, std)
 
-    grad_mean = _zero
+    grad_mean = zeros_like_grad
 
 
 @operator(namespace=None, method=(), node="NormalBackward2")
@@ -240,7 +240,7 @@ class normal_of_std:
     def forward(mean, std: Array, *, generator=None):
         return kernels.normal(stream_of(generator), mean, std)
 
-    grad_std = _zero
+    grad_std = zeros_like_grad
 
 
 @operator(namespace=None, method=(), node="NormalBackward3")
@@ -250,8 +250,8 @@ class normal_of_both:
     def forward(mean: Array, std: Array, *, generator=None):
         return kernels.normal(stream_of(generator), mean, std)
 
-    grad_mean = _zero
-    grad_std = _zero
+    grad_mean = zeros_like_grad
+    grad_std = zeros_like_grad
 
 
 _NORMAL_SIGNATURES = (
@@ -337,7 +337,7 @@ class bernoulli_of_each:
     def forward(self: Array, *, generator=None):
         return kernels.bernoulli(stream_of(generator), self)
 
-    grad_self = _zero
+    grad_self = zeros_like_grad
 
 
 @operator(namespace=None, method=(), node="BernoulliBackward0")
@@ -347,7 +347,7 @@ class bernoulli_of_one:
     def forward(self: Array, p, *, generator=None):
         return kernels.bernoulli_(stream_of(generator), numpy.empty_like(self), p)
 
-    grad_self = _zero
+    grad_self = zeros_like_grad
 
 
 @public(name="bernoulli", method=True)
@@ -369,109 +369,6 @@ def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
     return bernoulli_of_one(input, p, generator=generator)
 
 
-@operator(namespace="torch", method=True)
-class poisson:
-    """Numbers of events where the elements of `self` are expected, Poisson-distributed."""
-
-    def forward(self: Array, generator=None):
-        return kernels.poisson(stream_of(generator), self)
-
-    grad_self = _zero
-
-
-@operator(namespace=None, method=(), name="multinomial")
-class indices_of_chances:
-    """Indices drawn with the probabilities in each row of `self`."""
-
-    def forward(self: Array, num_samples, replacement=False, *, generator=None):
-        return kernels.multinomial(stream_of(generator), self, num_samples, replacement)
-
-
-@public(method=True)
-def multinomial(input=None, num_samples=None, replacement=False, *, generator=None, out=None, x=None):
-    """Indices drawn with the probabilities (not necessarily of sum 1) in each row of `input`.
-
-    >>> import adjoint as torch
-    >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
-    tensor([1, 1])
-    """
-    input = x if input is None else input
-    if isinstance(num_samples, bool) or not hasattr(num_samples, "__index__"):
-        raise TypeError(
-            f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}"
-        )
-    if out is not None and out.dtype is not dtypes.int64:
-        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_type}")
-    return indices_of_chances(input, int(num_samples), replacement, generator=generator, out=out)
-
-
-def _underived(grad):
-    raise RuntimeError("derivative for aten::binomial is not implemented")
-
-
-def _check_trials(count, prob, generator=None):
-    for name, tensor in (("count", count), ("prob", prob)):
-        if not tensor.dtype.is_floating_point:
-            raise ValueError(
-                f"binomial only supports floating-point dtypes for {name}, got: {tensor.dtype.scalar_type}"
-            )
-
-
-@operator(namespace="torch", method=(), out=False, node="NotImplemented", check=_check_trials)
-class binomial:
-    """How many of `count` trials succeed, each with probability `prob`, in tensors of one dtype."""
-
-    def forward(count: Array, prob: Array, generator=None):
-        return kernels.binomial(stream_of(generator), count, prob)
-
-    grad_count = _underived
-    grad_prob = _underived
-
-
-@operator(name="_standard_gamma", namespace="torch", method=(), out=False, node="StandardGammaBackward0")
-class standard_gamma:
-    """Numbers from gamma laws of concentrations `self` and rate 1; they move with those (`kernels.incomplete`)."""
-
-    def forward(self: Array, generator=None):
-        return kernels.standard_gamma(stream_of(generator), self)
-
-    def grad_self(grad, self, result, xp):
-        return grad * xp._standard_gamma_grad(self, result)
-
-
-@operator(name="_standard_gamma_grad", namespace="torch", method=(), out=False, node="StandardGammaGradBackward0")
-class standard_gamma_grad:
-    """How the sample `output` of the gamma law of concentration `self` moves with that."""
-
-    def forward(self: Array, output: Array):
-        return incomplete.standard_gamma_grad(self, output)
-
-    def grad_self(grad):
-        raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
-
-    grad_output = grad_self
-
-
-@operator(name="_sample_dirichlet", namespace="torch", method=(), out=False)
-class sample_dirichlet:
-    """Points of the simplex, along the last dimension, from Dirichlet laws."""
-
-    differentiable = ()
-
-    def forward(self: Array, generator=None):
-        return kernels.sample_dirichlet(stream_of(generator), self)
-
-
-@operator(name="_dirichlet_grad", namespace="torch", method=(), out=False)
-class dirichlet_grad:
-    """How components `x` of Dirichlet samples move with their concentrations `alpha` of sum `total`, over `1 - x`."""
-
-    differentiable = ()
-
-    def forward(x: Array, alpha: Array, total: Array):
-        return incomplete.dirichlet_grad(x, alpha, total)
-
-
 # --- in place -------------------------------------------------------------------------------------------------
 
 
@@ -485,7 +382,7 @@ def drawn(sampler: Any, node: str) -> Any:
         def kernel(array: Any, *parameters: Any, generator: Any = None) -> Any:
             return changing(numpy.empty_like(array), *parameters, generator=generator)
 
-        declaration.grad_self = _zero
+        declaration.grad_self = zeros_like_grad
         return operator(
             namespace=None, method=False, out=False, inplace=True, kernel=Kernel(kernel, inplace=changing), node=node
         )(declaration).inplace
@@ -579,8 +476,8 @@ class bernoulli_of_tensor:
 
     def forward(self: Array, p: Array, *, generator=None): ...
 
-    grad_self = _zero
-    grad_p = _zero
+    grad_self = zeros_like_grad
+    grad_p = zeros_like_grad
 
 
 def _interval(function, limits, names, defaults):

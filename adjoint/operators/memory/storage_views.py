@@ -12,11 +12,13 @@ from ...dispatch.slow_path import call
 from ...kernels.memory.storage import address
 from ...kernels.runtime.lazy_conj import CONJ, NEG
 from ...kernels.shape import view as kernels
+from ...late_bound import LATE
 from ...tape import modes, views
 from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.interpreters import check_owned
 from ...tape.node import Node, start
-from ...tape.saved import detach_in_place, detached, share_inference, shared_counter
+from ...tape.saved import detached
+from ...tape.versions import detach_in_place, share_inference, shared_counter
 from ...tensor import Tensor, pending
 from ..shape.parts import select
 
@@ -236,8 +238,8 @@ def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
     return view._edge
 
 
-views.make_as_strided_node = make_as_strided_node
-views.replay = replay
-views.real_view = view_as_real
-views.complex_view = view_as_complex
-views.lazily = lazily
+LATE.as_strided_node = make_as_strided_node
+LATE.replay = replay
+LATE.real_view = view_as_real
+LATE.complex_view = view_as_complex
+LATE.lazy_view = lazily

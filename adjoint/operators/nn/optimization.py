@@ -12,7 +12,7 @@ from numpy import ndarray
 from ...dispatch.decorators import public
 from ...kernels.nn import optimization as kernels
 from ...tape import modes
-from ...tape.saved import bump_all
+from ...tape.versions import bump_all
 from ...tape.views import check_inplace
 from ...tensor import PLAIN_TYPES, Tensor
 
