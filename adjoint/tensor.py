@@ -33,6 +33,9 @@ ndarray = numpy.ndarray
 new = object.__new__
 new_size = tuple.__new__
 
+PYTHON_NUMBERS = frozenset((float, int, bool, complex))
+"""The types of numbers that NumPy's `item` gives, but for the dtypes of other packages."""
+
 LEAF: Any = True
 """The `_edge` of a leaf that requires grad: the gradient goes to the tensor's own `.grad`."""
 
@@ -294,8 +297,10 @@ class Tensor(TensorMethods):
         array = self._array
         if array.size != 1:
             raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-        check_item(array)
-        return storages.to_python(array.reshape(()))
+        if type(array) is not ndarray:
+            check_item(array)
+        number = array.item()
+        return number if type(number) in PYTHON_NUMBERS else storages.to_python(array.reshape(()))
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
