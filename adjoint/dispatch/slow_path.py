@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Iterable
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -324,7 +325,7 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
     """
     if type(items) is not list and type(items) is not tuple:
         return None, None
-    arrays, edges, recorded, kind = [], [], False, None
+    arrays, with_edges, kind = [], False, None
     for item in items:
         if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
             return None, None
@@ -336,13 +337,20 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
                 return None, None
             kind = array.dtype
         arrays.append(array)
+        if item._edge is not None or item._base is not None:
+            with_edges = True
+    return arrays, edges_of(items) if with_edges else None
+
+
+def edges_of(items: Iterable[Tensor]) -> tuple[Any, ...] | None:
+    """Where gradients of each tensor go; None if they all go nowhere."""
+    edges, recorded = [], False
+    for item in items:
         edge = item._edge if item._base is None else current_edge(item)
         if edge is not None:
             recorded = True
-            if edge is LEAF:
-                edge = item
-        edges.append(edge)
-    return arrays, tuple(edges) if recorded else None
+        edges.append(item if edge is LEAF else edge)
+    return tuple(edges) if recorded else None
 
 
 def prepared(array: Any, target: Any) -> Any:
