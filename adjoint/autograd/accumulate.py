@@ -15,7 +15,7 @@ from ..kernels.runtime.meta_array import Meta
 from ..tape.modes import GATE, STATE
 from ..tape.saved import counting, mark_inference, shared_counter
 from ..tape.views import check_inference
-from ..tensor import Tensor, as_array, ndarray, new, wrap
+from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
 
 _LOCKS = tuple(threading.Lock() for _ in range(64))
 
@@ -54,7 +54,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                     grad = laid_out_like(grad, array)
             elif shared:
                 grad = grad.copy("K")
-            result: Tensor = new(Tensor)
+            result = new_tensor()
             result._array = grad
             result._edge = result._grad = result._base = result._counter = result._extra = None
             if GATE.special and STATE.inference:

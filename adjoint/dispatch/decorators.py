@@ -21,7 +21,7 @@ from ..tape import modes, origin
 from ..tape.node import NOWHERE, Node, next_sequence
 from ..tape.saved import RELEASED, Packed, alias, pack_saved, shared_counter, unpack, unpack_array, unpack_list
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, new_tensor
 from . import generation, registry, slow_path
 from .constants import NUMBERS, constant
 from .declaration import ARRAY, OPERATORS, Operator
@@ -64,7 +64,7 @@ _BASE: dict[str, Any] = {
     "FLOAT64": numpy.dtype(numpy.float64),
     "ndarray": numpy.ndarray,
     "asarray": numpy.asarray,
-    "new": object.__new__,
+    "new_tensor": new_tensor,
     "new_tuple": tuple.__new__,
     "plain_sequence": slow_path.plain_sequence,
     "getframe": sys._getframe,

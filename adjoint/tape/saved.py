@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import adjoint.tensor as tensor_module
 
 from ..kernels.runtime.lazy_conj import Pending, resolved
-from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new, wrap
+from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new_tensor, wrap
 from . import modes, origin
 from .anomaly import BY_DEFINITION, note_cut
 from .edges import edge_of
@@ -316,7 +316,7 @@ def detached(tensor: Tensor, counter: list[Any] | None) -> Tensor:
 
 def alias(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
     """A tensor on `array` with a version counter and a place in the graph."""
-    result: Tensor = new(Tensor)
+    result = new_tensor()
     result._array = array
     result._grad = result._base = result._extra = None
     result._counter = counter

@@ -26,7 +26,7 @@ from ...tape.node import Node, next_sequence
 from ...tape.origin import nearest_user_frame
 from ...tape.saved import Packed, bump, pack, shared_counter, shown, stale_error, unpack_list
 from ...tape.views import NO_GRAD
-from ...tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, ndarray, new, tensor_array, wrap, wrap_dim
+from ...tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, ndarray, new_tensor, tensor_array, wrap, wrap_dim
 from ..shape.parts import select, slice
 from ..shape.view import alias, unsqueeze
 
@@ -347,7 +347,7 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
 def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
     """A tensor on `array`, a part of the memory of `input`."""
     base = input._base
-    result = new(Tensor)
+    result = new_tensor()
     result._array = array
     result._edge = edge
     result._grad = result._extra = None
