@@ -96,7 +96,7 @@ class Shown(dict[int, Any]):
 
     def tensor(self, array: Any) -> Tensor:
         """The tensor of `array`, which shares the version of what was given if it is the same memory."""
-        if not self:
+        if not self and self.given:
             self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
         key = id(array)
         if key in self:

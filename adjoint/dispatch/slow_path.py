@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterable
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +24,7 @@ from ..kernels.runtime.lazy_conj import bits_of, resolved, toggled, unmarked
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
-from ..tape.edges import edge_of
+from ..tape.edges import edge_of, edges_of
 from ..tape.interpreters import below, check_owned, checked_change, innermost, note_births
 from ..tape.node import NOWHERE, Node, own_hooks, start
 from ..tape.saved import (
@@ -38,7 +37,7 @@ from ..tape.saved import (
     save_result,
     shared_counter,
 )
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, can_require_grad, current_edge, is_recorded, ndarray, wrap
+from ..tensor import PLAIN_TYPES, Tensor, as_array, can_require_grad, is_recorded, ndarray, wrap
 from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .lazy_stubs import overridden
 from .meta import check_change, check_places, computed, has_meta, on_meta, put
@@ -340,17 +339,6 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
         if item._edge is not None or item._base is not None:
             with_edges = True
     return arrays, edges_of(items) if with_edges else None
-
-
-def edges_of(items: Iterable[Tensor]) -> tuple[Any, ...] | None:
-    """Where gradients of each tensor go; None if they all go nowhere."""
-    edges, recorded = [], False
-    for item in items:
-        edge = item._edge if item._base is None else current_edge(item)
-        if edge is not None:
-            recorded = True
-        edges.append(item if edge is LEAF else edge)
-    return tuple(edges) if recorded else None
 
 
 def prepared(array: Any, target: Any) -> Any:
