@@ -34,9 +34,6 @@ ndarray = numpy.ndarray
 new = object.__new__
 new_size = tuple.__new__
 
-PYTHON_NUMBERS = frozenset((float, int, bool, complex))
-"""The types of numbers that NumPy's `item` gives, but for the dtypes of other packages."""
-
 LEAF: Any = True
 """The `_edge` of a leaf that requires grad: the gradient goes to the tensor's own `.grad`."""
 
@@ -301,7 +298,7 @@ class Tensor(TensorMethods):
         if type(array) is not ndarray:
             check_item(array)
         number = array.item()
-        return number if type(number) in PYTHON_NUMBERS else storages.to_python(array.reshape(()))
+        return number if type(number) in storages.PYTHON_NUMBERS else storages.to_python(array.reshape(()))
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""

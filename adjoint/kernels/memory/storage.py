@@ -199,6 +199,10 @@ def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
     )
 
 
+PYTHON_NUMBERS = frozenset((float, int, bool, complex))
+"""The types of what NumPy's `item` gives, but for the dtypes that `ml_dtypes` adds."""
+
+
 def to_python(array: Array) -> Any:
     """The elements as nested lists of Python numbers."""
     if array.dtype.kind == "V":  # ml_dtypes' scalars are not Python numbers
