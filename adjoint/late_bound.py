@@ -35,6 +35,7 @@ class LateBound:
         "leave_device",
         "legacy_array",
         "mark_if_inference",
+        "note_node",
         "real_view",
         "reduce_array",
         "regenerate",
@@ -82,6 +83,9 @@ class LateBound:
 
     mark_if_inference: Callable[[Tensor], None]
     """Make a new tensor an inference tensor in inference mode; `tape.saved`."""
+
+    note_node: Callable[[Any], None]
+    """Keep with a new node, under anomaly detection, the traceback of the call that made it; `tape.anomaly`."""
 
     real_view: Callable[[Tensor], Tensor]
     """`view_as_real`; `operators.memory.storage_views`."""

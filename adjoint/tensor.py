@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import functools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -291,8 +292,10 @@ class Tensor(TensorMethods):
         array = self._array
         if array.size != 1:
             raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-        check_item(array)
-        return storages.to_python(array.reshape(()))
+        if type(array) is not ndarray:
+            check_item(array)
+        number = array.item()
+        return number if type(number) in storages.PYTHON_NUMBERS else storages.to_python(array.reshape(()))
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
@@ -536,9 +539,13 @@ def rebuild(cls: type[Tensor], build: Callable[..., Any], parts: Any, requires_g
     return tensor
 
 
+new_tensor: Callable[[], Tensor] = functools.partial(object.__new__, Tensor)
+"""Makes a tensor of which nothing has been set yet; a partial call takes less time than one with the class as argument."""
+
+
 def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     """A leaf on `array` itself."""
-    tensor: Tensor = new(Tensor)
+    tensor = new_tensor()
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None

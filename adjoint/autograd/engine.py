@@ -289,7 +289,8 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
     if node.is_nowhere:
         return
     if type(node.shape) is list:
-        grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
+        if array.shape != node.shape[number] or array.dtype is not node.dtype[number]:
+            grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
         held = buffers.get(node)
         if held is None:
             held = buffers[node] = [None] * len(node.shape)

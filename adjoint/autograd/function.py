@@ -167,7 +167,7 @@ class FunctionNode(FunctionCtx, Node):
         if len(results) != len(self._tensor_inputs):
             results = self._counted(results)
         checked: list[Tensor | None] = []
-        for position, (result, is_tensor) in enumerate(zip(results, self._tensor_inputs, strict=True), start=1):
+        for position, (result, is_tensor) in enumerate(zip(results, self._tensor_inputs), start=1):  # noqa: B905  (of one length)
             if is_tensor:
                 if result is not None:
                     if not isinstance(result, Tensor):
@@ -364,7 +364,7 @@ class Function(metaclass=FunctionMeta):
             outputs = tie_outputs(cls, node, args, outputs, recording)
             result = tuple(outputs) if several else outputs[0]
         if recording:
-            save(node, args, outputs)
+            save(node)
         if watched:
             made = [each for each in outputs if isinstance(each, Tensor)]
             note_operation(cls.__name__, args, made, any(type(each._edge) is tuple for each in made))
@@ -550,19 +550,17 @@ def viewed(tensor: Tensor) -> Tensor:
     return view
 
 
-def save(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> None:
+def save(node: Any) -> None:
     """Store what `save_for_backward` was given."""
     if node.to_save is None:
         return
-    numbers = {id(output): number for number, output in enumerate(outputs) if isinstance(output, Tensor)}
     saved: list[SavedVariable | None] = []
     for tensor in node.to_save:
         if tensor is None:
             saved.append(None)
         elif isinstance(tensor, Tensor):
-            number = numbers.get(id(tensor))
-            output_edge = number is not None and type(tensor._edge) is tuple and tensor._edge[0] is node
-            saved.append(SavedVariable(tensor, number if output_edge else None))
+            edge = tensor._edge
+            saved.append(SavedVariable(tensor, edge[1] if type(edge) is tuple and edge[0] is node else None))
         else:
             raise TypeError(
                 f"save_for_backward can only save variables, but argument {len(saved)} is of type {type(tensor).__name__}"

@@ -71,7 +71,9 @@ class Kernel:
     def small_takes(self, options: frozenset[str]) -> bool:
         """Whether the small form has these keyword-only parameters of the operator."""
         code = getattr(self.small, "__code__", None)
-        return not options or (code is not None and not options.isdisjoint(code.co_varnames))
+        if not options or code is None:
+            return not options
+        return not options.isdisjoint(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     def is_quiet(self, form: Callable[..., Any]) -> bool:
         """Whether a call of this form by code that NumPy does not warn is certain to warn of nothing."""

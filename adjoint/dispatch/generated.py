@@ -30,7 +30,7 @@ from ..tape.saved import (
 )
 from ..tape.versions import shared_counter
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
-from ..tensor import LEAF, PLAIN_TYPES, Tensor
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, new_tensor
 from . import inplace, node_source, operands, recording, registry, slow_path
 from .arguments import MISSING
 from .constants import NUMBERS, constant
@@ -73,7 +73,7 @@ _BASE: dict[str, Any] = {
     "FLOAT64": numpy.dtype(numpy.float64),
     "ndarray": numpy.ndarray,
     "asarray": numpy.asarray,
-    "new": object.__new__,
+    "new_tensor": new_tensor,
     "new_tuple": tuple.__new__,
     "plain_sequence": operands.plain_sequence,
     "getframe": sys._getframe,

@@ -111,8 +111,9 @@ def is_recording() -> bool:
 
 def set_grad(enabled: bool) -> None:
     """Switch recording on or off in this thread."""
-    if enabled != STATE.grad_enabled:
-        STATE.grad_enabled = enabled
+    state = STATE.__dict__  # this thread's, so as to look for it once
+    if enabled != state.get("grad_enabled", True):
+        state["grad_enabled"] = enabled
         with _lock:  # as `_count`, in fewer steps
             _away_from_default["grad"] = away = _away_from_default["grad"] + (-1 if enabled else 1)
             GATE.grad = away == 0

@@ -288,9 +288,7 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     node.code = frame.f_code
     node.lasti = frame.f_lasti
     if ANOMALY.enabled:
-        from .anomaly import note_node
-
-        note_node(node)
+        LATE.note_node(node)
         for end, _ in node.next_functions:
             if isinstance(end, AccumulateGrad) and "traceback_" not in end.metadata:
                 end.metadata["traceback_"] = node.metadata["traceback_"]

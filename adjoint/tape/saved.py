@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..kernels.runtime.lazy_conj import Pending, resolved
-from ..tensor import LEAF, Tensor, is_recorded, ndarray, new, wrap
+from ..tensor import LEAF, Tensor, is_recorded, ndarray, new_tensor, wrap
 from . import modes, origin
 from .edges import current_edge, edge_of
 from .modes import STATE
@@ -191,7 +191,7 @@ def detached(tensor: Tensor, counter: list[Any] | None) -> Tensor:
 
 def alias(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
     """A tensor on `array` with a version counter and a place in the graph."""
-    result: Tensor = new(Tensor)
+    result = new_tensor()
     result._array = array
     result._grad = result._base = result._extra = None
     result._counter = counter

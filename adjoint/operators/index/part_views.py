@@ -19,7 +19,7 @@ from ...tape.node import Node
 from ...tape.origin import nearest_user_frame
 from ...tape.versions import shared_counter
 from ...tape.views import NO_GRAD
-from ...tensor import LEAF, Tensor, new
+from ...tensor import LEAF, Tensor, new_tensor
 
 _slice = type(numpy.s_[:])
 _FULL = _slice(None)
@@ -114,7 +114,7 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
 def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
     """A tensor on `array`, a part of the memory of `input`."""
     base = input._base
-    result = new(Tensor)
+    result = new_tensor()
     result._array = array
     result._edge = edge
     result._grad = result._extra = None
