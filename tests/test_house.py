@@ -165,10 +165,6 @@ def is_allowed(found: Import) -> bool:
 
 # Imports inside functions that would close a cycle of modules, and why they are there.
 CLOSING = {
-    # The first class that may take over calls has all public functions listed.
-    ("adjoint.tape.torch_function", "adjoint.overrides"),
-    # A batched backward runs as a mapped function, whose own gradients are found by that backward.
-    ("adjoint.autograd.backward", "adjoint.transforms.reverse"),
     # Where no tangent rule is declared, forward mode transposes reverse mode.
     ("adjoint.transforms.forward_mode", "adjoint.transforms.reverse"),
     # A custom `Function` that generates its batching rule is mapped by another one, which uses the batching interpreter.
