@@ -6,6 +6,7 @@ import numpy
 
 from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
+from ...codegen.selection import zero_where
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.decorators import binary, operator, public
@@ -20,7 +21,7 @@ from ..math.arithmetic import overloads
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 
-@operator(kernel=Kernel(kernels.zero_where, quiet=True), namespace=None, method=(), node="MaskedFillBackward0")
+@operator(kernel=Kernel(zero_where, quiet=True), namespace=None, method=(), node="MaskedFillBackward0")
 class zero_where:
     """`input`, but 0 where `mask`."""
 
