@@ -524,13 +524,9 @@ DIRTY_VIEW = (
 
 def check_dirty(tensor: Tensor) -> None:
     """Raise if autograd does not allow `tensor` to have been changed in place."""
-    try:
-        views.check_history(tensor)
-    except RuntimeError as error:
-        message = str(error)
-        if message.startswith("a leaf"):
-            message = message.replace("is being used in", "has been used in")
-        raise RuntimeError(message) from None
+    if tensor.requires_grad and not is_recorded(tensor._edge):
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    views.check_history(tensor)
 
 
 def viewed(tensor: Tensor) -> Tensor:
@@ -560,8 +556,9 @@ def save(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> None:
             saved.append(None)
         elif isinstance(tensor, Tensor):
             number = numbers.get(id(tensor))
-            output_edge = number is not None and type(tensor._edge) is tuple and tensor._edge[0] is node
-            saved.append(SavedVariable(tensor, number if output_edge else None))
+            # A view that was changed in place leads to the node through its base, but is its output.
+            is_output = number in node.marked_dirty or (type(tensor._edge) is tuple and tensor._edge[0] is node)
+            saved.append(SavedVariable(tensor, number if is_output else None))
         else:
             raise TypeError(
                 f"save_for_backward can only save variables, but argument {len(saved)} is of type {type(tensor).__name__}"
