@@ -364,7 +364,7 @@ class Function(metaclass=FunctionMeta):
             outputs = tie_outputs(cls, node, args, outputs, recording)
             result = tuple(outputs) if several else outputs[0]
         if recording:
-            save(node)
+            save(node, outputs)
         if watched:
             made = [each for each in outputs if isinstance(each, Tensor)]
             note_operation(cls.__name__, args, made, any(type(each._edge) is tuple for each in made))
@@ -525,13 +525,9 @@ DIRTY_VIEW = (
 
 def check_dirty(tensor: Tensor) -> None:
     """Raise if autograd does not allow `tensor` to have been changed in place."""
-    try:
-        views.check_history(tensor)
-    except RuntimeError as error:
-        message = str(error)
-        if message.startswith("a leaf"):
-            message = message.replace("is being used in", "has been used in")
-        raise RuntimeError(message) from None
+    if tensor.requires_grad and not is_recorded(tensor._edge):
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    views.check_history(tensor)
 
 
 def viewed(tensor: Tensor) -> Tensor:
@@ -550,7 +546,7 @@ def viewed(tensor: Tensor) -> Tensor:
     return view
 
 
-def save(node: Any) -> None:
+def save(node: Any, outputs: list[Any]) -> None:
     """Store what `save_for_backward` was given."""
     if node.to_save is None:
         return
@@ -560,7 +556,10 @@ def save(node: Any) -> None:
             saved.append(None)
         elif isinstance(tensor, Tensor):
             edge = tensor._edge
-            saved.append(SavedVariable(tensor, edge[1] if type(edge) is tuple and edge[0] is node else None))
+            number = edge[1] if type(edge) is tuple and edge[0] is node else None
+            if number is None and node.marked_dirty:  # a view that was changed in place leads to the node through its base
+                number = next((number for number in node.marked_dirty if outputs[number] is tensor), None)
+            saved.append(SavedVariable(tensor, number))
         else:
             raise TypeError(
                 f"save_for_backward can only save variables, but argument {len(saved)} is of type {type(tensor).__name__}"

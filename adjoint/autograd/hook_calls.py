@@ -216,9 +216,12 @@ def run_post_accumulate_hooks(leaf: Tensor) -> None:
     extra = leaf._extra
     if extra is not None and extra.post_hooks:
         stop_recording()
-        value = leaf
+        value, replaced = leaf, False
         for hook in list(extra.post_hooks.values()):
             result = hook(value)
             if result is not None:
                 check_replacement(value, result, hook)
+                replaced = replaced or result is not value
                 value = result
+        if replaced:
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")

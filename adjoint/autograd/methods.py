@@ -37,14 +37,12 @@ def backward(
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Call `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns replaces the gradient."""
-    if self._base is not None:
-        history(self)
-    edge = edge_of(self)
-    if edge is None:
+    if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     extra = self._own_extra()
     if extra.hooks is None:
         # The dict is tied to the node of this moment: after an in-place operation, hooks stay with the old value.
+        edge = edge_of(self) if self._base is None else history(self)
         extra.hooks = HookDict()
         if type(edge) is tuple:
             own_hooks(edge[0]).add_tensor(edge[1], extra.hooks)

@@ -274,9 +274,11 @@ class Walk:
     def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
         """What `node` has saved; returns the tensors off the graph among it, by name."""
         constants: dict[str, TensorBox] = {}
+        items = items_of(node)
         if type(node) is CopySlices:
-            node, inputs = node.function, [None, *inputs[1:]]
-        for item in items_of(node):
+            inputs = [None, *inputs[1:]]
+            node = node if node.function is None else node.function
+        for item in items:
             value, tensor = item.value, None
             if item.output_nr is not None:
                 tensor = self.outputs.get((id(node), item.output_nr))

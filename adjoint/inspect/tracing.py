@@ -18,7 +18,6 @@ from ..autograd.conform import as_taken
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node
 from ..tape.saved import RELEASED
-from ..tape.views import CopySlices
 from ..tensor import Tensor
 from .drawing import Graph, check
 from .model import Flow, NodeBox, Step
@@ -265,8 +264,7 @@ class Tracer:
 
 def _held(node: Node) -> list[str]:
     """The names of the saved tensors that `node` holds."""
-    inner = node.function if type(node) is CopySlices else node
-    return [item.name for item in items_of(inner) if item.value is not None and item.value is not RELEASED]
+    return [item.name for item in items_of(node) if item.value is not None and item.value is not RELEASED]
 
 
 def _arrived(key: str, grad: Any) -> list[Flow]:

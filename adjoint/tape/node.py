@@ -78,6 +78,8 @@ class Node:
     operator: ClassVar[Any]  # of the nodes of operators
     takes: ClassVar[int | None] = None
     """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
+    renumbered: ClassVar[bool] = False
+    """Whether any node has been given another sequence number than that of its making."""
     runs_undefined: ClassVar[bool] = False
     is_nowhere: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
@@ -129,8 +131,15 @@ class Node:
         return self.sequence
 
     def _set_sequence_nr(self, number: int) -> None:
-        """Set the number by which backward orders the nodes."""
+        """Set the number by which backward chooses among the nodes whose gradients are complete: the highest runs first."""
+        if not isinstance(number, int):
+            raise TypeError("an integer is required")
+        if number < 0:
+            raise OverflowError("can't convert negative int to unsigned")
+        if number >> 64:
+            raise OverflowError("int too big to convert")
         self.sequence = number
+        Node.renumbered = True
 
     @property
     def requires_grad(self) -> bool:
