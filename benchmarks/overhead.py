@@ -309,6 +309,28 @@ _training_step("SGD, momentum", lambda optim, parameters: optim.SGD(parameters, 
 _training_step("Adam", lambda optim, parameters: optim.Adam(parameters, lr=0.001))
 
 
+def _update(name: str, make_optimizer) -> None:
+    @case(f"{name} zero_grad+step, 50 parameters")
+    def update(torch: ModuleType) -> Timed:
+        parameters = [torch.nn.Parameter(torch.randn(10)) for _ in range(50)]
+        gradients = [torch.randn(10) for _ in parameters]
+        optimizer = make_optimizer(torch.optim, parameters)
+
+        def step():
+            optimizer.zero_grad()
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient
+            optimizer.step()
+            return parameters[0]
+
+        return step
+
+
+# With the faster of PyTorch's forms, that over lists.
+_update("SGD", lambda optim, parameters: optim.SGD(parameters, lr=1e-6, foreach=True))
+_update("Adam", lambda optim, parameters: optim.Adam(parameters, lr=1e-6, foreach=True))
+
+
 @case("RNN unrolled 30 steps, forward and backward")
 def unrolled_rnn(torch: ModuleType) -> Timed:
     into, within = torch.nn.Linear(8, 16), torch.nn.Linear(16, 16)

@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numpy import ndarray
+
 import adjoint.tensor as tensor_module
 
 from ..dtypes import dtype
@@ -179,6 +181,10 @@ def keep_backward_hooks(self: Tensor) -> None:
 
 def check_new_grad(tensor: Tensor, grad: Any) -> None:
     """Raise unless `grad` may become the `.grad` of `tensor`."""
+    if type(grad) is Tensor and tensor._extra is None and grad is not tensor:
+        new, own = grad._array, tensor._array
+        if type(new) is ndarray and type(own) is ndarray and new.dtype is own.dtype and new.shape == own.shape:
+            return
     if not isinstance(grad, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
     if grad is tensor:

@@ -290,7 +290,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "batch_norm group_norm layer_norm rms_norm",
     },
     "nn.optimization": {
-        "torch": "_fused_adam_ _fused_adamw_ _fused_sgd_",
+        "torch": "_count_steps_ _fused_update_",
     },
     "nn.padding": {
         "operators": (

@@ -357,10 +357,13 @@ def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
     frame = origin.user_frame(depth + 1)
     change = (frame.f_code, frame.f_lasti, name)
     for tensor in tensors:
-        counter = counting(tensor)
-        if counter is not None:
-            counter[1:] = change
-            counter[0] += 1
+        counter: Any = tensor._counter
+        if type(counter) is not list:
+            counter = counting(tensor)
+            if counter is None:
+                continue
+        counter[1:] = change
+        counter[0] += 1
 
 
 def unpack(node: Node, item: str) -> Tensor | None:
