@@ -1,7 +1,7 @@
 """The shape of the package: imports point downward only, rooms stay small, no drawers."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -142,6 +142,16 @@ def imports_of(module: str) -> list[Import]:
     return visitor.found
 
 
+def imports_for_types(module: str) -> list[str]:
+    """What a module imports for type annotations only."""
+    visitor = Imports(module)
+    for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for child in node.body:
+                visitor.visit(child)
+    return [found.target for found in visitor.found]
+
+
 def imports_within() -> Iterator[Import]:
     for module in FILES:
         for found in imports_of(module):
@@ -160,6 +170,68 @@ def is_allowed(found: Import) -> bool:
     if source in ON_THE_PUBLIC_API:
         return target == "adjoint" or target in ON_THE_PUBLIC_API
     return PACKAGES[source] < PACKAGES[target]
+
+
+# Imports inside functions that would close a cycle of modules, and why they are there.
+CLOSING = {
+    # The first class that may take over calls has all public functions listed.
+    ("adjoint.tape.torch_function", "adjoint.overrides"),
+    # A batched backward runs as a mapped function, whose own gradients are found by that backward.
+    ("adjoint.autograd.backward", "adjoint.transforms.reverse"),
+    # Where no tangent rule is declared, forward mode transposes reverse mode.
+    ("adjoint.transforms.forward_mode", "adjoint.transforms.reverse"),
+    # A custom `Function` that generates its batching rule is mapped by another one, which uses the batching interpreter.
+    ("adjoint.transforms.vmap", "adjoint.transforms.mapped_function"),
+    # The checks raise the error that `gradcheck`, which calls them, declares.
+    ("adjoint.autograd.check.gradcheck", "adjoint.autograd.check.derivative_checks"),
+    ("adjoint.autograd.check.jacobians", "adjoint.autograd.check.gradcheck"),
+}
+
+
+def cycles(found: Iterable[Import]) -> list[list[str]]:
+    """Groups of modules each of which imports all others of its group, by way of one another."""
+    targets: dict[str, set[str]] = {}
+    for each in found:
+        if each.source != each.target and each.target in FILES:
+            targets.setdefault(each.source, set()).add(each.target)
+    reached = {}
+    for module in targets:
+        seen, waiting = set(), [module]
+        while waiting:
+            for target in targets.get(waiting.pop(), set()) - seen:
+                seen.add(target)
+                waiting.append(target)
+        reached[module] = seen
+    groups = {
+        tuple(sorted(other for other in seen if module in reached.get(other, ())))
+        for module, seen in reached.items()
+        if module in seen
+    }
+    return [list(group) for group in sorted(groups)]
+
+
+def test_no_modules_import_one_another():
+    assert cycles(found for found in imports_within() if not found.late) == []
+
+
+def test_no_modules_import_one_another_when_functions_run():
+    assert cycles(found for found in imports_within() if (found.source, found.target) not in CLOSING) == []
+
+
+@pytest.mark.parametrize("pair", sorted(CLOSING), ids=" to ".join)
+def test_imports_that_close_a_cycle_are_needed_in_the_list(pair):
+    assert cycles(found for found in imports_within() if (found.source, found.target) not in CLOSING - {pair}) != []
+
+
+def test_no_modules_of_nn_name_one_another_in_annotations():
+    in_nn = [
+        Import(module, target, late=True, line=0)
+        for module in FILES
+        if module.startswith("adjoint.nn")
+        for target in (*imports_for_types(module), *(found.target for found in imports_of(module)))
+        if target.startswith("adjoint.nn")
+    ]
+    assert cycles(in_nn) == []
 
 
 def test_every_module_has_a_floor():
@@ -227,3 +299,10 @@ def test_the_rule_catches_what_it_is_there_to_catch():
     assert not is_allowed(Import("adjoint.tensor", "adjoint.random", late=False, line=1))
     assert is_allowed(Import("adjoint.operators.shape.view", "adjoint.tape.nodes", late=False, line=1))
     assert is_allowed(Import("adjoint.nn.modules.linear", "adjoint", late=False, line=1))
+
+
+def test_cycles_are_found():
+    names = ["adjoint.nn.init", "adjoint.nn.parameter", "adjoint.nn.modules.call", "adjoint.nn.modules.linear"]
+    around = [Import(a, b, late=False, line=1) for a, b in zip(names, [*names[1:3], names[0]], strict=False)]
+    assert cycles(around) == [sorted(names[:3])]
+    assert cycles(around[:2]) == []

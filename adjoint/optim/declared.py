@@ -67,13 +67,8 @@ class Declared(Optimizer):
 
     def _update_group(self, group: dict[str, Any]) -> None:
         params = [param for param in group["params"] if param.grad is not None]
-        if len(set(params)) < len(params):  # one that is listed twice takes two steps
-            for param in params:
-                self._update_params([param], group)
-        elif params:
-            self._update_params(params, group)
-
-    def _update_params(self, params: list[torch.Tensor], group: dict[str, Any]) -> None:
+        if not params:
+            return
         on_arrays = not group["differentiable"]
         for options, batch, state in self._batches(params, group):
             grads: Any = [param.grad for param in batch]

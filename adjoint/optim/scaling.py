@@ -276,7 +276,8 @@ class Rprop(Declared):
         lr = number(group["lr"])
         state["step"] = torch.zeros((), dtype=torch.float32)
         state["prev"] = torch.zeros_like(param)
-        state["step_size"] = torch.full_like(param.grad, complex(lr, lr) if param.is_complex() else lr)
+        grad: Any = param.grad
+        state["step_size"] = torch.full_like(grad, complex(lr, lr) if param.is_complex() else lr)
 
     def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         shorter, longer = group["etas"]

@@ -85,7 +85,8 @@ class SGD(Declared):
                 params if not later else [param for param in params if self.state[param].get("momentum_buffer") is None]
             )
             for param in first:
-                self.state[param]["momentum_buffer"] = torch.empty_like(param.grad)
+                grad: Any = param.grad
+                self.state[param]["momentum_buffer"] = torch.empty_like(grad)
             options = SimpleNamespace(**{**vars(options), "is_first_step": True})
             yield options, first, [[self.state[param]["momentum_buffer"] for param in first]]
 
