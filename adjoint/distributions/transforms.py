@@ -259,7 +259,7 @@ def _exchanged(shape: Any, tail: Size, other: Size) -> Any:
 
 
 class CumulativeDistributionTransform(Transform):
-    """The distribution function of a law, which makes its samples evenly spread over [0, 1]."""
+    """The cumulative distribution function of a distribution: it maps samples to uniform numbers in [0, 1]."""
 
     bijective = True
     codomain = constraints.unit_interval

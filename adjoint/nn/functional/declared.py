@@ -9,14 +9,14 @@ _ELSEWHERE = {
     "nn.loss": (
         "mse_loss l1_loss smooth_l1_loss huber_loss nll_loss cross_entropy binary_cross_entropy kl_div poisson_nll_loss "
         "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss multilabel_margin_loss "
-        "soft_margin_loss triplet_margin_loss"
+        "soft_margin_loss triplet_margin_loss reduced"
     ),
     "nn.padding": "pad",
 }
 
 
 class _Operators:
-    """Each operator as an attribute, found when it is first asked for."""
+    """Each operator as an attribute, found on first use."""
 
     def __getattr__(self, name: str) -> Any:
         family = next((family for family, names in _ELSEWHERE.items() if name in names.split()), None)

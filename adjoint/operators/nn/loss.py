@@ -442,10 +442,7 @@ class soft_margin_loss:
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction, xp):
-        count = 1
-        for size in self.shape:
-            count *= size
-        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, count)
+        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, _size(self.shape))
 
 
 @operator(kernel=kernels.multi_margin_loss, namespace=None, method=False, out=False)
