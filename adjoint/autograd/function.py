@@ -557,7 +557,9 @@ def save(node: Any, outputs: list[Any]) -> None:
         elif isinstance(tensor, Tensor):
             edge = tensor._edge
             number = edge[1] if type(edge) is tuple and edge[0] is node else None
-            if number is None and node.marked_dirty:  # a view that was changed in place leads to the node through its base
+            if (
+                number is None and node.marked_dirty
+            ):  # a view that was changed in place leads to the node through its base
                 number = next((number for number in node.marked_dirty if outputs[number] is tensor), None)
             saved.append(SavedVariable(tensor, number))
         else:

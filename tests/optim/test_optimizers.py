@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -363,3 +364,18 @@ def test_state_that_does_not_fit_is_refused():
     optimizer.state[w]["exp_avg"] = torch.zeros(3)
     with pytest.raises(RuntimeError):
         optimizer.step()
+
+
+def test_optimizers_step_in_several_threads_at_once():
+    def run(seed):
+        params = [torch.nn.Parameter(torch.full((4,), float(seed + i))) for i in range(12)]
+        optimizer = optim.Adam(params, lr=0.1)
+        for _ in range(40):
+            for p in params:
+                p.grad = p.detach() * 0.5
+            optimizer.step()
+        return [p.tolist() for p in params]
+
+    expected = [run(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run, range(4))) == expected
