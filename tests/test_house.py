@@ -45,6 +45,8 @@ LAYERS = [
     {"adjoint.printing", "adjoint.interchange"},
     {"adjoint.array_attributes"},
     {"adjoint.kernels"},
+    {"adjoint.codegen"},
+    {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.notices", "adjoint.settings", "adjoint._version"},
     {"adjoint.late_bound"},
 ]

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from ..dispatch.declaration import OPERATORS, VALUE, Operator
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.slow_path import applied, result_dtype
+from ..dispatch.operands import result_dtype
+from ..dispatch.slow_path import applied
 from ..operators.linalg.matmul import matmul
 from ..tensor import Tensor, wrap_dim
 

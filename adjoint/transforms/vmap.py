@@ -10,9 +10,10 @@ import numpy
 
 from ..autograd.function import Function, without_setup_context
 from ..autograd.hook_calls import recording_mode
-from ..dispatch import slow_path
+from ..dispatch import inplace, operands
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
+from ..dispatch.recording import make_view, record, record_change, wanted_edges
 from ..dispatch.slow_path import applied
 from ..extra import BIRTHS
 from ..kernels.runtime.meta_array import Unread
@@ -309,15 +310,15 @@ class BatchLevel(Level, Transform):
 
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
         """The operation on the examples, for the transforms within this level."""
-        edges = slow_path.wanted_edges(operator, args)
+        edges = wanted_edges(operator, args)
         recording = modes.is_grad_enabled() and any(edge is not None for edge in edges)
         if operator.view:
             viewed = args[operator.names.index(operator.tensors[0])]
             for output in outputs:
-                slow_path.make_view(output, viewed, recording, views.MULTI_OUTPUT if several else None)
+                make_view(output, viewed, recording, views.MULTI_OUTPUT if several else None)
         if recording:
-            named, arrays = slow_path.operands(operator, args)
-            slow_path.record(operator, args, named, arrays, edges, outputs, several)
+            named, _ = operands.operands(operator, args)
+            record(operator, args, named, edges, outputs, several)
 
     def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same in place."""
@@ -327,12 +328,12 @@ class BatchLevel(Level, Transform):
         if (not self.has(target) and other is not None) or lost:
             raise self._no_room(operator)
         views.check_inplace(target)
-        named, _ = slow_path.operands(operator, args)
+        named, _ = operands.operands(operator, args)
 
         def change() -> None:
             if not self.concerns(target):  # only what all examples share is written into it
                 with below(self), recording_mode(False):
-                    slow_path.call_inplace(operator, tuple([self.shared(value) for value in args]))
+                    inplace.call_inplace(operator, tuple([self.shared(value) for value in args]))
                 return
             before = target
             if any(is_recorded(value) for value in tensors_in(args)):  # so that what the operator saves does not change
@@ -342,7 +343,7 @@ class BatchLevel(Level, Transform):
             with below(self):
                 self.front(target).copy_(result)
 
-        slow_path.record_change(operator, args, named, slow_path.wanted_edges(operator, args), change)
+        record_change(operator, args, named, wanted_edges(operator, args), change)
         return target
 
     def _no_room(self, operator: Operator) -> RuntimeError:
@@ -365,11 +366,11 @@ class BatchLevel(Level, Transform):
         views.check_inplace(target)
         views.check_inplace(target.value)
         (viewed,), bdim, _ = self.applied(operator, args)
-        edges = slow_path.wanted_edges(operator, args)
+        edges = wanted_edges(operator, args)
         fresh = BatchedTensor(viewed, bdim, self)
         if modes.is_grad_enabled() and any(edge is not None for edge in edges):
-            named, arrays = slow_path.operands(operator, args)
-            slow_path.record(operator, args, named, arrays, edges, [fresh], several=False)
+            named, _ = operands.operands(operator, args)
+            record(operator, args, named, edges, [fresh], several=False)
         with below(self):
             become(target.value, viewed, f"{operator.called}_")
         fresh.value = target.value

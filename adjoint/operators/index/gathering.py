@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ...codegen.kernel import Kernel
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.sequential import is_readable
@@ -148,10 +149,9 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
 
 
 @operator(
-    kernel=scatter_kernels.scatter_add,
+    kernel=Kernel(scatter_kernels.scatter_add, inplace=scatter_kernels.scatter_add_),
     inplace=True,
     apart=True,
-    changing=scatter_kernels.scatter_add_,
     same_out=STRICT,
     out_apart=True,
     tangent="linear",
@@ -296,10 +296,9 @@ class index_add:
 
 
 @operator(
-    kernel=scatter_kernels.index_copy,
+    kernel=Kernel(scatter_kernels.index_copy, inplace=scatter_kernels.index_copy_),
     inplace=True,
     apart=True,
-    changing=scatter_kernels.index_copy_,
     same_out=STRICT,
     tangent="linear",
 )
@@ -385,7 +384,12 @@ class take_backward:
         return xp.take(grad, index)
 
 
-@operator(kernel=scatter_kernels.put, inplace=True, apart=True, changing=scatter_kernels.put_, out=False)
+@operator(
+    kernel=Kernel(scatter_kernels.put, inplace=scatter_kernels.put_),
+    inplace=True,
+    apart=True,
+    out=False,
+)
 class put:
     """A copy with `source` at (or added at) `index` of the flattened tensor."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 
+from ...codegen.kernel import Kernel
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import check_memory, check_overlap
@@ -113,7 +114,7 @@ def unchanged(indices: Any) -> Any:
     return indices
 
 
-@operator(namespace=None, method=False, kernel=kernels.index, tangent="linear")
+@operator(namespace=None, method=False, kernel=Kernel(kernels.index, quiet=True), tangent="linear")
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
@@ -126,7 +127,7 @@ class index:
         return xp.index_backward(grad, self_shape, unchanged(indices))
 
 
-@operator(namespace=None, method=False, kernel=kernels.index_backward, tangent="linear")
+@operator(namespace=None, method=False, kernel=Kernel(kernels.index_backward, quiet=True), tangent="linear")
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
 
@@ -139,11 +140,11 @@ class index_backward:
 
 
 @operator(
+    kernel=Kernel(kernels.index_put, inplace=kernels.index_put_),
     namespace=None,
     method=(),
     inplace=True,
     apart=True,
-    changing=kernels.index_put_,
     node="IndexPutBackward0",
     called="index_put",
     out=False,
@@ -154,8 +155,7 @@ class index_put_arrays:
     shown = _SHOWN
     lists = ("indices",)
 
-    def forward(self: Array, indices, values: Array, accumulate: Bool = False):
-        return kernels.index_put(self, indices, values, accumulate)
+    def forward(self: Array, indices, values: Array, accumulate: Bool = False): ...
 
     def grad_self(grad, indices, accumulate, xp):
         if accumulate:

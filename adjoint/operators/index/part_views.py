@@ -15,7 +15,7 @@ from ...dispatch.declaration import OPERATORS
 from ...kernels.shape import view as view_kernels
 from ...tape import modes
 from ...tape.edges import current_edge
-from ...tape.node import Node, next_sequence
+from ...tape.node import Node
 from ...tape.origin import nearest_user_frame
 from ...tape.versions import shared_counter
 from ...tape.views import NO_GRAD
@@ -134,32 +134,16 @@ def _is_bound(value: Any) -> bool:
     return value is None or type(value) is int
 
 
-@functools.cache
-def _part_nodes() -> tuple[type[Node], type[Node], type[Node]]:
-    return OPERATORS["select"].node_class, OPERATORS["slice"].node_class, OPERATORS["unsqueeze"].node_class
-
-
 def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: Any) -> Node:
     """The node of `select`, `slice` or `unsqueeze` for one part of a key."""
     select_node, slice_node, unsqueeze_node = _part_nodes()
-    node: Any
     if part is None:
-        node = unsqueeze_node()
-    elif type(part) is int:
-        node = select_node()
-        node.saved_self_shape = before.shape
-        node.saved_index = part
-    else:
-        node = slice_node()
-        node.saved_self_shape = before.shape
-        node.saved_start, node.saved_end = part.start, part.stop
-        node.saved_step = 1 if part.step is None else part.step
-    node.saved_dim = dim
-    node.edges = (edge,)
-    node.hooks = None
-    node.sequence = next_sequence()
-    node.shape = array.shape
-    node.dtype = array.dtype
-    node.code = frame.f_code
-    node.lasti = frame.f_lasti
-    return node
+        return unsqueeze_node(edge, before, array, frame, dim)
+    if type(part) is int:
+        return select_node(edge, before, array, frame, dim, part)
+    return slice_node(edge, before, array, frame, dim, part.start, part.stop, 1 if part.step is None else part.step)
+
+
+@functools.cache
+def _part_nodes() -> tuple[Any, Any, Any]:
+    return tuple(OPERATORS[name].code.part_node for name in ("select", "slice", "unsqueeze"))

@@ -6,17 +6,17 @@ import math
 
 import numpy
 
+from ...codegen.kernel import Kernel
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap
 
 
 @operator(
-    kernel=kernels.masked_fill,
-    changing=kernels.masked_fill_,
+    kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
     repeats=True,
     namespace=None,
     method=(),
@@ -35,8 +35,7 @@ class masked_fill_number:
 
 
 @operator(
-    kernel=kernels.masked_fill,
-    changing=kernels.masked_fill_,
+    kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
     repeats=True,
     namespace=None,
     method=(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 
+from ...codegen.kernel import Kernel
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import STRICT, stored
@@ -108,7 +109,12 @@ class vdot:
         return grad * self
 
 
-@operator(kernel=kernels.addmm, simple=kernels.addmm_plain, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
+@operator(
+    kernel=Kernel(kernels.addmm, small=kernels.addmm_plain),
+    inplace=True,
+    same_out=STRICT,
+    formerly=("beta", "alpha"),
+)
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
+from ...codegen.kernel import FLOATS, Kernel
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public, tensors
-from ...dispatch.slow_path import invalid_arguments, not_known
+from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 
@@ -47,10 +49,8 @@ def overloads(name, of_tensors, by_number, of_number=None):
 
 @operator(
     promote="common",
-    simple=numpy.add,
-    kernel=kernels.add,
+    kernel=Kernel(kernels.add, small=numpy.add, inplace=kernels.add_),
     inplace=True,
-    changing=kernels.add_,
     dunder="__add__",
     reflected="__radd__",
     number_first=True,
@@ -116,9 +116,7 @@ def no_bool(self, other, *_):
 
 @operator(
     promote="common",
-    simple=numpy.subtract,
-    kernel=kernels.sub,
-    changing=kernels.sub_,
+    kernel=Kernel(kernels.sub, small=numpy.subtract, inplace=kernels.sub_),
     inplace=True,
     dunder="__sub__",
     alias=("subtract",),
@@ -141,8 +139,7 @@ class sub:
 
 @operator(
     promote="common",
-    simple=kernels.subtracted_from,
-    kernel=kernels.rsub,
+    kernel=Kernel(kernels.rsub, small=kernels.subtracted_from),
     elementwise=("other", "self"),
     namespace=None,
     method=(),
@@ -166,8 +163,7 @@ class rsub_tensor:
 
 @operator(
     promote="common",
-    simple=kernels.subtracted_from,
-    kernel=kernels.rsub,
+    kernel=Kernel(kernels.rsub, small=kernels.subtracted_from),
     namespace=None,
     method=(),
     node="RsubBackward1",
@@ -343,9 +339,7 @@ def rtruediv(input, other):
 
 
 @binary(
-    kernels.floor_divide,
-    simple=numpy.floor_divide,
-    fast="float",
+    Kernel(kernels.floor_divide, small=numpy.floor_divide, takes=FLOATS),
     namespace=None,
     method=(),
     number_first=True,
@@ -363,9 +357,7 @@ class floor_divide_by_tensor:
 
 
 @binary(
-    kernels.floor_divide,
-    simple=numpy.floor_divide,
-    fast="float",
+    Kernel(kernels.floor_divide, small=numpy.floor_divide, takes=FLOATS),
     namespace=None,
     method=(),
     node="NotImplemented",
@@ -498,7 +490,13 @@ def rmod(input, other):
     return remainder(other, input) if isinstance(other, Tensor) or is_number(other) else not_known()
 
 
-@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward1", called="fmod")
+@binary(
+    Kernel(kernels.fmod, small=numpy.fmod, takes=FLOATS),
+    namespace=None,
+    method=(),
+    node="FmodBackward1",
+    called="fmod",
+)
 class fmod_by_tensor:
     """What is left of the division rounded towards zero, elementwise."""
 
@@ -509,7 +507,13 @@ class fmod_by_tensor:
         return -grad * xp.div_rounded(self, other, "trunc")
 
 
-@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward0", called="fmod")
+@binary(
+    Kernel(kernels.fmod, small=numpy.fmod, takes=FLOATS),
+    namespace=None,
+    method=(),
+    node="FmodBackward0",
+    called="fmod",
+)
 class fmod_by_number:
     """What is left of the division by a number rounded towards zero, elementwise."""
 
@@ -566,7 +570,6 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
 
 @operator(
     promote="common",
-    fast="float",
     kernel=kernels.addcdiv,
     inplace=True,
     numbers=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import binary, public, unary
 from ...kernels.math import comparison as kernels
 from .arithmetic import overloads
@@ -26,15 +27,19 @@ class ne:
     """Whether elements differ."""
 
 
-@binary(kernels.lt, simple=numpy.less, fast="float", dunder="__lt__", alias=("less",), overloaded=True, inplace=False)
+@binary(
+    Kernel(kernels.lt, small=numpy.less, takes=FLOATS, quiet=True),
+    dunder="__lt__",
+    alias=("less",),
+    overloaded=True,
+    inplace=False,
+)
 class lt:
     """Whether elements of `input` are less than those of `other`."""
 
 
 @binary(
-    kernels.le,
-    simple=numpy.less_equal,
-    fast="float",
+    Kernel(kernels.le, small=numpy.less_equal, takes=FLOATS, quiet=True),
     dunder="__le__",
     alias=("less_equal",),
     overloaded=True,
@@ -45,16 +50,18 @@ class le:
 
 
 @binary(
-    kernels.gt, simple=numpy.greater, fast="float", dunder="__gt__", alias=("greater",), overloaded=True, inplace=False
+    Kernel(kernels.gt, small=numpy.greater, takes=FLOATS, quiet=True),
+    dunder="__gt__",
+    alias=("greater",),
+    overloaded=True,
+    inplace=False,
 )
 class gt:
     """Whether elements of `input` are greater than those of `other`."""
 
 
 @binary(
-    kernels.ge,
-    simple=numpy.greater_equal,
-    fast="float",
+    Kernel(kernels.ge, small=numpy.greater_equal, takes=FLOATS, quiet=True),
     dunder="__ge__",
     alias=("greater_equal",),
     overloaded=True,
@@ -93,10 +100,10 @@ def _declare_in_place(name, kernel, other_names=()):
 
 _declare_in_place("eq", numpy.equal)
 _declare_in_place("ne", numpy.not_equal, ("not_equal_",))
-_declare_in_place("lt", kernels.lt, ("less_",))
-_declare_in_place("le", kernels.le, ("less_equal_",))
-_declare_in_place("gt", kernels.gt, ("greater_",))
-_declare_in_place("ge", kernels.ge, ("greater_equal_",))
+_declare_in_place("lt", Kernel(kernels.lt, quiet=True), ("less_",))
+_declare_in_place("le", Kernel(kernels.le, quiet=True), ("less_equal_",))
+_declare_in_place("gt", Kernel(kernels.gt, quiet=True), ("greater_",))
+_declare_in_place("ge", Kernel(kernels.ge, quiet=True), ("greater_equal_",))
 
 
 # --- logic: what is not 0 is true -----------------------------------------------------------------------------
@@ -117,7 +124,7 @@ class logical_xor:
     """Whether exactly one of the elements is true."""
 
 
-@unary(kernels.logical_not, promote=None)
+@unary(Kernel(kernels.logical_not, quiet=True), promote=None)
 class logical_not:
     """Whether elements are not true."""
 
@@ -125,7 +132,9 @@ class logical_not:
 # --- bits -----------------------------------------------------------------------------------------------------
 
 
-@binary(kernels.bitwise_and, number_first=True, dunder="__and__", reflected="__rand__", overloaded=True)
+@binary(
+    Kernel(kernels.bitwise_and, quiet=True), number_first=True, dunder="__and__", reflected="__rand__", overloaded=True
+)
 class bitwise_and:
     """The bits that both integers have; of bools, `and`.
 
@@ -135,12 +144,16 @@ class bitwise_and:
     """
 
 
-@binary(kernels.bitwise_or, number_first=True, dunder="__or__", reflected="__ror__", overloaded=True)
+@binary(
+    Kernel(kernels.bitwise_or, quiet=True), number_first=True, dunder="__or__", reflected="__ror__", overloaded=True
+)
 class bitwise_or:
     """The bits that one of the integers has; of bools, `or`."""
 
 
-@binary(kernels.bitwise_xor, number_first=True, dunder="__xor__", reflected="__rxor__", overloaded=True)
+@binary(
+    Kernel(kernels.bitwise_xor, quiet=True), number_first=True, dunder="__xor__", reflected="__rxor__", overloaded=True
+)
 class bitwise_xor:
     """The bits that exactly one of the integers has; of bools, whether they differ."""
 

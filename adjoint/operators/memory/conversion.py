@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
+from ...codegen.kernel import Kernel
 from ...device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
 from ...dispatch.decorators import operator, public
 from ...kernels.memory import copying
@@ -54,7 +55,14 @@ def is_meta(place: Any) -> bool:
     return False
 
 
-@operator(kernel=copying.to_dtype, namespace=None, method=(), node="ToCopyBackward0", out=False, tangent="linear")
+@operator(
+    kernel=Kernel(copying.to_dtype, quiet=True),
+    namespace=None,
+    method=(),
+    node="ToCopyBackward0",
+    out=False,
+    tangent="linear",
+)
 class to_dtype:
     """A copy with elements of another dtype."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import operator, public, publish, tensors
 from ...kernels.nn import activation as kernels
 from ..math.pointwise import sigmoid, tanh
@@ -9,7 +10,11 @@ from ..math.pointwise import sigmoid, tanh
 # --- pieces of lines ------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.relu, simple=kernels.positive_part, fast="float", inplace=True, tangent="elementwise")
+@operator(
+    kernel=Kernel(kernels.relu, small=kernels.positive_part, takes=FLOATS, quiet=True),
+    inplace=True,
+    tangent="elementwise",
+)
 class relu:
     """`max(input, 0)`, elementwise; the derivative at 0 is 0.
 
@@ -34,7 +39,7 @@ class threshold:
         return xp.threshold_backward(grad, self, threshold)
 
 
-@operator(kernel=kernels.threshold_backward, namespace=None, method=(), tangent="elementwise")
+@operator(kernel=Kernel(kernels.threshold_backward, quiet=True), namespace=None, method=(), tangent="elementwise")
 class threshold_backward:
     """`grad_output` where `input` is greater than `threshold`, else 0."""
 
@@ -92,7 +97,7 @@ class hardtanh:
         return xp.hardtanh_backward(grad, self, min_val, max_val)
 
 
-@operator(kernel=kernels.hardtanh_backward, namespace=None, method=())
+@operator(kernel=Kernel(kernels.hardtanh_backward, quiet=True), namespace=None, method=())
 class hardtanh_backward:
     """The derivative of `hardtanh` times `grad_output`."""
 
@@ -171,7 +176,7 @@ class hardshrink:
         return xp.hardshrink_backward(grad, self, lambd)
 
 
-@operator(kernel=kernels.shrink_backward, namespace=None, method=())
+@operator(kernel=Kernel(kernels.shrink_backward, quiet=True), namespace=None, method=())
 class hardshrink_backward:
     """The derivative of `hardshrink` times `grad_output`."""
 
@@ -194,7 +199,7 @@ class softshrink:
         return xp.softshrink_backward(grad, self, lambd)
 
 
-@operator(kernel=kernels.shrink_backward, namespace=None, method=())
+@operator(kernel=Kernel(kernels.shrink_backward, quiet=True), namespace=None, method=())
 class softshrink_backward:
     """The derivative of `softshrink` times `grad_output`."""
 

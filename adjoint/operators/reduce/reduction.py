@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from ... import dtypes
+from ...codegen.kernel import SMALL, Kernel
+from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import AMAX, STRICT, TRUTH, stored
 from ...dispatch.return_types import return_type
-from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...kernels.reduce import moments, reduction, scan
 from ...kernels.shape import view as view_kernels
 from ...tape.saved import unpack
@@ -59,8 +60,7 @@ def element_count(shape, dim):
 
 
 @operator(
-    kernel=reduction.sum,
-    simple=reduction.total,
+    kernel=Kernel(reduction.sum, small=reduction.total, quiet=SMALL),
     namespace=None,
     method=False,
     node="SumBackward0",
@@ -135,8 +135,7 @@ def _element_count(node):
 
 
 @operator(
-    kernel=reduction.mean,
-    simple=reduction.total_mean,
+    kernel=Kernel(reduction.mean, small=reduction.total_mean, quiet=SMALL),
     namespace=None,
     method=False,
     node="MeanBackward0",
@@ -301,7 +300,7 @@ class amin:
         return _shared(grad, self, result, None if dim == () else dim, keepdim, xp, nan_is_one=False)
 
 
-@operator(kernel=reduction.largest, namespace=None, method=False, node="MaxBackward1", called="max")
+@operator(kernel=Kernel(reduction.largest, quiet=True), namespace=None, method=False, node="MaxBackward1", called="max")
 class max_all:
     """The largest of all elements."""
 
@@ -311,7 +310,9 @@ class max_all:
         return _shared(grad, self, result, None, False, xp)
 
 
-@operator(kernel=reduction.smallest, namespace=None, method=False, node="MinBackward1", called="min")
+@operator(
+    kernel=Kernel(reduction.smallest, quiet=True), namespace=None, method=False, node="MinBackward1", called="min"
+)
 class min_all:
     """The smallest of all elements."""
 
