@@ -165,7 +165,8 @@ def _put_in_front_of_namespace(namespace: str, module: ModuleType, names: Iterab
 
 def _put_in_front_of_tensors() -> None:
     """Doors in front of the methods and the attributes of tensors."""
-    for name, member in list(vars(Tensor).items()):
+    members = {name: member for kind in reversed(Tensor.__mro__[:-1]) for name, member in vars(kind).items()}
+    for name, member in members.items():
         private = name.startswith("_") and not name.endswith("__")
         if name in UNTOUCHED or (private and name not in PRIVATE):
             continue

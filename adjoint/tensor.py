@@ -1,13 +1,12 @@
 """What a tensor is: an array, and its place in the graph. It knows no operator (operators install their methods).
 
-`Tensor` here has what needs no computation: shape, strides, storage, dtype, device, conversion to Python and
-NumPy, gradient and graph attributes, copying and pickling.
+`Tensor` here has what needs no computation: its storage, gradient and graph attributes, copying and pickling. What its array
+answers is in `array_attributes`, its conversion to Python and NumPy in `interchange`.
 """
 
 from __future__ import annotations
 
 import copy
-import enum
 import functools
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,11 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from . import dtypes, printing
-from .device import Size, cpu, device, layout, meta, strided
+from .array_attributes import wrap_dim as wrap_dim
 from .extra import BIRTHS, Extra
+from .interchange import Interchange
 from .kernels.memory import storage as storages
-from .kernels.runtime.lazy_conj import CONJ, NEG, Pending, bits_of, resolved
-from .kernels.runtime.meta_array import Meta, Unread, check_copy, check_item, check_numpy
+from .kernels.runtime.lazy_conj import CONJ, NEG, Pending, resolved
+from .kernels.runtime.meta_array import Meta, Unread
 from .late_bound import LATE
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ else:
 
 ndarray = numpy.ndarray
 new = object.__new__
-new_size = tuple.__new__
 
 LEAF: Any = True
 """The `_edge` of a leaf that requires grad: the gradient goes to the tensor's own `.grad`."""
@@ -39,18 +38,7 @@ PLAIN_TYPES: set[type] = set()
 """Subclasses that operators compute with as with a `Tensor`: all but those of ours that stand for something else."""
 
 
-class DLDeviceType(enum.IntEnum):
-    """The kinds of devices that the DLPack protocol knows and tensors may be on."""
-
-    kDLCPU = 1
-
-
-def _never() -> property:
-    """An attribute of tensors that is False: another device or layout."""
-    return property(lambda self: False)
-
-
-class Tensor(TensorMethods):
+class Tensor(Interchange, TensorMethods):
     """A multi-dimensional array that remembers how it was made.
 
     `Tensor(2, 3)` is uninitialised memory of that shape, `Tensor([1.0, 2.0])` holds the given data in the default
@@ -130,90 +118,6 @@ class Tensor(TensorMethods):
     def data(self) -> None:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
-    @property
-    def dtype(self) -> dtypes.dtype:
-        """The type of the elements."""
-        return dtypes.from_numpy(self._array.dtype)
-
-    @property
-    def device(self) -> device:
-        """Where the elements live; on `meta` there are none."""
-        return meta if type(self._array) is Meta else cpu
-
-    @property
-    def layout(self) -> layout:
-        """How the elements are laid out; always `strided`."""
-        return strided
-
-    @property
-    def shape(self) -> Size:
-        """The size of each dimension."""
-        return new_size(Size, self._array.shape)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self._array.ndim
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether the elements are in the CPU's memory; always, but on `meta`."""
-        return type(self._array) is not Meta
-
-    @property
-    def is_meta(self) -> bool:
-        """Whether there are no elements, but only shape, strides and dtype."""
-        return type(self._array) is Meta
-
-    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
-    is_vulkan, is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(6))
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self._array.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self._array.nbytes
-
-    def size(self, dim: int | None = None) -> Any:
-        """The shape, or the size of dimension `dim`."""
-        if dim is None:
-            return new_size(Size, self._array.shape)
-        return self._array.shape[wrap_dim(dim, self._array.ndim)]
-
-    def dim(self) -> int:
-        """The number of dimensions."""
-        return self._array.ndim
-
-    ndimension = dim
-
-    def numel(self) -> int:
-        """The number of elements."""
-        return self._array.size
-
-    nelement = numel
-
-    def element_size(self) -> int:
-        """Bytes of one element."""
-        return self._array.itemsize
-
-    def stride(self, dim: int | None = None) -> Any:
-        """The steps, in elements, from one element to the next along each dimension, or along `dim`."""
-        steps = storages.element_strides(self._array)
-        return steps if dim is None else steps[wrap_dim(dim, self._array.ndim)]
-
-    def storage_offset(self) -> int:
-        """The position of the first element in the storage, in elements."""
-        return storages.storage_offset(self._array)
-
-    def data_ptr(self) -> int:
-        """The address of the first element."""
-        array = self._array
-        return int(array.ctypes.data) if array.size and type(array) is not Meta else 0
-
     def untyped_storage(self) -> storages.UntypedStorage:
         """The bytes this tensor is a window on, shared with its views."""
         array = self._array
@@ -227,30 +131,6 @@ class Tensor(TensorMethods):
     def _put_array(self, array: numpy.ndarray[Any, Any]) -> None:
         self._array = array
 
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements lie in memory in row-major order (or in `memory_format`)."""
-        return storages.is_contiguous(self._array, memory_format)
-
-    def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating-point one."""
-        return self.dtype.is_floating_point
-
-    def is_complex(self) -> bool:
-        """Whether the dtype is complex."""
-        return self.dtype.is_complex
-
-    def is_signed(self) -> bool:
-        """Whether the dtype has negative numbers."""
-        return self.dtype.is_signed
-
-    def is_conj(self) -> bool:
-        """Whether conjugation is pending: this is a conjugate, on the memory of the other."""
-        return bool(bits_of(self._array) & CONJ)
-
-    def is_neg(self) -> bool:
-        """Whether negation is pending, as for the imaginary part of a conjugate."""
-        return bool(bits_of(self._array) & NEG)
-
     def resolve_conj(self) -> Tensor:
         """The tensor itself, or a copy if conjugation is pending."""
         return self.clone() if self.is_conj() else self
@@ -259,121 +139,10 @@ class Tensor(TensorMethods):
         """The tensor itself, or a copy if negation is pending."""
         return self.clone() if self.is_neg() else self
 
-    def is_shared(self) -> bool:
-        """Whether the memory is shared between processes; never."""
-        return False
-
-    def share_memory_(self) -> Tensor:
-        """Does nothing: threads share memory anyway."""
-        return self
-
-    def is_pinned(self) -> bool:
-        """Always False: there is no page-locked memory without a GPU."""
-        return False
-
-    def get_device(self) -> int:
-        """The device index, -1 on the CPU."""
-        return -1
-
-    def cpu(self, memory_format: Any = None) -> Tensor:
-        """The tensor itself: it is on the CPU. On `meta` there is nothing to copy."""
-        check_copy(self._array)
-        return self
-
-    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-        """The dimensions in the order they have in memory, the one of the largest stride first."""
-        steps = storages.element_strides(self._array)
-        return tuple(sorted(range(self._array.ndim), key=lambda dim: (-steps[dim], dim)))
-
-    # --- to Python and NumPy ----------------------------------------------------------------------------------
-
-    def item(self) -> Any:
-        """The only element, as a Python number."""
-        array = self._array
-        if array.size != 1:
-            raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-        if type(array) is not ndarray:
-            check_item(array)
-        number = array.item()
-        return number if type(number) in storages.PYTHON_NUMBERS else storages.to_python(array.reshape(()))
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
-        return storages.to_python(self._array)
-
-    def numpy(self, *, force: bool = False) -> ndarray[Any, Any]:
-        """The array itself, sharing memory. Of a tensor that requires grad only with `force` or under `no_grad`."""
-        if self.requires_grad and not force and LATE.is_grad_enabled():
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        array = self._array
-        check_numpy(array)
-        if isinstance(array, Pending) and not force:
-            what, name = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
-            raise RuntimeError(
-                f"Can't call numpy() on Tensor that has {what} bit set. Use tensor.resolve_{name}().numpy() instead."
-            )
-        return resolved(array)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
-        array = self.numpy()
-        if dtype is not None and array.dtype != dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
-
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
         if array.dtype == numpy.bool_:
             array = array.astype(numpy.uint8)
         return wrap(numpy.asarray(array))
-
-    def __dlpack__(self, **keywords: Any) -> Any:
-        if self.requires_grad:
-            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        if self.is_conj():
-            raise BufferError("Can't export tensors with the conjugate bit set")
-        return resolved(self._array).__dlpack__(**keywords)
-
-    def __dlpack_device__(self) -> tuple[enum.IntEnum, int]:
-        kind, number = self._array.__dlpack_device__()
-        return DLDeviceType(kind), number
-
-    def __len__(self) -> int:
-        if self._array.ndim == 0:
-            raise TypeError("len() of a 0-d tensor")
-        return len(self._array)
-
-    def __bool__(self) -> bool:
-        array = self._array
-        if array.size != 1:
-            if array.size == 0:
-                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-        check_item(array)
-        return bool(array.reshape(()))
-
-    def __int__(self) -> int:
-        return int(self._only_number("int64_t"))
-
-    def __float__(self) -> float:
-        return float(self._only_number("double"))
-
-    def __complex__(self) -> complex:
-        return complex(self._only_number(None))
-
-    def _only_number(self, real: str | None) -> Any:
-        """The only element; for a `real` C++ type, one without an imaginary part."""
-        if self._array.size != 1:
-            raise ValueError("only one element tensors can be converted to Python scalars")
-        number = self.item()
-        if real is not None and type(number) is complex:
-            if number.imag != 0:
-                raise RuntimeError(f"value cannot be converted to type {real} without overflow")
-            return number.real
-        return number
-
-    def __index__(self) -> int:
-        if self._array.dtype.kind not in "iub" or self._array.size != 1:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items")
@@ -579,14 +348,6 @@ def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
     """Whether the dtype is differentiable: floating point or complex."""
     kind = dtypes.from_numpy(array.dtype)
     return kind.is_floating_point or kind.is_complex
-
-
-def wrap_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front; a zero-dimensional tensor is treated as one of one dimension."""
-    limit = ndim or 1
-    if not -limit <= dim < limit:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    return dim + limit if dim < 0 else dim
 
 
 def tensor_array(value: Any) -> Any:

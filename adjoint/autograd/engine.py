@@ -92,16 +92,37 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     plain = nodes_without_watch(task) if task.capture is not None or GATE.special else None
     needed = task.needed
     buffers: dict[Any, Any] = {}
-    for edge, grad in zip(roots, grads):  # noqa: B905  (of one length)
-        if edge is not None:
-            deliver(edge, grad, buffers)
-            if type(edge) is not tuple:
-                uses[edge] -= 1
-                if not uses[edge]:
-                    finish(edge, buffers.pop(edge), task)
     arrived = buffers.pop
     complete: list[Tensor] = []
-    for node in order:
+    nodes = iter(order)
+    node: Node | None = None
+    edges, results = roots, grads  # what the caller gives arrives as what a node returns
+    while True:
+        for edge, result in zip(edges, results):  # noqa: B905  (of one length, and this is the inner loop)
+            if edge is None:
+                continue
+            if type(edge) is tuple:
+                target = place = edge[0]
+            else:
+                target, place = edge, edge._array
+            if result is not None:
+                array = result._array if create_graph else result
+                if array.shape != place.shape or array.dtype is not place.dtype:
+                    result = fitted(result, edge, node, buffers)
+                if result is not None:
+                    buffers[target] = buffers[target] + result if target in buffers else result
+            if target is edge:
+                left = uses[edge] = uses[edge] - 1
+                if not left and (edge in buffers or edge._extra is not None):
+                    complete.append(edge)
+        if complete:
+            grad = result = results = array = None  # so that accumulation sees whether anybody else has a gradient
+            for leaf in complete:
+                finish(leaf, arrived(leaf, None), task)
+            complete.clear()
+        node = next(nodes, None)
+        if node is None:
+            return
         grad = arrived(node, None)
         edges = node.edges
         if needed is not None:
@@ -123,37 +144,6 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
                 raise
             if node.hooks is not None:  # which unpacking what it saved has put there
                 results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
-        for edge, result in zip(edges, results):  # noqa: B905  (of one length, and this is the inner loop)
-            if edge is None:
-                continue
-            if type(edge) is tuple:
-                if result is None:
-                    continue
-                target = edge[0]
-                array = result._array if create_graph else result
-                if array.shape != target.shape or array.dtype is not target.dtype:
-                    if type(target.shape) is list:
-                        deliver(edge, result, buffers, node)
-                        continue
-                    if target.is_nowhere:
-                        continue
-                    result = conform(result, target.shape, target.dtype, node, edge)
-                buffers[target] = buffers[target] + result if target in buffers else result
-                continue
-            if result is not None:
-                target = edge._array
-                array = result._array if create_graph else result
-                if array.shape != target.shape or array.dtype is not target.dtype:
-                    result = conform(result, target.shape, target.dtype, node, edge)
-                buffers[edge] = buffers[edge] + result if edge in buffers else result
-            left = uses[edge] = uses[edge] - 1
-            if not left and (edge in buffers or edge._extra is not None):
-                complete.append(edge)
-        if complete:
-            grad = result = results = array = None  # so that accumulation sees whether anybody else has a gradient
-            for leaf in complete:
-                finish(leaf, arrived(leaf, None), task)
-            complete.clear()
 
 
 def nodes_without_watch(task: Task) -> Container[Node] | None:
@@ -314,30 +304,24 @@ def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ..
     return needed
 
 
-def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None = None) -> None:
-    """Add `grad` to what has arrived at `edge`, any kind of edge."""
+def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> Any:
+    """`grad` as the receiver at the end of `edge` takes it; None if nothing remains to be added to what has arrived there.
+
+    A node of several outputs has a list of what has arrived, to which this adds. An edge to nowhere takes nothing.
+    """
     if type(edge) is not tuple:
-        array = edge._array
-        grad = conform(grad, array.shape, array.dtype, source, edge)
-        buffers[edge] = grad if edge not in buffers else buffers[edge] + grad
-        return
+        return conform(grad, edge._array.shape, edge._array.dtype, source, edge)
     node, number = edge
-    array = grad._array if isinstance(grad, Tensor) else grad
-    if array.shape == node.shape and array.dtype is node.dtype:
-        buffers[node] = grad if node not in buffers else buffers[node] + grad
-        return
     if node.is_nowhere:
-        return
-    if type(node.shape) is list:
-        if array.shape != node.shape[number] or array.dtype is not node.dtype[number]:
-            grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
-        held = buffers.get(node)
-        if held is None:
-            held = buffers[node] = [None] * len(node.shape)
-        held[number] = grad if held[number] is None else held[number] + grad
-    else:
-        grad = conform(grad, node.shape, node.dtype, source, edge)
-        buffers[node] = grad if node not in buffers else buffers[node] + grad
+        return None
+    if type(node.shape) is not list:
+        return conform(grad, node.shape, node.dtype, source, edge)
+    grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
+    held = buffers.get(node)
+    if held is None:
+        held = buffers[node] = [None] * len(node.shape)
+    held[number] = grad if held[number] is None else held[number] + grad
+    return None
 
 
 def finish_watched_leaf(leaf: Tensor, grad: Any, task: Task) -> None:

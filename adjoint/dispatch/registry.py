@@ -120,7 +120,7 @@ class Awaited:
 
 def stand_in_for_methods() -> None:
     """Put what stands in for the methods of families that are not loaded on `Tensor`."""
-    there = vars(Tensor)
+    there = {name for kind in Tensor.__mro__[:-1] for name in vars(kind)}
     for name, family in declared_in(METHODS).items():
         if name not in there:
             setattr(Tensor, name, Awaited(family, name))

@@ -15,7 +15,7 @@ from ...tape.node import Node
 from ...tape.saved import RELEASED, unpack
 from ...tensor import Tensor, ndarray
 from ..backward import first_grad
-from ..engine import deliver, discover
+from ..engine import discover, fitted
 from ..graph_task import Capture, Task
 from .anomaly_mode import has_nan, listed
 
@@ -280,10 +280,18 @@ def _of_backward(root: Tensor) -> Explanation:
     return found
 
 
+def _add(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> None:
+    """Add `grad`, from the backward of `source`, to what has arrived at the end of `edge`."""
+    grad = fitted(grad, edge, source, buffers)
+    if grad is not None:
+        target = edge[0] if type(edge) is tuple else edge
+        buffers[target] = buffers[target] + grad if target in buffers else grad
+
+
 def _tried(root: Tensor, order: list[Node]) -> Explanation:
     """What running the nodes in `order` shows."""
     buffers: dict[Any, Any] = {}
-    deliver(edge_of(root), first_grad(root, False), buffers)
+    _add(first_grad(root, False), edge_of(root), None, buffers)
     for node in order:
         grad = buffers.pop(node, None)
         if grad is None:
@@ -298,7 +306,7 @@ def _tried(root: Tensor, order: list[Node]) -> Explanation:
             return _of_nan_gradient(node, grads, made)
         for edge, result in zip(node.edges, results, strict=True):
             if edge is not None and result is not None:
-                deliver(edge, result, buffers, node)
+                _add(result, edge, node, buffers)
                 held = buffers.get(edge[0] if type(edge) is tuple else edge)
                 held = held[edge[1]] if isinstance(held, list) else held
                 if held is not None and has_nan(held):

@@ -1,0 +1,180 @@
+"""What a tensor tells of its array: shape, strides, dtype, device. It asks nothing of the graph."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any, Self, TypeVar
+
+import numpy
+
+from . import dtypes
+from .device import Size, cpu, device, layout, meta, strided
+from .kernels.memory import storage as storages
+from .kernels.runtime.lazy_conj import CONJ, NEG, bits_of
+from .kernels.runtime.meta_array import Meta, check_copy
+
+new_size = tuple.__new__
+_Kind = TypeVar("_Kind")
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """`dim` counted from the front; a zero-dimensional tensor is treated as one of one dimension."""
+    limit = ndim or 1
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim + limit if dim < 0 else dim
+
+
+def _never() -> property:
+    """An attribute of tensors that is False: another device or layout."""
+    return property(lambda self: False)
+
+
+def methods_of_tensor(kind: type[_Kind]) -> type[_Kind]:
+    """Let the functions of `kind`, from which `Tensor` inherits, be called its methods in errors and pickles."""
+    for function in vars(kind).values():
+        if type(function) is FunctionType:
+            function.__module__, function.__qualname__ = "adjoint.tensor", f"Tensor.{function.__name__}"
+    return kind
+
+
+@methods_of_tensor
+class ArrayAttributes:
+    """The attributes and methods of tensors that their arrays answer."""
+
+    __slots__ = ()
+    _array: numpy.ndarray[Any, Any]
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The type of the elements."""
+        return dtypes.from_numpy(self._array.dtype)
+
+    @property
+    def device(self) -> device:
+        """Where the elements live; on `meta` there are none."""
+        return meta if type(self._array) is Meta else cpu
+
+    @property
+    def layout(self) -> layout:
+        """How the elements are laid out; always `strided`."""
+        return strided
+
+    @property
+    def shape(self) -> Size:
+        """The size of each dimension."""
+        return new_size(Size, self._array.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the elements are in the CPU's memory; always, but on `meta`."""
+        return type(self._array) is not Meta
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether there are no elements, but only shape, strides and dtype."""
+        return type(self._array) is Meta
+
+    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
+    is_vulkan, is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(6))
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._array.nbytes
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of dimension `dim`."""
+        if dim is None:
+            return new_size(Size, self._array.shape)
+        return self._array.shape[wrap_dim(dim, self._array.ndim)]
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._array.size
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self._array.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """The steps, in elements, from one element to the next along each dimension, or along `dim`."""
+        steps = storages.element_strides(self._array)
+        return steps if dim is None else steps[wrap_dim(dim, self._array.ndim)]
+
+    def storage_offset(self) -> int:
+        """The position of the first element in the storage, in elements."""
+        return storages.storage_offset(self._array)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        array = self._array
+        return int(array.ctypes.data) if array.size and type(array) is not Meta else 0
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in memory in row-major order (or in `memory_format`)."""
+        return storages.is_contiguous(self._array, memory_format)
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating-point one."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers."""
+        return self.dtype.is_signed
+
+    def is_conj(self) -> bool:
+        """Whether conjugation is pending: this is a conjugate, on the memory of the other."""
+        return bool(bits_of(self._array) & CONJ)
+
+    def is_neg(self) -> bool:
+        """Whether negation is pending, as for the imaginary part of a conjugate."""
+        return bool(bits_of(self._array) & NEG)
+
+    def is_shared(self) -> bool:
+        """Whether the memory is shared between processes; never."""
+        return False
+
+    def share_memory_(self) -> Self:
+        """Does nothing: threads share memory anyway."""
+        return self
+
+    def is_pinned(self) -> bool:
+        """Always False: there is no page-locked memory without a GPU."""
+        return False
+
+    def get_device(self) -> int:
+        """The device index, -1 on the CPU."""
+        return -1
+
+    def cpu(self, memory_format: Any = None) -> Self:
+        """The tensor itself: it is on the CPU. On `meta` there is nothing to copy."""
+        check_copy(self._array)
+        return self
+
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+        """The dimensions in the order they have in memory, the one of the largest stride first."""
+        steps = storages.element_strides(self._array)
+        return tuple(sorted(range(self._array.ndim), key=lambda dim: (-steps[dim], dim)))
