@@ -226,8 +226,10 @@ class Tensor(TensorMethods):
         array = self._array
         return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
 
-    def _put_array(self, array: numpy.ndarray[Any, Any]) -> None:
-        self._array = array
+    def _put_array(self, seen: numpy.ndarray[Any, Any], array: numpy.ndarray[Any, Any]) -> None:
+        """Look at the elements of `array` instead of those of `seen`, unless at others by now."""
+        if self._array is seen:
+            self._array = array
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the elements lie in memory in row-major order (or in `memory_format`)."""
@@ -592,13 +594,16 @@ def legacy_array(
 ) -> numpy.ndarray[Any, Any]:
     """The array of `Tensor(3, 5)` (uninitialised), `Tensor(data)` or `Tensor()`, with elements of `kind`.
 
-    A tensor is taken as it is; with `exact`, one of another dtype is refused.
+    A tensor or a storage is taken as it is; with `exact`, a tensor of another dtype is refused.
     """
     if device is not None and device_class(device).type != "cpu":
         raise RuntimeError(
             f"legacy constructor expects device type: cpu but device type: {device_class(device).type} was passed"
         )
     data = args[0] if len(args) == 1 else None
+    if isinstance(data, storages.UntypedStorage):
+        data.check_kind(kind.numpy, kind.scalar_type)
+        return data.elements(kind.numpy)
     if isinstance(data, Tensor):
         if exact and data.dtype is not kind:
             raise TypeError(f"expected {_options(kind)} (got {_options(data.dtype)})")
