@@ -128,8 +128,10 @@ class Tensor(Interchange, TensorMethods):
         array = self._array
         return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
 
-    def _put_array(self, array: numpy.ndarray[Any, Any]) -> None:
-        self._array = array
+    def _put_array(self, seen: numpy.ndarray[Any, Any], array: numpy.ndarray[Any, Any]) -> None:
+        """Look at the elements of `array` instead of those of `seen`, unless at others by now."""
+        if self._array is seen:
+            self._array = array
 
     def resolve_conj(self) -> Tensor:
         """The tensor itself, or a copy if conjugation is pending."""

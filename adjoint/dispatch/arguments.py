@@ -60,13 +60,40 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
     if is_of_type(value, kind):
         if kind in ("Number", "Float") and isinstance(value, Tensor):
             return value.item()
-        return tuple(value) if type(value) is list else value
+        if kind == "Int" and not fits(value):
+            raise ValueError("Overflow when unpacking long long")
+        if kind != "Ints" or all(map(fits, value)):
+            return tuple(value) if type(value) is list else value
     if value is None and op.defaults.get(name, MISSING) is None:
         return None
     if op.overloaded and position == len(op.tensors):
         raise invalid_arguments(op.called, *values[: position + 1])
     where = "" if name in op.keyword_only else f" (position {position + (not op.method)})"
-    raise TypeError(f"{op.called}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type_name(value)}")
+    raise wrong_type(op.called, name, where, kind, value)
+
+
+def fits(number: Any) -> bool:
+    """Whether an integer is one of 64 bits, as all but Python's own are."""
+    return type(number) is not int or -(2**63) <= number < 2**63
+
+
+def wrong_type(function: str, name: str, where: str, kind: str, value: Any) -> TypeError:
+    """The error for an argument that is not what a parameter declared as `kind` takes; `where` tells its position."""
+    if kind != "Ints" or not isinstance(value, (tuple, list)):
+        return TypeError(f"{function}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type_name(value)}")
+    wrong = next(index for index, item in enumerate(value) if not (is_of_type(item, "Int") and fits(item)))
+    found = type_name(value[wrong])
+    if is_of_type(value[wrong], "Int"):
+        why = "Overflow when unpacking long long"
+    elif wrong == 0:
+        return TypeError(
+            f"{function}(): argument '{name}'{where} must be tuple of ints, but found element of type {found} at pos 0"
+        )
+    else:
+        why = f"type must be tuple of ints,but got {found}"
+    return TypeError(
+        f"{function}(): argument '{name}' failed to unpack the object at pos {wrong + 1} with error \"{why}\""
+    )
 
 
 def is_of_type(value: Any, kind: str) -> bool:

@@ -11,6 +11,7 @@ import numpy
 
 from ..device import Size, device
 from ..dtypes import dtype
+from ..kernels.memory.storage import UntypedStorage
 from ..tensor import Tensor
 from .declaration import Operator
 
@@ -84,6 +85,13 @@ FORMS: dict[str, tuple[str, ...]] = {
         f"Tensor sorted_sequence, Tensor input, {_SEARCH}",
         f"Tensor sorted_sequence, Number self, {_SEARCH}",
     ),
+    "set_": (
+        "",
+        "torch.Storage source",
+        "torch.Storage source, int storage_offset, tuple of ints size, tuple of ints stride = None",
+        "Tensor source",
+        "Tensor source, int storage_offset, tuple of ints size, tuple of ints stride = None",
+    ),
     "squeeze": ("Tensor input", "Tensor input, int dim", "Tensor input, tuple of ints dim"),
     "sum": ("Tensor input, *, torch.dtype dtype = None", _OVER_DIMS),
     "tensor_split": (
@@ -118,6 +126,8 @@ def type_name(value: Any) -> str:
         return "Parameter" if kind.__name__ == "Parameter" else "Tensor"
     if kind in (dtype, Size, device):
         return f"torch.{kind.__name__}"
+    if isinstance(value, UntypedStorage):
+        return f"torch.storage.{kind.__name__}"
     return f"numpy.{kind.__name__}" if kind.__module__ == numpy.__name__ else kind.__name__
 
 

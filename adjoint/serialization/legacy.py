@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy
 
-from ..kernels.memory.storage import UntypedStorage
+from ..kernels.memory.storage import UntypedStorage, adopt
 from .files import read_into
 from .pickler import dumps
 from .storages import Restore, StorageTable, StorageType, as_storage, swap_bytes
@@ -102,7 +102,7 @@ class _StorageReader:
         if type(offset) is not int or type(count) is not int or offset < 0 or count < 0:
             raise RuntimeError(f"invalid view of a storage {view!r}")
         content = self._storages[key].bytes()[offset * kind.itemsize : (offset + count) * kind.itemsize]
-        return as_storage(content, kind)
+        return as_storage(adopt(content), kind)
 
     def fill(self, file: IO[bytes], keys: Any) -> None:
         """Read the bytes of all storages, which follow in the order of `keys`."""

@@ -8,8 +8,7 @@ import numpy
 from .. import dtypes
 from ..device import device
 from ..dtypes import dtype
-from ..kernels.memory.storage import TypedStorage, UntypedStorage, address
-from .rebuild import storage_bytes
+from ..kernels.memory.storage import TypedStorage, UntypedStorage, address, memory
 
 __all__ = [
     "STORAGE_TYPES",
@@ -96,7 +95,7 @@ class StorageTable:
         Raises:
             RuntimeError: if it was met before with elements of another type.
         """
-        identity = (address(root), storage_bytes(root).nbytes) if root.size else (id(root), 0)
+        identity = (address(root), root.nbytes) if root.size else (id(root), 0)
         if self._types.setdefault(identity, kind) is not kind:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         key = self._keys.get(identity)
@@ -109,12 +108,12 @@ class StorageTable:
         """What stands for `storage` in the pickle: a tag, its type, its name, its device and its number of elements."""
         kind = storage_type(dtypes.from_numpy(storage._kind)) if isinstance(storage, TypedStorage) else UNTYPED
         root = storage._root
-        return "storage", kind, self.key(root, kind), "cpu", storage_bytes(root).nbytes // kind.itemsize
+        return "storage", kind, self.key(root, kind), "cpu", root.nbytes // kind.itemsize
 
     def __iter__(self) -> Iterator[tuple[str, Array, StorageType]]:
         """Name, bytes and type of each storage, in the order they were met."""
         for key, kind in zip(self._keys.values(), self._types.values(), strict=True):
-            yield key, storage_bytes(self._roots[key]), kind
+            yield key, memory(self._roots[key]), kind
 
 
 MapLocation = Callable[[UntypedStorage, str], UntypedStorage | None] | device | str | dict[str, str] | None

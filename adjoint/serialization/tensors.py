@@ -13,11 +13,13 @@ from typing import Any
 from .. import dtypes
 from ..device import layout, strided
 from ..dtypes import dtype
+from ..kernels.memory import storage as storages
+from ..kernels.memory.bounds import checked_bytes
 from ..kernels.memory.storage import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, bits_of, toggled
 from ..kernels.runtime.meta_array import Meta, remade
 from ..tensor import Tensor, make_subclass, wrap
-from .rebuild import split_array, storage_bytes, view_bytes
+from .rebuild import split_array
 from .storages import UNTYPED, storage_type
 
 __all__ = [
@@ -72,7 +74,7 @@ def rebuild_tensor_v3(
 def _view(storage: UntypedStorage, kind: dtype, offset: int, size: Any, stride: Any) -> Tensor:
     if not isinstance(size, tuple) or not isinstance(stride, tuple):
         raise TypeError(f"sizes and strides must be tuples, got {type(size).__name__} and {type(stride).__name__}")
-    return wrap(view_bytes(storage_bytes(storage._root), kind.numpy, offset, size, stride))
+    return wrap(storages.strided(storage._root, size, stride, offset, kind.numpy))
 
 
 def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
@@ -88,11 +90,9 @@ def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
 
 def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     """`torch._utils._rebuild_meta_tensor_no_storage`: a tensor on the device `meta`, which has no elements."""
-    if type(dtype) is not dtypes.dtype or not all(
-        isinstance(given, tuple) and all(type(length) is int and length >= 0 for length in given)
-        for given in (size, stride)
-    ):
+    if type(dtype) is not dtypes.dtype or not isinstance(size, tuple) or not isinstance(stride, tuple):
         raise TypeError(f"expected a dtype and lengths, got {dtype}, {size} and {stride}")
+    checked_bytes(size, stride, 0, dtype.itemsize)
     return _finish(wrap(remade(size, dtype.numpy, stride)), requires_grad, None)
 
 

@@ -83,13 +83,17 @@ def _quick_array(data: Any, kind_of_data: Any) -> Array | None:
 
 
 def check_array(array: Array) -> None:
-    """Raise for an array that cannot be a tensor's: one of strings, of another byte order, running backwards."""
+    """Raise for an array that cannot be a tensor's: of strings, of another byte order, running backwards or by fractions."""
     dtypes.from_numpy(array.dtype)
     if any(step < 0 for step in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
             "currently "
             "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+        )
+    if not array.flags.c_contiguous and any(step % array.itemsize for step in array.strides):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
         )
 
 

@@ -14,7 +14,8 @@ from ..runtime.floating import HALVES
 from ..runtime.layout import row_major
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes
-from .storage import to_python
+from .bounds import checked_bytes
+from .storage import restrided, strided, to_python
 
 Array = numpy.ndarray[Any, Any]
 
@@ -61,7 +62,7 @@ def with_steps(array: Array, steps: tuple[int, ...]) -> Array:
     byte_steps = tuple(step * array.itemsize for step in steps)
     if byte_steps == array.strides or array.size == 0:
         return array
-    return numpy.lib.stride_tricks.as_strided(array, array.shape, byte_steps)
+    return restrided(array, array.shape, byte_steps)
 
 
 def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
@@ -92,15 +93,9 @@ def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | N
 
 def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) -> Array:
     """An uninitialised array with the given strides in elements, the owner of just the memory that it spans."""
-    if len(shape) != len(steps):
-        raise RuntimeError(
-            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
-        )
-    if any(step < 0 for step in steps):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
-    span = 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))
-    memory = numpy.empty(span, dtype)
-    return numpy.lib.stride_tricks.as_strided(memory, shape, tuple(step * memory.itemsize for step in steps))
+    span = checked_bytes(shape, steps, 0, dtype.itemsize, called="empty_strided")
+    memory = numpy.empty(span // dtype.itemsize, dtype)
+    return strided(memory, shape, steps, 0)
 
 
 def clone(array: Array, memory_format: Any = None) -> Array:

@@ -6,16 +6,17 @@ by `adopt`, so that the chain ends there and offsets count from the first elemen
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
 
-from ...device import channels_last, channels_last_3d
+from ...device import channels_last, channels_last_3d, cpu, meta
+from ...device import device as Device
 from ...dtypes import from_numpy
-from ..runtime.lazy_conj import Pending
-from ..runtime.meta_array import Meta, Released
+from ..runtime.lazy_conj import Pending, bits_of, toggled
+from ..runtime.meta_array import Meta, Released, remade
+from .bounds import checked_bytes
 
 Array = numpy.ndarray[Any, Any]
 
@@ -29,10 +30,24 @@ class _Foreign:
 
 
 def adopt(array: Array) -> Array:
-    """An array on the memory of `array` that counts as the owner of it."""
+    """An array on the memory of `array`, owned by one that has all of it from the first to the last element.
+
+    Raises RuntimeError if it runs backwards.
+    """
     if array.dtype.kind == "V":  # bfloat16 has no description in the array protocol: pass through integers
         return adopt(array.view(numpy.uint16)).view(array.dtype)
-    return numpy.asarray(_Foreign(array))
+    if array.flags.c_contiguous:
+        return numpy.asarray(_Foreign(array))
+    size = array.itemsize
+    length = checked_bytes(array.shape, element_strides(array), 0, size) // size
+    whole = numpy.lib.stride_tricks.as_strided(array, (length,), (size,))
+    return window(numpy.asarray(_Foreign(whole)), array.dtype, array.shape, array.strides, 0)
+
+
+def _is_foreign(root: Array) -> bool:
+    """Whether the memory that `root` owns to us belongs to somebody else, who alone may make it larger or smaller."""
+    base: Any = root.base  # NumPy keeps what has an array interface in a tuple, with the interface
+    return type(base) is tuple and isinstance(base[0], _Foreign)
 
 
 def owner(array: Array) -> Array:
@@ -76,25 +91,38 @@ def is_contiguous(array: Array, memory_format: Any = None) -> bool:
     return array.flags.c_contiguous
 
 
-def strided(array: Array, shape: tuple[int, ...], steps: tuple[int, ...], offset: int) -> Array:
-    """A view of the storage of `array` with the given shape, strides and offset in elements.
+def strided(
+    array: Array,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+    dtype: Any = None,
+    called: str = "set_",
+) -> Array:
+    """A view of the storage of `array` with the given size, and strides and offset in elements of `dtype`, its own if None.
 
-    Raises RuntimeError if it would look outside the storage.
+    Whoever is told where to look (by a user, by a file) looks through this. For `called` see `checked_bytes`.
+
+    Raises:
+        RuntimeError: if it would look outside the storage.
     """
-    root = owner(array)
-    size = array.itemsize
-    if 0 not in shape:
-        last = offset + sum((length - 1) * step for length, step in zip(shape, steps, strict=True))
-        if (last + 1) * size > root.nbytes:
-            raise RuntimeError(
-                f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset}, and itemsize {size} "
-                f"requiring a storage size of {(last + 1) * size} are out of bounds for storage of size {root.nbytes}"
-            )
-    if not root.flags.c_contiguous:
-        return numpy.lib.stride_tricks.as_strided(
-            storage_elements(root, array.dtype)[offset:], shape, [step * size for step in steps]
-        )
-    return window(root, array.dtype, shape, tuple(step * size for step in steps), offset * size)
+    dtype = dtype or array.dtype
+    root, itemsize = root_of(array), dtype.itemsize
+    checked_bytes(size, stride, offset, itemsize, root.nbytes, called)
+    if 0 in size:
+        return window(root, dtype, size, (0,) * len(size), 0)
+    if min(stride, default=0) < 0:
+        stride = _without_signs(size, stride)
+    return window(root, dtype, size, [step * itemsize for step in stride], offset * itemsize)
+
+
+def _without_signs(size: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int, ...]:
+    """`stride` where each negative one, of a dimension of size 1, is that of a contiguous array."""
+    steps = [*stride, 1]
+    for dim in reversed(range(len(size))):
+        if steps[dim] < 0:
+            steps[dim] = steps[dim + 1] * (size[dim + 1] if dim + 1 < len(size) else 1)
+    return tuple(steps[:-1])
 
 
 def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...], dtype: Any = None) -> Array:
@@ -107,29 +135,24 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
         if type(base) is numpy.ndarray and base.size == 1 and base.dtype is array.dtype:  # one number, repeated
             return numpy.ndarray(shape, dtype, base, 0, byte_steps)
     root = owner(array)
-    if not root.flags.c_contiguous:
-        root = root.transpose(sorted(range(root.ndim), key=lambda dim: -root.strides[dim]))
-    if array.size == 0 or not root.flags.c_contiguous:
-        source = array
-        if dtype != array.dtype:  # a view of one element, as that of all is refused where the last dimension is strided
-            source = (array[(slice(0, 1),) * array.ndim] if array.ndim else array.reshape(1)).view(dtype)
-        return numpy.lib.stride_tricks.as_strided(source, shape, byte_steps)
     return window(root, dtype, shape, byte_steps, address(array) - address(root))
 
 
-def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: tuple[int, ...], byte_offset: int) -> Array:
-    """An array of the given geometry on the memory of its contiguous owner `root`.
+def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence[int], byte_offset: int) -> Array:
+    """An array of the given geometry on the memory of its owner `root`, to which its `.base` leads.
 
-    Unlike that of `as_strided`, its `.base` leads there.
+    Raises:
+        ValueError: if that is not all within the memory, which NumPy finds out.
     """
-    if root.size == 0:
-        return (
-            numpy.ndarray(shape, dtype)
-            if 0 in shape
-            else numpy.lib.stride_tricks.as_strided(root.view(dtype), shape, byte_steps)
-        )
-    buffer = root.view(numpy.uint16) if root.dtype.kind == "V" else root  # bfloat16 is unknown to the buffer protocol
-    return numpy.ndarray(shape, dtype, buffer, byte_offset, byte_steps)
+    direct = root.flags.c_contiguous and root.dtype.kind != "V"  # bfloat16 is unknown to the buffer protocol
+    return numpy.ndarray(shape, dtype, root if direct else memory(root), byte_offset, byte_steps)
+
+
+def memory(root: Array) -> Array:
+    """All bytes of the memory of its owner `root`, as an array of uint8 that shares them."""
+    if not root.flags.c_contiguous:  # what owns its memory has no gaps
+        root = root.transpose(sorted(range(root.ndim), key=lambda dim: -root.strides[dim]))
+    return root.reshape(-1).view(numpy.uint8)
 
 
 def row_major_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -142,16 +165,18 @@ def row_major_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def resized(array: Array, shape: tuple[int, ...]) -> Array:
     """A contiguous array of `shape` on the memory of `array`, from its first element on, copied where that is too small."""
-    offset, root = storage_offset(array), owner(array)
-    needed = offset + math.prod(shape)
-    if needed * array.itemsize > root.nbytes:
-        if isinstance(root.base, _Foreign):
-            raise RuntimeError("Trying to resize storage that is not resizable")
-        held = storage_elements(root, array.dtype)
-        root = numpy.empty(needed, array.dtype)
-        root[: held.size] = held
-        return strided(root, shape, row_major_steps(shape), offset)
-    return strided(array, shape, row_major_steps(shape), offset)
+    whole = UntypedStorage(root_of(array), array)
+    return whole.extended(shape, row_major_steps(shape), storage_offset(array), array.dtype, "resize_")
+
+
+def reallocated(root: Array, length: int) -> Array:
+    """New memory of `length` bytes that begins with those of its owner `root`."""
+    if _is_foreign(root):
+        raise RuntimeError("Trying to resize storage that is not resizable")
+    result = numpy.empty(length, numpy.uint8)
+    held = memory(root)[:length]
+    result[: held.size] = held
+    return result
 
 
 def dense_and_overlapping(a: Array, b: Array) -> bool:
@@ -172,16 +197,6 @@ def is_dense(array: Array) -> bool:
     return True
 
 
-def storage_elements(root: Array, dtype: Any) -> Array:
-    """All elements of the memory of its owner `root`, in one dimension."""
-    flat = (
-        root.reshape(-1)
-        if root.flags.c_contiguous
-        else numpy.lib.stride_tricks.as_strided(root, (root.size,), (root.itemsize,))
-    )
-    return flat if flat.dtype == dtype else flat.view(dtype)
-
-
 def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
     """A copy of `array` with its strides, in a copied storage that arrays of one deepcopy share."""
     if isinstance(array, (Meta, Pending)):
@@ -190,13 +205,7 @@ def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
     key = id(root)
     if key not in memo:
         memo[key] = root.copy(order="K")
-    copied = memo[key]
-    return strided(
-        copied.view(array.dtype) if copied.dtype != array.dtype else copied,
-        array.shape,
-        element_strides(array),
-        storage_offset(array),
-    )
+    return strided(memo[key], array.shape, element_strides(array), storage_offset(array), array.dtype)
 
 
 PYTHON_NUMBERS = frozenset((float, int, bool, complex))
@@ -213,13 +222,20 @@ def to_python(array: Array) -> Any:
 class UntypedStorage:
     """The bytes that a tensor and its views share.
 
-    `replace` puts another array into the tensor that was asked for its storage, of which the array is `seen`.
+    `replace` puts another array into the tensor that was asked for its storage, in the place of `seen`.
     """
 
-    def __init__(self, root: Array, seen: Array | None = None, replace: Callable[[Array], None] | None = None) -> None:
+    def __init__(
+        self, root: Array, seen: Array | None = None, replace: Callable[[Array, Array], None] | None = None
+    ) -> None:
         self._root = root
         self._seen = seen
         self._replace = replace
+
+    @property
+    def device(self) -> Device:
+        """Where the bytes are."""
+        return meta if isinstance(self._seen, Meta) else cpu
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
@@ -241,31 +257,54 @@ class UntypedStorage:
 
     def bytes(self) -> Array:
         """The bytes, as an array of uint8 that shares the memory."""
-        root = self._root
-        if not root.flags.c_contiguous:
-            root = numpy.lib.stride_tricks.as_strided(root, (root.size,), (root.itemsize,))
-        return root.reshape(-1).view(numpy.uint8)
+        return memory(self._root)
 
     def resize_(self, size: int) -> UntypedStorage:
         """Give the storage another number of bytes; with 0 the memory is given back, and reading the tensor is an error.
 
         That is so for the tensor whose storage this is: its views keep the memory as it was.
         """
-        if self._seen is None or self._replace is None:
+        if type(size) is not int:
+            raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
+        if size < 0:
+            raise RuntimeError(f"alloc_cpu() seems to have been called with negative number: {size % 2**64}")
+        if self._seen is None or _is_foreign(self._root):
             raise RuntimeError("Trying to resize storage that is not resizable")
-        if size == self.nbytes():
-            return self
-        seen = self._seen
-        steps, offset = self._steps()
-        held = self.bytes()[:size]
-        self._root = numpy.empty(size // seen.itemsize, seen.dtype)
-        self._root.view(numpy.uint8)[: held.size] = held
-        try:
-            self._seen = strided(self._root, seen.shape, steps, offset)
-        except RuntimeError:  # not enough for all elements
-            self._seen = numpy.broadcast_to(numpy.zeros((), seen.dtype), seen.shape).view(Released)
-        self._replace(self._seen)
+        if size != self.nbytes():
+            self.reallocate(size)
         return self
+
+    def reallocate(self, size: int) -> None:
+        """Move to memory of another number of bytes, and the tensor with it if it still looks at this."""
+        self._root = reallocated(self._root, size)
+        seen = self._seen
+        if seen is None or self._replace is None or isinstance(seen, Meta):
+            return
+        steps, offset = self._steps()
+        try:
+            array = toggled(strided(self._root, seen.shape, steps, offset, seen.dtype), bits_of(seen))
+        except RuntimeError:  # not enough for all elements
+            array = without_elements(seen.shape, seen.dtype).view(Released)
+        self._seen = array
+        self._replace(seen, array)
+
+    def check_kind(self, kind: Any, name: str) -> None:
+        """Raise if these are elements of another kind than `kind`, which is called `name`; bytes may be of any."""
+
+    def elements(self, kind: Any) -> Array:
+        """All that it has of elements of `kind`."""
+        return strided(self._root, (self.nbytes() // kind.itemsize,), (1,), 0, kind)
+
+    def extended(
+        self, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: Any, called: str = "set_"
+    ) -> Array:
+        """What `strided` gives of it, where it is too small on memory that is large enough, to which it moves."""
+        needed = checked_bytes(size, stride, offset, kind.itemsize, called=called)
+        if self.device is meta:
+            return remade(size, kind, stride)
+        if needed > self.nbytes():
+            self.reallocate(needed)
+        return strided(self._root, size, stride, offset, kind)
 
     def _steps(self) -> tuple[tuple[int, ...], int]:
         """Strides and offset in elements; where the memory had been given back, those of a contiguous tensor."""
@@ -303,35 +342,40 @@ class TypedStorage(UntypedStorage):
     """A storage seen as elements of one dtype."""
 
     def __init__(
-        self, root: Array, kind: Any, seen: Array | None = None, replace: Callable[[Array], None] | None = None
+        self, root: Array, kind: Any, seen: Array | None = None, replace: Callable[[Array, Array], None] | None = None
     ) -> None:
         super().__init__(root, seen, replace)
         self._kind = kind
 
     def resize_(self, size: int) -> TypedStorage:
         """Give the storage another number of elements; see `UntypedStorage.resize_`."""
-        super().resize_(size * self._kind.itemsize)
+        super().resize_(size if type(size) is not int else size * self.element_size())
         return self
-
-    def _elements(self) -> Array:
-        return self.bytes().view(self._kind)
 
     def size(self) -> int:
         """The number of elements."""
-        return int(self._elements().size)
+        return self.nbytes() // self.element_size()
 
     __len__ = size
+
+    def check_kind(self, kind: Any, name: str) -> None:
+        """Raise RuntimeError if the elements are of another kind than `kind`, which is called `name`."""
+        if self._kind != kind:
+            raise RuntimeError(
+                f"Expected a Storage of type {name} or an UntypedStorage, but got type "
+                f"{from_numpy(self._kind).scalar_type} for argument 1 'storage'"
+            )
 
     def element_size(self) -> int:
         """The bytes of an element."""
         return int(self._kind.itemsize)
 
     def __getitem__(self, index: int) -> Any:
-        return to_python(self._elements()[index : index + 1])[0]
+        return to_python(self.elements(self._kind)[index : index + 1])[0]
 
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
-        return to_python(self._elements())
+        return to_python(self.elements(self._kind))
 
     def __repr__(self) -> str:
         kind = from_numpy(self._kind)

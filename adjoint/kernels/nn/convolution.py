@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy
 from numpy import ndarray
-from numpy.lib.stride_tricks import as_strided
 
+from ..memory.storage import restrided
 from ..runtime.floating import widen
 from ..runtime.parallel import SCRATCH_BYTES, parallel_rows, scratch
 from .depthwise import depthwise_forward, depthwise_input_grad, depthwise_weight_grad
@@ -152,7 +152,7 @@ def _patches_first(x: ndarray, kernel: Sizes, sizes: Sizes, stride: Sizes, paddi
         *(step * d for step, d in zip(steps, dilation, strict=True)),
         *(step * s for step, s in zip(steps, stride, strict=True)),
     )
-    return _copy(_view(padded, shape, strides))
+    return _copy(restrided(padded, shape, strides))
 
 
 def _patches_last(x: ndarray, kernel: Sizes, sizes: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> ndarray:
@@ -166,13 +166,7 @@ def _patches_last(x: ndarray, kernel: Sizes, sizes: Sizes, stride: Sizes, paddin
         *(step * d for step, d in zip(steps, dilation, strict=True)),
         padded.strides[-1],
     )
-    return _copy(_view(padded, shape, strides))
-
-
-def _view(x: ndarray, shape: Sizes, strides: Sizes) -> ndarray:
-    if x.flags.c_contiguous:
-        return ndarray(shape, x.dtype, x, 0, strides)  # several times cheaper than as_strided
-    return as_strided(x, shape, strides)
+    return _copy(restrided(padded, shape, strides))
 
 
 def _copy(view: ndarray) -> ndarray:
@@ -334,7 +328,7 @@ def _channel_patches(padded: ndarray, kernel: Sizes, sizes: Sizes, stride: Sizes
         padded.strides[1],
         *(step * s for step, s in zip(steps, stride, strict=True)),
     )
-    return _copy(_view(padded, shape, strides))
+    return _copy(restrided(padded, shape, strides))
 
 
 def transposed(

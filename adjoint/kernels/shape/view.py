@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from ...dtypes import bfloat16
 from ..memory import storage
+from ..memory.bounds import whole
 from ..memory.copying import clone, strided_empty
 from ..memory.storage import restrided
 from ..runtime.floating import type_name
@@ -78,14 +79,11 @@ def _kind(array: Array) -> str:
 
 def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
     """A view of the storage with the given shape, strides and offset in elements."""
-    if len(size) != len(stride):
-        raise RuntimeError("mismatch in length of strides and shape")
-    if any(step < 0 for step in stride):
-        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
-    if storage_offset is not None and storage_offset < 0:
-        raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
-    offset = storage.storage_offset(self) if storage_offset is None else storage_offset
-    return storage.strided(self, tuple(size), tuple(stride), offset)
+    offset = storage.storage_offset(self) if storage_offset is None else whole(storage_offset)
+    try:
+        return storage.strided(self, tuple(size), tuple(stride), offset, called="as_strided")
+    except TypeError:  # NumPy's integers, or tensors that are some
+        return storage.strided(self, tuple(map(whole, size)), tuple(map(whole, stride)), offset, called="as_strided")
 
 
 def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:

@@ -8,12 +8,13 @@ import numpy
 
 from ... import dtypes
 from ...device import cpu, strided
-from ...dispatch.arguments import is_of_type
+from ...dispatch.arguments import fits, is_of_type, wrong_type
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
 from ...dispatch.out import check_overlap, store
 from ...kernels.create import creation as kernels
 from ...kernels.memory import copying, storage
+from ...kernels.memory.bounds import whole
 from ...kernels.runtime.meta_array import parked
 from ...kernels.runtime.scalar import scalar_array
 from ...notices import warn
@@ -113,6 +114,8 @@ def _whole(item: Any, position: int, size: Any, function: str) -> int:
 def _refuse_negative(function: str, length: int, size: Any) -> None:
     if function == "zeros":
         raise RuntimeError("zeros: Dimension size must be non-negative.")
+    if function == "resize_":
+        raise RuntimeError("numel: integer multiplication overflow")
     raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {[int(item) for item in size]}")
 
 
@@ -445,7 +448,10 @@ def empty_permuted(
 @public()
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """An uninitialised tensor of the given size and strides in elements."""
-    size, stride = checked_shape(size, "empty_strided"), tuple(int(step) for step in stride)
+    size = checked_shape(size, "empty_strided")
+    if not is_of_type(stride, "Ints") or not all(map(fits, stride)):
+        raise wrong_type("empty_strided", "stride", " (position 2)", "Ints", stride)
+    stride = tuple(map(whole, stride))
     kind = checked_dtype(dtype, "empty_strided") or dtypes.get_default_dtype()
     return leaf(copying.strided_empty(size, stride, kind.numpy), requires_grad, device, pin_memory, layout)
 

@@ -11,6 +11,7 @@ from ...device import Size, cpu, device, strided
 from ...device import device as device_class
 from ...dispatch.decorators import PUBLIC, public
 from ...kernels.create.creation import array_from_data
+from ...kernels.memory import storage as storages
 from ...notices import warn
 from ...tape import modes
 from ...tensor import Tensor, tensor_array, wrap
@@ -22,8 +23,8 @@ def legacy_array(
 ) -> numpy.ndarray[Any, Any]:
     """The array of `Tensor(3, 5)` (uninitialised), `Tensor(data)` or `Tensor()`, with elements of `kind`.
 
-    No form takes keywords other than `device`; `names` are those given, which are refused. A tensor is taken as it is; with
-    `exact`, one of another dtype is refused.
+    No form takes keywords other than `device`; `names` are those given, which are refused. A tensor or a storage is taken as it
+    is; with `exact`, a tensor of another dtype is refused.
     """
     if names:
         raise _no_such_form(args, names)
@@ -32,6 +33,9 @@ def legacy_array(
             f"legacy constructor expects device type: cpu but device type: {device_class(device).type} was passed"
         )
     data = args[0] if len(args) == 1 else None
+    if isinstance(data, storages.UntypedStorage):
+        data.check_kind(kind.numpy, kind.scalar_type)
+        return data.elements(kind.numpy)
     if isinstance(data, Tensor):
         if exact and data.dtype is not kind:
             raise TypeError(f"expected {_options(kind)} (got {_options(data.dtype)})")

@@ -6,10 +6,13 @@ import numpy
 
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format
+from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import Underived
+from ...dispatch.signatures import type_name
 from ...dtypes import C_NAMES
 from ...kernels.memory import copying, storage
+from ...kernels.memory.bounds import whole
 from ...kernels.runtime import shapes
 from ...kernels.runtime.lazy_conj import bits_of, toggled, unmarked
 from ...notices import warn
@@ -17,6 +20,7 @@ from ...tape import modes, views
 from ...tape.interpreters import check_owned, innermost
 from ...tape.versions import about_to_change, bump
 from ...tensor import Tensor, can_require_grad, wrap
+from ..create.creation import shape_of
 
 # --- copies ---------------------------------------------------------------------------------------------------
 
@@ -292,31 +296,35 @@ def map_(input, tensor, callable):
 
 
 @public(namespace=None, method=True)
-def set_(input, source=None, storage_offset=0, size=None, stride=None):
-    """Make the tensor a window on other memory: that of the tensor or storage `source`; on none at all without it."""
+def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MISSING):
+    """Make the tensor a window on other memory: that of the tensor or storage `source`; on none at all without it.
+
+    Without `size` it is all that `source` sees. `storage_offset` and `stride` count elements, from the first one of `source`
+    on. A storage that is too small is made larger: `source` moves to the new memory, its views stay on that of before.
+
+    Raises:
+        RuntimeError: for what no storage holds, and where the memory of `source`, from outside, is too small.
+    """
     if modes.STATE.levels and any(hasattr(level, "tangent_of") for level in [innermost((input, source))]):
         raise NotImplementedError(
             "Trying to use forward AD with set_ that does not support it because it has not been implemented yet."
         )
-    if source is None:
-        array = numpy.empty(0, input._array.dtype)
-    elif isinstance(source, Tensor):
-        if source.dtype is not input.dtype:
-            raise RuntimeError(
-                f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type {C_NAMES[input.dtype]}"
-            )
-        array = (
-            source._array if size is None else storage.strided(source._array, *_window(size, stride), storage_offset)
-        )
-    else:
-        whole = source.bytes().view(input._array.dtype)
-        array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
+    window = _window(source, storage_offset, size, stride)
     views.check_inplace(input)
     views.check_inference(input)
     inputs = [input, source] if isinstance(source, Tensor) else [input]
     recording = modes.is_recording() and any(tensor.requires_grad for tensor in inputs)
     if recording and input._base is not None:
         views.check_view_creation(input, True)
+    kind = input._array.dtype
+    if source is MISSING:
+        array = numpy.empty(0, kind)
+    else:
+        _check_source(source, input)
+        if window is None:
+            array = source._array if isinstance(source, Tensor) else source.elements(kind)
+        else:
+            array = _part_of(source, *window, kind)
     input._array = toggled(unmarked(array), bits_of(input._array))
     bump(input, "set_")
     if recording:
@@ -324,9 +332,44 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
     return input
 
 
-def _window(size, stride):
-    size = tuple(size)
-    return size, storage.row_major_steps(size) if stride is None else tuple(stride)
+def _window(source, *place):
+    """Offset, size and strides (none for those of a contiguous tensor) that `set_` is given; None if a source at most."""
+    storage_offset, size, stride = place
+    if source is MISSING or isinstance(source, (Tensor, storage.UntypedStorage)):
+        if all(value is MISSING for value in place):
+            return None
+        stride = () if stride is MISSING or stride is None else stride
+        wanted = is_of_type(storage_offset, "Int") and is_of_type(size, "Ints") and is_of_type(stride, "Ints")
+        if wanted and source is not MISSING:
+            return whole(storage_offset), tuple(map(whole, size)), tuple(map(whole, stride))
+    raise invalid_arguments("set_", *(value for value in (source, *place) if value is not MISSING))
+
+
+def _check_source(source, input):
+    """Raise unless the elements of `source` are of the dtype of `input`, and on its device."""
+    if not isinstance(source, Tensor):
+        source.check_kind(input._array.dtype, C_NAMES[input.dtype])
+    elif source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type {C_NAMES[input.dtype]}"
+        )
+    if source.device != input.device:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{input.device}" to a storage on different device '
+            f'"{source.device}".  This is no longer allowed; the devices must match.'
+        )
+
+
+def _part_of(source, offset, size, stride, kind):
+    """The array of those elements of `source`, which moves to more memory if need be."""
+    if isinstance(source, Tensor):
+        if not source.is_contiguous():
+            raise RuntimeError("passed in tensor to be used as storage must be contiguous")
+        offset += source.storage_offset()
+        source = source.untyped_storage()
+    if stride:
+        return source.extended(size, stride, offset, kind)
+    return source.extended(size, storage.row_major_steps(size), offset, kind, "resize_")
 
 
 @public(namespace=None, method=True)
@@ -339,11 +382,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     check_owned(input, lambda: "resize_")
     if input.requires_grad and not modes.STATE.inference:
         raise RuntimeError("cannot resize variables that require grad")
-    shape = tuple(
-        size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    )
-    if any(length < 0 for length in shape):
-        raise RuntimeError("numel: integer multiplication overflow")
+    shape = shape_of(sizes, size, "resize_")
     if shape != input._array.shape:
         input._array = toggled(storage.resized(input._array, shape), bits_of(input._array))
         bump(input, "resize_")
@@ -367,4 +406,8 @@ def resize_as(input, tensor):
 @public(method=True)
 def resize_as_(input, the_template, memory_format=contiguous_format):
     """Give the tensor the size of another, in place; see `resize_`."""
+    if not isinstance(the_template, Tensor):
+        raise TypeError(
+            f"resize_as_(): argument 'the_template' (position 1) must be Tensor, not {type_name(the_template)}"
+        )
     return resize_(input, tuple(the_template._array.shape))

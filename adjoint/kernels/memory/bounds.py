@@ -1,0 +1,98 @@
+"""Whether a size, strides and an offset stay within a storage: the one check before an array is made on memory that is there.
+
+NumPy's own arithmetic may overflow, and what then looks like a place in the storage is not. Python's integers cannot.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+_LIMIT = 2**63
+"""What NumPy counts bytes and elements up to."""
+
+_MOST_DIMS = 64
+"""The most dimensions that an array of NumPy's may have."""
+
+_INTEGERS = {int}
+
+_LENGTHS = {
+    "as_strided": "mismatch in length of strides and shape",
+    "empty_strided": "dimensionality of sizes ({}) must match dimensionality of strides ({})",
+}
+"""What is said of a size and strides of different lengths."""
+
+
+def whole(value: Any) -> int:
+    """What Python takes for an integer as one, of 64 bits; a bool is none."""
+    if type(value) is int and -_LIMIT <= value < _LIMIT:
+        return value
+    if isinstance(value, (bool, numpy.bool_)):
+        raise TypeError(f"expected an integer, not {type(value).__name__}")
+    number = operator.index(value)
+    if not -_LIMIT <= number < _LIMIT:
+        raise ValueError("Overflow when unpacking long long")
+    return number
+
+
+def checked_bytes(
+    size: Sequence[int],
+    stride: Sequence[int],
+    offset: int,
+    itemsize: int,
+    available: int | None = None,
+    called: str = "set_",
+) -> int:
+    """The number of bytes that a storage must have for elements of `itemsize` bytes at the places that the rest tells.
+
+    `stride` and `offset` count elements. If there are only `available` bytes, those must be among them. PyTorch's functions
+    differ in their words for the same mistake, and in which of two they find first: `called` says whose these are.
+
+    Raises:
+        RuntimeError: if no storage holds such elements, or not that of `available` bytes.
+        TypeError: if something is no integer.
+    """
+    if not {type(offset), *map(type, size), *map(type, stride)} <= _INTEGERS:
+        raise TypeError("storage offset, sizes and strides must be int")
+    viewing = called == "as_strided"
+    if len(size) != len(stride):
+        words = _LENGTHS.get(called, "unequal size length ({}) and stride length ({})")
+        raise RuntimeError(words.format(len(size), len(stride)))
+    if viewing and min(stride, default=0) < 0:
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if len(size) > _MOST_DIMS:
+        raise RuntimeError(f"tensors of more than {_MOST_DIMS} dimensions are not supported, got {len(size)}")
+    empty = 0 in size
+    count = math.prod([length for length in size if length] if empty else size)
+    countable = count < _LIMIT and min(size, default=0) >= 0
+    if not countable and not viewing:
+        raise RuntimeError("numel: integer multiplication overflow")
+    needed = 0 if empty else (_last(size, stride, offset, itemsize) + 1) * itemsize
+    if needed >= _LIMIT:
+        strides = "" if called == "resize_" or not stride else f" and strides={list(stride)}"
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}{strides}")
+    if available is not None and needed > available:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {itemsize} "
+            f"requiring a storage size of {needed} are out of bounds for storage of size {available}"
+        )
+    if not countable or count * itemsize >= _LIMIT:  # more than NumPy addresses, though all may be one element
+        raise RuntimeError("numel: integer multiplication overflow")
+    return needed
+
+
+def _last(size: Sequence[int], stride: Sequence[int], offset: int, itemsize: int) -> int:
+    """Where in the storage the last element is; beyond any where one is before the first, or too far for NumPy to step."""
+    last = offset
+    for length, step in zip(size, stride, strict=True):
+        distance = (length - 1) * step
+        if distance < 0 or abs(step) * itemsize >= _LIMIT:
+            return _LIMIT
+        last += distance
+    return last
