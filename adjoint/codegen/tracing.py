@@ -257,6 +257,8 @@ class Parameters:
         self.defaults.update(function.__kwdefaults__ or {})
         annotations = function.__annotations__
         self.arrays = [name for name in self.names if annotations.get(name) == ARRAY]
+        if not self.arrays:
+            raise TracingError(f"{function.__name__} has no parameter annotated {ARRAY!r} (a string: annotations are postponed)")
         self.scalars = [name for name in self.names if name not in self.arrays]
         self.optional = [name for name in self.scalars if "None" in str(annotations.get(name))]
 
