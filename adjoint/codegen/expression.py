@@ -65,8 +65,12 @@ OPERATIONS: dict[str, Operation] = {
     "as_number": Operation(1, NUMBER),
     "element": Operation(1, NUMBER),
     "where": Operation(3, "same"),
+    **_table(1, "same", "row_sum row_max row_min"),
 }
 """What an interpreter of expressions has to know; elementary functions (`elementary`) are added to it."""
+
+ROW_OPERATIONS = frozenset(("row_sum", "row_max", "row_min"))
+"""Those of row programs (`rows`) alone: one number for a row of elements."""
 
 
 class Node:

@@ -22,12 +22,12 @@ class Kernel:
     A `small` form without the operator's keyword-only parameters is called while these have their defaults. `inplace` has the
     parameters of `general` and writes over the first array. `quiet` (True, or `SMALL` for the small form alone): NumPy warns
     of nothing from within it, so that nobody need turn its warnings off. `expression` is the traced function if the operator
-    is pointwise.
+    is pointwise, `rows` the row program if it works row by row.
 
     A kernel made of another one has its forms, but for those that are given.
     """
 
-    __slots__ = ("_limit", "expression", "general", "inplace", "name", "quiet", "small", "takes")
+    __slots__ = ("_limit", "expression", "general", "inplace", "name", "quiet", "rows", "small", "takes")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Kernel:
         inplace: Callable[..., Any] | None = None,
         quiet: bool | str = False,
         expression: Any = None,
+        rows: Any = None,
     ) -> None:
         if isinstance(general, Kernel):
             if small is None:
@@ -46,6 +47,7 @@ class Kernel:
             inplace = inplace or general.inplace
             quiet = quiet or general.quiet
             expression = expression or general.expression
+            rows = rows or general.rows
             general = general.general
         self.name: str = getattr(general, "__name__", "")
         self.general = general
@@ -55,6 +57,7 @@ class Kernel:
         self.inplace = inplace
         self.quiet = quiet
         self.expression = expression
+        self.rows = rows
 
     @property
     def limit(self) -> int | None:
@@ -90,6 +93,7 @@ class Kernel:
             inplace=before(self.inplace),
             quiet=self.quiet,
             expression=self.expression,
+            rows=self.rows,
         )
 
     def small_takes(self, options: frozenset[str]) -> bool:

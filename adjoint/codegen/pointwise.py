@@ -23,11 +23,11 @@ from ..kernels.runtime.floating import FLOAT32, HALVES, refuse
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
 from . import source
-from .expression import BOOL, REAL, Tree, leaves
+from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
 from .numpy_tiles import result_like, run_tiles
 from .selection import choose, select, select_any, zero_where
-from .tracing import Parameters, trace, xp
+from .tracing import Parameters, TracingError, trace, xp
 
 LIMIT = 1 << 15
 """Elements from which on tiles repay what it costs to cut them."""
@@ -37,7 +37,7 @@ SMALL = 1 << 13
 
 FLOAT64 = numpy.dtype(numpy.float64)
 
-_NAMES: dict[str, Any] = {
+BASE_NAMES: dict[str, Any] = {
     # A module whose name is None gets no warnings from C code, such as NumPy's of overflow and division by zero.
     "__name__": None,
     "__builtins__": __builtins__,
@@ -75,7 +75,10 @@ class Program:
     @cached_property
     def tree(self) -> Tree:
         """What the function computes, traced when first asked for."""
-        return trace(self.function, self.parameters)
+        tree = trace(self.function, self.parameters)
+        if any(node.operation in ROW_OPERATIONS for leaf in leaves(tree) for node in leaf.nodes()):
+            raise TracingError(f"{self.name} is no pointwise operator: it looks at whole rows")
+        return tree
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.parameters.names)}):\n{self.tree}"
@@ -95,7 +98,7 @@ class Program:
         found = self._straight.get(char)
         if found is None:
             with _building:
-                namespace = dict(_NAMES)
+                namespace = dict(BASE_NAMES)
                 text = source.one_dtype_source(
                     self.name,
                     self.tree,
@@ -114,7 +117,7 @@ class Program:
         found = self._tiles.get(char)
         if found is None:
             with _building:
-                namespace = dict(_NAMES)
+                namespace = dict(BASE_NAMES)
                 text, registers, kinds = source.tile_source(self.name, self.tree, self._parameter_list, char, namespace)
                 source.compile_source(text, f"{self.name} tile {char}", namespace)
                 dtypes = [dtype_of(kind, numpy.dtype(char)) for _, kind in registers]
@@ -203,7 +206,7 @@ def _begin(*args: Any, **options: Any) -> Any:
 
 def _lazily(program: Program, form: str, build: Callable[[Program, dict[str, Any]], str]) -> Any:
     """A function whose code is written when it is first called, and takes its place: an import declares many and uses few."""
-    namespace = dict(_NAMES)
+    namespace = dict(BASE_NAMES)
     function = FunctionType(_begin.__code__, namespace, program.name)
     function.__doc__ = program.function.__doc__
     function.__module__ = program.function.__module__

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from .elementary import DECOMPOSITIONS
-from .expression import BOOL, CONSTANT, INPUT, NUMBER, REAL, SCALAR, Expression, Graph, Node
+from .expression import BOOL, CONSTANT, INPUT, NUMBER, REAL, ROW_OPERATIONS, SCALAR, Expression, Graph, Node
 from .tracing import Symbol, _Trace
 
 COMPLEX = "FD"
@@ -75,7 +75,20 @@ class Schedule:
     """Where each computed node is kept."""
 
 
-_PREFIX = {NUMBER: "n", REAL: "p", BOOL: "b"}
+ROW = "row"
+"""In place of its kind for what is one number for each row of elements."""
+
+_PREFIX = {NUMBER: "n", REAL: "p", BOOL: "b", ROW: "w"}
+
+
+def pools(nodes: list[Node]) -> dict[Node, str]:
+    """Which registers each node may be kept in: those of its kind, or those of one number for each row."""
+    found: dict[Node, str] = {}
+    for node in nodes:
+        operands = [found[item] for item in node.operands if item.kind != SCALAR]
+        of_rows = bool(operands) and all(pool == ROW for pool in operands)
+        found[node] = ROW if node.operation in ROW_OPERATIONS or of_rows else node.kind
+    return found
 
 
 def computed(expression: Expression) -> list[Node]:
@@ -99,6 +112,7 @@ def scheduled(expression: Expression) -> Schedule:
     inputs_read = max(
         (last[node] for node in expression.nodes() if node.operation == INPUT and node in last), default=-1
     )
+    pool = pools(expression.nodes())
     free: dict[str, list[str]] = {kind: [] for kind in _PREFIX}
     used: Counter[str] = Counter()
     places: dict[Node, str] = {}
@@ -106,14 +120,14 @@ def scheduled(expression: Expression) -> Schedule:
     for number, node in enumerate(order):
         dying = frozenset(item for item in node.operands if last.get(item) == number and item in places)
         for item in sorted(dying, key=lambda item: places[item]):
-            free[item.kind].append(places[item])
+            free[pool[item]].append(places[item])
         if node in expression.outputs and number >= inputs_read:
             target = f"out{expression.outputs.index(node)}"
-        elif free[node.kind]:
-            target = free[node.kind].pop()
+        elif free[pool[node]]:
+            target = free[pool[node]].pop()
         else:
-            target = f"{_PREFIX[node.kind]}{used[node.kind]}"
-            used[node.kind] += 1
+            target = f"{_PREFIX[pool[node]]}{used[pool[node]]}"
+            used[pool[node]] += 1
         places[node] = target
         steps.append(Step(node, target, dying))
     copies = tuple(

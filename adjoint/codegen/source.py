@@ -20,6 +20,7 @@ from .expression import (
     INPUT,
     OPERATIONS,
     REAL,
+    ROW_OPERATIONS,
     SCALAR,
     Choice,
     Expression,
@@ -203,6 +204,8 @@ class Writer:
             elif node.operation == "where":
                 choosing = self.char in _MASKABLE and node.kind != BOOL
                 lines.append(f"{'select' if choosing else 'select_any'}({', '.join(names)}, {out})")
+            elif node.operation in ROW_OPERATIONS:
+                lines.append(f"{node.operation}({names[0]}, {out})")
             elif node.operation in ("as_number", "element"):
                 lines.append(f"copyto({out}, {names[0]})")
             elif node.operation in ("real", "imag"):

@@ -239,6 +239,28 @@ def _node_symbol(value: Any, like: Symbol) -> Symbol:
 xp = Names()
 
 
+class Row:
+    """The namespace `row` of traced row programs: what is made of all elements of a row, kept as one number for each row."""
+
+    @staticmethod
+    def sum(x: Any) -> Any:
+        """The sum of the row."""
+        return apply("row_sum", x)
+
+    @staticmethod
+    def max(x: Any) -> Any:
+        """The greatest element of the row; nan if there is one."""
+        return apply("row_max", x)
+
+    @staticmethod
+    def min(x: Any) -> Any:
+        """The smallest element of the row; nan if there is one."""
+        return apply("row_min", x)
+
+
+row = Row()
+
+
 # --- tracing --------------------------------------------------------------------------------------------------
 
 
@@ -257,6 +279,10 @@ class Parameters:
         self.defaults.update(function.__kwdefaults__ or {})
         annotations = function.__annotations__
         self.arrays = [name for name in self.names if annotations.get(name) == ARRAY]
+        if not self.arrays:
+            raise TracingError(
+                f"{function.__name__} has no parameter annotated {ARRAY!r} (a string: annotations are postponed)"
+            )
         self.scalars = [name for name in self.names if name not in self.arrays]
         self.optional = [name for name in self.scalars if "None" in str(annotations.get(name))]
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from ..codegen.backend import NUMPY
 from ..tensor import PLAIN_TYPES, Tensor, wrap
 
 NUMBERS = frozenset((int, float))
@@ -38,11 +39,9 @@ def constant(number: Any, like: Any) -> Any:
 
 def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
     try:
-        with numpy.errstate(all="ignore"):
-            array = numpy.asarray(number, dtype=kind)
+        array = NUMPY.constant(number, kind)
     except OverflowError:
         return number
-    array.flags.writeable = False
     tensor = wrap(array)
     tensor._own_extra().number = lambda: wrap(numpy.asarray(number, dtype=dtypes.scalar_dtype(number).numpy))
     if (number != 0 or type(number) is int) and number == number:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from ..codegen.backend import NUMPY
 from ..codegen.kernel import as_kernel
 from ..kernels.memory import storage
 from ..tensor import Tensor
@@ -69,7 +70,8 @@ def operator(
         function.operator = op
         op.function = function
         OPERATORS[op.name] = op
-        setattr(arrays, op.name, op.kernel.general)
+        NUMPY.declare(op.name, op.kernel)
+        setattr(arrays, op.name, NUMPY.kernel(op.name).general)
         setattr(tensors, op.name, function)
         names = (op.name, *alias)
         method_names = names if method is True else (method or ())

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from ..codegen.backend import NUMPY
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
@@ -71,7 +72,7 @@ _BASE: dict[str, Any] = {
     "nearest_user_frame": origin.nearest_user_frame,
     "FLOAT32": numpy.dtype(numpy.float32),
     "FLOAT64": numpy.dtype(numpy.float64),
-    "ndarray": numpy.ndarray,
+    "ndarray": NUMPY.array_type,
     "asarray": numpy.asarray,
     "new_tensor": new_tensor,
     "new_tuple": tuple.__new__,

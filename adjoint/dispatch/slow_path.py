@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from ..codegen.backend import NUMPY
 from ..kernels.runtime.floating import quiet, restore
 from ..kernels.runtime.layout import laid_out
 from ..kernels.runtime.lazy_conj import bits_of, toggled, unmarked
@@ -175,7 +176,7 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     positional = arrays[: len(arrays) - len(keywords)]
     token = quiet()
     try:
-        return (kernel or op.kernel.general)(*positional, **keywords)
+        return (kernel or NUMPY.kernel(op.name).general)(*positional, **keywords)
     except ValueError as error:
         if op.promote or "broadcast" in str(error):
             broadcast_shapes(*(a.shape for a in arrays if isinstance(a, numpy.ndarray)))

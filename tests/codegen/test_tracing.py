@@ -126,3 +126,11 @@ def test_gradient_formulas_are_expressions():
 
     assert isinstance(trace(grad_self), Expression)
     assert "conjugate" in str(trace(grad_self))
+
+
+def test_a_function_of_no_arrays_is_refused():
+    def function(self: float):
+        return self + 1
+
+    with pytest.raises(TracingError, match="no parameter annotated 'Array'"):
+        trace(function)

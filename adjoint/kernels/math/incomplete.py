@@ -6,6 +6,8 @@ their derivatives in `a` are here one integral each, from x on in the direction 
 that nothing cancels; relative to the density at x, so that nothing overflows.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any

@@ -4,26 +4,30 @@ The largest element is subtracted first, so nothing overflows. A row that holds 
 Large arrays are worked through in tiles that stay in cache, by several threads; half types are computed in float32.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
 
 from ... import dtypes
+from ...codegen.rows import row_program
+from ...codegen.tracing import row, xp
 from ..reduce import reduction
 from ..reduce.reduction import sum_kept
-from ..runtime.floating import compute_dtype, is_floating, is_inexact, quietly, type_name, widen
+from ..runtime.floating import is_inexact, quietly, widen
 from ..runtime.layout import row_major
-from ..runtime.parallel import TILE_BYTES, parallel_rows
-from ..runtime.shapes import Dims, normalize_dim, normalize_dims
+from ..runtime.parallel import parallel_rows
+from ..runtime.shapes import Dims, normalize_dims
+
+Array = numpy.ndarray[Any, Any]
 
 _SMALL = 4096  # elements; larger arrays are worked through in tiles
 _NATIVE = "fd"
 _MODERATE = 40  # of numbers up to this the exponential can be summed in float32 as it is
 _CLOSE = 8
-_SHORT = 32  # rows up to this long are put side by side, for vector loops across rows
 
 _max: Any = numpy.maximum.reduce
 _exp, _log, _subtract, _multiply, _divide = numpy.exp, numpy.log, numpy.subtract, numpy.multiply, numpy.true_divide
@@ -37,7 +41,7 @@ def softmax(x: ndarray, dim: int) -> ndarray:
         NotImplementedError: if `x` is not floating-point.
     """
     if not _is_small(x, dim):
-        return quietly(_along, "softmax", _softmax_tile, x, dim)
+        return softmax_rows.run((x,), dim)
     if x.item(x.argmin()) > -_MODERATE and x.item(x.argmax()) < _MODERATE:
         return _normalized(x, dim)
     return quietly(_normalized, _shifted(x, dim), dim)
@@ -58,10 +62,11 @@ def _normalized(x: ndarray, dim: int) -> ndarray:
     return _divide(result, sum_kept(result, dim), result)
 
 
-def _softmax_tile(x: ndarray, out: ndarray) -> None:
-    _subtract(x, _max(x, 1, None, None, True), out)
-    _exp(out, out)
-    _divide(out, _tile_sums(out), out)
+@row_program("softmax")
+def softmax_rows(x: Array) -> Any:
+    """The exponential of what the row falls short of its maximum, divided by the sum."""
+    exponential = xp.exp(x - row.max(x))
+    return exponential / row.sum(exponential)
 
 
 def log_softmax(x: ndarray, dim: int) -> ndarray:
@@ -72,7 +77,7 @@ def log_softmax(x: ndarray, dim: int) -> ndarray:
         NotImplementedError: if `x` is not floating-point.
     """
     if not _is_small(x, dim):
-        return quietly(_along, "log_softmax", _log_softmax_tile, x, dim)
+        return log_softmax_rows.run((x,), dim)
     # One number for all is cheaper to find and to subtract. It costs accuracy: the rounding of numbers up to `_CLOSE`.
     largest = x.item(x.argmax())
     if largest - x.item(x.argmin()) < _CLOSE:
@@ -86,10 +91,11 @@ def _log_normalized(x: ndarray, dim: int) -> ndarray:
     return _subtract(x, _log(total, total), x)
 
 
-def _log_softmax_tile(x: ndarray, out: ndarray) -> None:
-    _subtract(x, _max(x, 1, None, None, True), out)
-    total = _tile_sums(_exp(out))
-    _subtract(out, _log(total, total), out)
+@row_program("log_softmax")
+def log_softmax_rows(x: Array) -> Any:
+    """What the row falls short of its maximum, less the logarithm of the sum of its exponential."""
+    shifted = x - row.max(x)
+    return shifted - xp.log(row.sum(xp.exp(shifted)))
 
 
 def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
@@ -98,12 +104,14 @@ def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
         product = _multiply(grad, result)
         total = sum_kept(product, dim)
         return _subtract(product, _multiply(result, total), product)
-    return _along("softmax_backward", _softmax_backward_tile, grad, dim, result)
+    return softmax_backward_rows.run((grad, result), dim)
 
 
-def _softmax_backward_tile(grad: ndarray, result: ndarray, out: ndarray) -> None:
-    _multiply(grad, result, out)
-    _subtract(out, _multiply(result, _tile_sums(out)), out)
+@row_program("softmax_backward")
+def softmax_backward_rows(grad: Array, result: Array) -> Any:
+    """`result * (grad - sum(grad * result))`."""
+    product = grad * result
+    return product - result * row.sum(product)
 
 
 def log_softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
@@ -112,61 +120,13 @@ def log_softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
         probabilities = _exp(result)
         _multiply(probabilities, sum_kept(grad, dim), probabilities)
         return _subtract(grad, probabilities, probabilities)
-    return _along("log_softmax_backward", _log_softmax_backward_tile, grad, dim, result)
+    return log_softmax_backward_rows.run((grad, result), dim)
 
 
-def _log_softmax_backward_tile(grad: ndarray, result: ndarray, out: ndarray) -> None:
-    total = _tile_sums(grad)
-    _exp(result, out)
-    _multiply(out, total, out)
-    _subtract(grad, out, out)
-
-
-def _tile_sums(x: ndarray) -> ndarray:
-    """The sum over dimension 1, kept, of a tile of two dimensions or three."""
-    if x.ndim == 2 and _SHORT < x.shape[1] <= 4096:
-        return numpy.einsum("ij->i", x)[:, None]
-    return asarray(numpy.add.reduce(x, 1, None, None, True))
-
-
-def _along(name: str, tile: Callable[..., None], x: ndarray, dim: int, *others: ndarray) -> ndarray:
-    """Call `tile(x, *others, out)` for parts of the arrays in which dimension 1 is `dim`, whole."""
-    dim = normalize_dim(dim, x.ndim)
-    if not is_floating(x.dtype) and x.size:
-        kernel = f"{name}_lastdim_kernel_impl" if dim == max(x.ndim - 1, 0) else f"{name}_kernel_impl"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(x.dtype)}'")
-    result = numpy.empty(x.shape, x.dtype)
-    if x.size == 0:
-        return result
-    length = x.shape[dim] if x.ndim else 1
-    inner = math.prod(x.shape[dim + 1 :])
-    shape = (-1, length) if inner == 1 else (-1, length, inner)
-    arrays = [array.reshape(shape) for array in (x, *others, result)]
-    half = compute_dtype(x.dtype) != x.dtype
-    across = inner == 1 and 1 < length <= _SHORT
-
-    def work(where: Any) -> None:
-        *parts, out = [array[where] for array in arrays]
-        if half or across:
-            if across:
-                parts = [part.T[None] for part in parts]
-            parts = [numpy.ascontiguousarray(widen(part)) for part in parts]
-            scratch = numpy.empty(parts[0].shape, parts[0].dtype)
-            tile(*parts, scratch)
-            out[...] = scratch[0].T if across else scratch
-        else:
-            tile(*parts, out)
-
-    column_bytes = length * (4 if half else x.itemsize) * (1 + len(others))
-    if inner == 1 or column_bytes * inner <= TILE_BYTES:
-        parallel_rows(lambda start, stop: work(slice(start, stop)), len(arrays[0]), column_bytes * inner)
-        return result
-    # Too much for the cache in one block: tiles of columns, wide enough for vector loops.
-    width = min(inner, 256)
-    for block in range(len(arrays[0])):
-        columns = lambda start, stop, i=block: (slice(i, i + 1), slice(None), slice(start * width, stop * width))
-        parallel_rows(lambda start, stop, at=columns: work(at(start, stop)), -(-inner // width), width * column_bytes)
-    return result
+@row_program("log_softmax_backward")
+def log_softmax_backward_rows(grad: Array, result: Array) -> Any:
+    """`grad - exp(result) * sum(grad)`."""
+    return grad - xp.exp(result) * row.sum(grad)
 
 
 def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:

@@ -9,7 +9,7 @@ from ...kernels.nn import softmax as kernels
 
 
 @operator(
-    kernel=Kernel(kernels.softmax, quiet=True),
+    kernel=Kernel(kernels.softmax, quiet=True, rows=kernels.softmax_rows),
     namespace=None,
     method=(),
     called="softmax",
@@ -25,7 +25,12 @@ class softmax_of:
         return xp.softmax_backward(grad, result, dim)
 
 
-@operator(kernel=kernels.softmax_backward, namespace=None, method=False, node="SoftmaxBackwardDataBackward0")
+@operator(
+    kernel=Kernel(kernels.softmax_backward, rows=kernels.softmax_backward_rows),
+    namespace=None,
+    method=False,
+    node="SoftmaxBackwardDataBackward0",
+)
 class softmax_backward:
     """The gradient of the input of softmax."""
 
@@ -40,7 +45,7 @@ class softmax_backward:
 
 
 @operator(
-    kernel=Kernel(kernels.log_softmax, quiet=True),
+    kernel=Kernel(kernels.log_softmax, quiet=True, rows=kernels.log_softmax_rows),
     namespace=None,
     method=(),
     called="log_softmax",
@@ -56,7 +61,12 @@ class log_softmax_of:
         return xp.log_softmax_backward(grad, result, dim)
 
 
-@operator(kernel=kernels.log_softmax_backward, namespace=None, method=False, node="LogSoftmaxBackwardDataBackward0")
+@operator(
+    kernel=Kernel(kernels.log_softmax_backward, rows=kernels.log_softmax_backward_rows),
+    namespace=None,
+    method=False,
+    node="LogSoftmaxBackwardDataBackward0",
+)
 class log_softmax_backward:
     """The gradient of the input of the logarithm of softmax."""
 
