@@ -127,6 +127,21 @@ PROGRAMS = {
         y = torch.arange(24.).reshape(2, 3, 4)
         show([utils.maybe_unexpand(y, size) for size in ((3, 4), (1, 3, 4), (1,), (), (2, 1, 4), (2, 1, 1))], utils.maybe_unexpand(y, y.shape) is y)
     """,
+    "functions_of_torch_that_are_not_those_of_layers": """
+        x = torch.arange(12.).reshape(4, 3).sin().requires_grad_()
+        w, b = torch.tensor([1., 2., 3.], requires_grad=True), torch.tensor([.1, .2, .3], requires_grad=True)
+        m, v = torch.zeros(3), torch.ones(3)
+        for training in (True, False):
+            y = torch.batch_norm(x, w, b, m, v, training, .1, 1e-5, False)
+            show(y, m, v, torch.autograd.grad((y * y * torch.arange(12.).reshape(4, 3)).sum(), [x, w, b]))
+        raises(lambda: torch.batch_norm(x, None, None, None, None, False, .1, 1e-5, False))
+        show(torch.nn.functional.batch_norm(x, m, v, w, b, True), torch.nn.functional.instance_norm(x.reshape(2, 2, 3)), m, v)
+        t = (x.detach() > 0).float()
+        for reduction in (0, 1, 2):
+            show(torch.binary_cross_entropy_with_logits(x, t, w.detach(), b.detach(), reduction))
+        show(torch.binary_cross_entropy_with_logits(x, t), torch.nn.functional.binary_cross_entropy_with_logits(x, t))
+        raises(lambda: torch.binary_cross_entropy_with_logits(x, t, None, None, "mean"))
+    """,
     "levels_and_modes": """
         fwAD = torch.autograd.forward_ad
         show(fwAD._current_level)
