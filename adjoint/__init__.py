@@ -83,6 +83,7 @@ _late_bound.LATE.wrap_public_functions = _late_bound.importing("adjoint.override
 newaxis = None
 
 _LATER = (
+    "_utils",
     "distributions",
     "func",
     "inspect",

@@ -19,7 +19,7 @@ LAYERS = [
     {"adjoint"},
     {"adjoint.inspect"},
     {"adjoint.overrides"},
-    {"adjoint.distributions"},
+    {"adjoint._utils", "adjoint.distributions"},
     {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.testing", "adjoint.utils", "adjoint.serialization"},
     {
         "adjoint.fft",
@@ -54,8 +54,15 @@ LAYERS = [
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
 ON_THE_PUBLIC_API = {f"adjoint.{room}" for room in ("distributions", "func", "nn", "optim", "testing", "utils")}
 
-# `utils` is a name of PyTorch's for two public packages and two modules, and for nothing else.
-NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils", "adjoint.nn.modules.utils", "adjoint.distributions.utils"}
+# `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
+NOT_DRAWERS = {
+    "adjoint._utils",
+    "adjoint.utils",
+    "adjoint.nn.utils",
+    "adjoint.nn.modules.utils",
+    "adjoint.distributions.utils",
+    "adjoint.autograd._functions.utils",
+}
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
 LONGEST = 700
 

@@ -7,8 +7,10 @@ from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions
 from ..autograd.bindings import current_autograd_node as _current_autograd_node
 from ..autograd.bindings import will_engine_execute_node as _will_engine_execute_node
+from ..autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from ..autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
 from ..autograd.graph_task import current_task_id as _current_graph_task_id
+from ..tape.modes import is_grad_enabled as is_grad_enabled
 from ..tape.modes import set_grad as _set_grad_enabled
 from ..tape.torch_function import DisableTorchFunction as DisableTorchFunction
 from ..tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
@@ -19,6 +21,10 @@ from ..tape.torch_function import has_torch_function_unary as _has_torch_functio
 from ..tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
 from ..tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
 from ..tape.torch_function import modes_entered as _len_torch_function_stack
+from ..transforms.forward_mode import _is_fwd_grad_enabled as _is_fwd_grad_enabled
+from ..transforms.forward_mode import _set_fwd_grad_enabled as _set_fwd_grad_enabled
+from ..transforms.forward_mode import enter_dual_level as _enter_dual_level
+from ..transforms.forward_mode import leave_dual_level as _exit_dual_level
 
 __all__ = [
     "DisableTorchFunction",
@@ -27,17 +33,23 @@ __all__ = [
     "_current_autograd_node",
     "_current_graph_task_id",
     "_disabled_torch_function_impl",
+    "_enter_dual_level",
+    "_exit_dual_level",
     "_functions",
     "_functorch",
     "_has_torch_function",
     "_has_torch_function_unary",
     "_has_torch_function_variadic",
+    "_is_fwd_grad_enabled",
     "_is_torch_function_enabled",
     "_is_torch_function_mode_enabled",
     "_is_view_replay_enabled",
     "_len_torch_function_stack",
+    "_set_fwd_grad_enabled",
     "_set_grad_enabled",
     "_will_engine_execute_node",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
 ]
 
 

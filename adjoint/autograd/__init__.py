@@ -5,6 +5,7 @@ from typing import Any
 
 from ..late_bound import LATE, on_first_use
 from ..tape.modes import STATE, is_grad_enabled
+from ..tape.saved import SavedTensor as SavedTensor
 from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple, backward, grad
@@ -71,7 +72,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """What few programs need, imported when first used."""
-    if name in ("forward_ad", "functional", "profiler", "profiler_util"):
+    if name in ("_functions", "forward_ad", "functional", "profiler", "profiler_util"):
         return importlib.import_module(f"{__name__}.{name}")
     if name in ("Explanation", "explain"):
         value = globals()[name] = getattr(importlib.import_module(f"{__name__}.debug.explanation"), name)

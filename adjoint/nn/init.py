@@ -82,8 +82,6 @@ def trunc_normal_(
             stacklevel=2,
         )
     accepted = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
-    if tensor.numel() == 0:
-        return tensor
     # Where few normal values would be accepted, uniform proposals are (Robert, 1995).
     draw = _truncated_by_normal_proposals if accepted >= 0.3 else _truncated_by_uniform_proposals
     return tensor.copy_(draw(tensor, mean, std, a, b, generator))
@@ -245,6 +243,9 @@ def _kaiming_std(tensor: torch.Tensor, a: float, mode: str, nonlinearity: str) -
 @torch.no_grad()
 def orthogonal_(tensor: torch.Tensor, gain: float = 1, generator: torch.Generator | None = None) -> torch.Tensor:
     """Fill with a (semi-)orthogonal matrix, trailing dimensions flattened (Saxe et al., 2013).
+
+    The random numbers and the signs are PyTorch's. The last digits are those of the LAPACK that NumPy is built with, which here
+    computes in float64 for all dtypes.
 
     Raises:
         ValueError: if there are fewer than 2 dimensions.

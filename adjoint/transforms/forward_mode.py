@@ -480,6 +480,17 @@ def exit_dual_level(*, level: int | None = None) -> None:
     found.leave()
 
 
+def leave_dual_level(level: int) -> None:
+    """Leave the level `level`, which must be the innermost."""
+    found = current_level()
+    if found is None or level != 0:
+        raise RuntimeError(
+            "Exiting a forward AD level that is not the last that was created is not support. Ensure they are released in the "
+            "reverse order they were created."
+        )
+    found.leave()
+
+
 class dual_level(_Mode):
     """A context manager, or decorator, in which there is a level of forward mode."""
 

@@ -57,6 +57,20 @@ def test_orthogonal():
     assert torch.allclose(tall.T @ tall, 4 * torch.eye(3, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("shape", [(3, 7), (7, 3), (4, 4), (3, 2, 5)])
+def test_an_orthogonal_matrix_is_the_factor_with_positive_diagonal_of_what_was_drawn(shape):
+    torch.manual_seed(3)
+    drawn = torch.randn(shape[0], torch.Size(shape[1:]).numel())
+    state = torch.get_rng_state()
+    torch.manual_seed(3)
+    filled = init.orthogonal_(torch.empty(shape), gain=2).reshape(drawn.shape) / 2
+    assert torch.get_rng_state().equal(state)
+    tall, q = (drawn.T, filled.T) if drawn.shape[0] < drawn.shape[1] else (drawn, filled)
+    triangle = q.T @ tall
+    assert torch.allclose(triangle, triangle.triu(), atol=1e-5)
+    assert bool((triangle.diagonal() > 0).all())
+
+
 def test_the_same_seed_or_generator_gives_the_same_values():
     drawn = []
     for _ in range(2):

@@ -686,6 +686,12 @@ INIT_IN_STEPS = """
 g = torch.Generator()
 g.manual_seed(3)
 init.kaiming_uniform_(torch.empty(3, 3), generator=g)
+
+g = torch.Generator()
+g.manual_seed(3)
+[init.orthogonal_(torch.empty(s).double(), 0.3, g) for s in ((3, 7), (7, 3), (4, 4), (3, 2, 5))], torch.rand(3, generator=g)
+
+init.trunc_normal_(torch.empty(0, 3, dtype=torch.complex64))
 """.strip().split("\n\n")
 
 

@@ -7,9 +7,9 @@ import adjoint as torch
 
 _ELSEWHERE = {
     "nn.loss": (
-        "mse_loss l1_loss smooth_l1_loss huber_loss nll_loss cross_entropy binary_cross_entropy kl_div poisson_nll_loss "
-        "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss multilabel_margin_loss "
-        "soft_margin_loss triplet_margin_loss reduced"
+        "mse_loss l1_loss smooth_l1_loss huber_loss nll_loss cross_entropy binary_cross_entropy bce_with_logits kl_div "
+        "poisson_nll_loss cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss "
+        "multilabel_margin_loss soft_margin_loss triplet_margin_loss reduced"
     ),
     "nn.padding": "pad",
 }

@@ -40,7 +40,7 @@ def batch_norm(
         for size in input.shape[2:]:
             count *= size
         _require_several_values(input.shape, count)
-    return operators.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return operators.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 
 def instance_norm(
@@ -75,13 +75,14 @@ def instance_norm(
     # One large sample whose channels are all channels of all samples.
     result = operators.batch_norm(
         input.reshape(1, batch * channels, *spatial),
-        mean,
-        var,
         each_sample(weight),
         each_sample(bias),
+        mean,
+        var,
         use_input_stats,
         momentum,
         eps,
+        False,
     )
     if use_input_stats:
         for running, repeated in ((running_mean, mean), (running_var, var)):

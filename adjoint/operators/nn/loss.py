@@ -340,7 +340,7 @@ def _weigh(value, weight):
 @operator(
     kernel=kernels.binary_cross_entropy_with_logits,
     promote="common",
-    namespace="torch",
+    namespace=None,
     method=False,
     out=False,
     name="binary_cross_entropy_with_logits",
@@ -368,6 +368,17 @@ class bce_with_logits:
         if pos_weight is None:
             return _weigh(-self * share, weight)
         return _weigh((xp.logsigmoid(-self) - pos_weight * xp.logsigmoid(self)) * share, weight)
+
+
+@public(name="binary_cross_entropy_with_logits", namespace="torch")
+def unreduced_bce_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
+    """The cross entropy of the sigmoid of logits; `reduction` 1 is the mean and 2 the sum, while any other number is none."""
+    if type(reduction) is not int:
+        raise TypeError(
+            "binary_cross_entropy_with_logits(): argument 'reduction' (position 5) must be int, not "
+            f"{type(reduction).__name__}"
+        )
+    return bce_with_logits(input, target, weight, pos_weight, {1: "mean", 2: "sum"}.get(reduction, "none"))
 
 
 @public(namespace=None)

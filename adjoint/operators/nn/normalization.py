@@ -90,10 +90,10 @@ class native_batch_norm:
 
 
 @public(namespace="torch")
-def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Each channel (dimension 1) normalized over all other dimensions; in training the running statistics are moved.
 
-    See Ioffe and Szegedy (2015), "Batch Normalization".
+    `cudnn_enabled` changes nothing. See Ioffe and Szegedy (2015), "Batch Normalization".
     """
     if input._array.size == 0:
         return _of_nothing(input, weight, bias)

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from .autograd import profiler as profilers
-from .autograd.profiler import ProfilerActivity, record_function
-from .autograd.profiler_util import DeviceType, EventList
+from ..autograd import profiler as profilers
+from ..autograd.profiler import ProfilerActivity, record_function
+from ..autograd.profiler_util import DeviceType, EventList
+from . import itt as itt
 
 __all__ = [
     "DeviceType",

@@ -1,0 +1,167 @@
+"""Private and rare names that programs beside PyTorch use: what they do is what PyTorch's do."""
+# ruff: noqa: E501
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from .programs import program_test
+
+ATTEMPT = """
+        from importlib import import_module
+        def attempt(function, *args, **kwargs):
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                return error
+        load = lambda name: import_module(torch.__name__ + name)
+"""
+
+PROGRAMS = {
+    "tensors_in_one_buffer": """
+        U = load("._utils")
+        a, b, c = torch.arange(6.).reshape(2, 3), torch.tensor(3.), torch.ones(2, requires_grad=True)
+        flat = U._flatten_dense_tensors([a, b, c])
+        show(flat, attempt(U._flatten_dense_tensors, []), U._flatten_dense_tensors([a, torch.ones(2, dtype=torch.double)]), U._flatten_dense_tensors([a.t()]), attempt(U._flatten_dense_tensors, a))
+        one = U._flatten_dense_tensors([a])
+        show(one.data_ptr() == a.data_ptr(), one._is_view())
+        parts = U._unflatten_dense_tensors(flat, [a, b, c])
+        show(type(parts).__name__, parts, [part._base is flat for part in parts], U._unflatten_dense_tensors(flat, [torch.ones(0), a]), U._unflatten_dense_tensors(flat, []))
+        show(attempt(U._unflatten_dense_tensors, torch.ones(2), [a]), attempt(U._unflatten_dense_tensors, a, [b]))
+        tensors = [torch.ones(2), torch.ones(3, dtype=torch.double), torch.ones(5), torch.ones(1, dtype=torch.double), torch.ones(100)]
+        for limit in (0, 1, 8, 20, 24, 1000):
+            show([[tensor.shape for tensor in chunk] for chunk in U._take_tensors(tensors, limit)])
+        show(U._reorder_tensors_as([torch.ones(1), torch.ones(2), torch.ones(3, dtype=torch.double)], [torch.zeros(3, dtype=torch.double), torch.zeros(1), torch.zeros(2)]))
+        show(U._handle_complex(torch.ones(2)), U._handle_complex(torch.ones(2) * 1j), attempt(U._handle_complex, 3))
+        show([U._element_size(dtype) for dtype in (torch.float64, torch.bool, torch.complex64, torch.int16, torch.bfloat16)])
+    """,
+    "tensors_rebuilt": """
+        U = load("._utils")
+        show(U._rebuild_tensor(torch.arange(6.).storage(), 1, (2,), (2,)))
+        t = U._rebuild_tensor_v2(torch.arange(6.).storage(), 1, (2,), (2,), True, {})
+        show(t, t.stride(), t.storage_offset())
+        show(U._rebuild_tensor_v2(torch.arange(6.).to(torch.complex64).storage(), 1, (2, 2), (2, 1), False, {}, {"conj": True}))
+        p = U._rebuild_parameter(torch.ones(2), False, {})
+        show(type(p).__name__, p)
+        p = U._rebuild_parameter_with_state(torch.ones(2), True, {}, {"tag": 5})
+        show(type(p).__name__, p, p.tag)
+        m = U._rebuild_meta_tensor_no_storage(torch.float64, (2, 3), (3, 1), True)
+        show(m.shape, m.stride(), m.requires_grad, m.dtype, m.device.type)
+    """,
+    "objects_and_calls": """
+        U = load("._utils")
+        show(U.render_call(torch.add, (1, 2), {"a": torch.ones(3)}), U.render_call(len, ([torch.ones(2), (1.5, "x")],), {}), U.render_call(torch.ones, (torch.ones(2, 3, dtype=torch.int64), (1,)), {"a": torch.ones(1, requires_grad=True), "b": {"c": torch.ones(2, dtype=torch.double)}}))
+        show(U._get_async_or_non_blocking("f", True, {}), U._get_async_or_non_blocking("f", False, {"async": True}), attempt(U._get_async_or_non_blocking, "f", False, {"b": True}), attempt(U._get_async_or_non_blocking, "f", False, {"b": True, "c": 1}))
+        show(U._import_dotted_name("math.pi"), attempt(U._import_dotted_name, "os.zz"), attempt(U._import_dotted_name, "zzqq.a"), U.is_compiling(), U.try_import("math") is not None, U.try_import("no_such_module_zz"))
+        class A:
+            @U.classproperty
+            def name(cls):
+                return cls.__name__
+        class B(A):
+            pass
+        show(A.name, B.name, A().name)
+        for device in ("cpu", 0, None, "cuda:1", torch.device("cpu"), "meta", -1, 1.5):
+            for optional in (False, True):
+                for allow_cpu in (False, True):
+                    show(attempt(U._get_device_index, device, optional, allow_cpu))
+        class Slotted:
+            __slots__ = ("a", "__dict__")
+        o = Slotted()
+        o.a, o.b = 1, 2
+        state = U._get_obj_state(o)
+        q = U._set_obj_state(Slotted(), state)
+        show(state, q.a, q.b, attempt(U._set_obj_state, q, (1, 2, 3)), U._set_obj_state(q, {"c": 4}).c, U._set_obj_state(q, None) is q)
+        class Own:
+            def __getstate__(self):
+                return "own"
+        show(U._get_obj_state(Own()))
+    """,
+    "exceptions_of_workers": """
+        U = load("._utils")
+        class Odd(Exception):
+            def __init__(self, a, b):
+                super().__init__(a, b)
+        class Message(Exception):
+            def __init__(self, message="d"):
+                super().__init__(message)
+        def wrapped(error):
+            try:
+                raise error
+            except Exception:
+                return U.ExceptionWrapper(where="in worker 3")
+        for error in (ValueError("x"), KeyError("k"), Odd(1, 2), StopIteration(3), Message("hm"), OSError(2, "No")):
+            w = wrapped(error)
+            again = attempt(w.reraise)
+            show(w.exc_type.__name__, w.where, w.exc_msg.split("\\n")[-2], type(again).__name__, str(again).split("\\n")[:2])
+        show(repr(U.KeyErrorMessage("a b")) == "a b", isinstance(U.KeyErrorMessage("a"), str), U.ExceptionWrapper((ValueError, ValueError("q"), None)).where)
+    """,
+    "groups_of_tensors": """
+        G = load(".utils._foreach_utils")
+        show("cpu" in G._get_fused_kernels_supported_devices(), "cpu" in G._get_foreach_kernels_supported_devices(), G._device_has_foreach_support(torch.device("cpu")), G._device_has_foreach_support(torch.device("meta")), G._has_foreach_support([torch.ones(2), None], torch.device("cpu")), G._has_foreach_support([torch.nn.Parameter(torch.ones(2))], torch.device("meta")))
+        a, b, c = torch.ones(2), torch.ones(3, dtype=torch.double), torch.zeros(4)
+        def grouped(*args, **kwargs):
+            groups = G._group_tensors_by_device_and_dtype(*args, **kwargs)
+            return sorted(((str(device), str(dtype)), value) for (device, dtype), value in groups.items())
+        for lists in ([[a, b, c]], [[a, b, c], [c, b, a]], [[a, b, c], [None, b, None]], [[a, b, c], [b, b, b]], [[a, b], []], [[a, b, c], [torch.tensor(1.)] * 3]):
+            show(grouped(lists), grouped(lists, with_indices=True))
+        for lists in ([[None, a]], [[a, b], [c.long(), c.long()]]):
+            show(attempt(grouped, lists))
+        show([type(attempt(grouped, lists)).__name__ for lists in ([], [[]], [[a], [b, c]])])
+    """,
+    "functions_for_older_code": """
+        A, tensor, utils = load(".autograd._functions"), load(".autograd._functions.tensor"), load(".autograd._functions.utils")
+        show(A.Resize is tensor.Resize, A.Type is tensor.Type)
+        x = torch.arange(6., requires_grad=True)
+        for size in ((2, 3), (6,), (1, 6)):
+            r = A.Resize.apply(x * 1, size)
+            show(r, r._is_view(), r.stride(), torch.autograd.grad((r * r).sum(), x))
+        r = A.Resize.apply((x * 1).reshape(2, 3).t(), (2, 3))
+        show(r, torch.autograd.grad((r * r).sum(), x))
+        raises(lambda: A.Resize.apply(x, (3,)))
+        raises(lambda: A.Resize.apply(x, (2, -1)))
+        for kind in ("torch.DoubleTensor", torch.float64):
+            r = A.Type.apply(x, kind)
+            show(r, torch.autograd.grad((r * r).sum(), x))
+        show(A.Type.apply(x, "torch.LongTensor"))
+        show(utils.maybe_view(x, (2, 3)), utils.maybe_view(x, (6,)) is x, utils.maybe_view(x, (6,), False) is x, attempt(utils.maybe_view, x, (4,)))
+        y = torch.arange(24.).reshape(2, 3, 4)
+        show([utils.maybe_unexpand(y, size) for size in ((3, 4), (1, 3, 4), (1,), (), (2, 1, 4), (2, 1, 1))], utils.maybe_unexpand(y, y.shape) is y)
+    """,
+    "functions_of_torch_that_are_not_those_of_layers": """
+        x = torch.arange(12.).reshape(4, 3).sin().requires_grad_()
+        w, b = torch.tensor([1., 2., 3.], requires_grad=True), torch.tensor([.1, .2, .3], requires_grad=True)
+        m, v = torch.zeros(3), torch.ones(3)
+        for training in (True, False):
+            y = torch.batch_norm(x, w, b, m, v, training, .1, 1e-5, False)
+            show(y, m, v, torch.autograd.grad((y * y * torch.arange(12.).reshape(4, 3)).sum(), [x, w, b]))
+        raises(lambda: torch.batch_norm(x, None, None, None, None, False, .1, 1e-5, False))
+        show(torch.nn.functional.batch_norm(x, m, v, w, b, True), torch.nn.functional.instance_norm(x.reshape(2, 2, 3)), m, v)
+        t = (x.detach() > 0).float()
+        for reduction in (0, 1, 2):
+            show(torch.binary_cross_entropy_with_logits(x, t, w.detach(), b.detach(), reduction))
+        show(torch.binary_cross_entropy_with_logits(x, t), torch.nn.functional.binary_cross_entropy_with_logits(x, t))
+        raises(lambda: torch.binary_cross_entropy_with_logits(x, t, None, None, "mean"))
+    """,
+    "levels_and_modes": """
+        fwAD = torch.autograd.forward_ad
+        show(fwAD._current_level)
+        with fwAD.dual_level():
+            show(fwAD._current_level)
+            raises(fwAD.enter_dual_level)
+        show(fwAD._current_level, fwAD._is_fwd_grad_enabled())
+        with fwAD._set_fwd_grad_enabled(False):
+            show(fwAD._is_fwd_grad_enabled(), torch._C._is_fwd_grad_enabled())
+        show(torch._C._enter_dual_level(), torch._C._exit_dual_level(0))
+        raises(lambda: torch._C._exit_dual_level(0))
+        show(torch._C.is_grad_enabled(), torch._C.is_inference_mode_enabled())
+        saved = torch.ones(2, requires_grad=True).exp().grad_fn._raw_saved_result
+        show(isinstance(saved, torch.autograd.SavedTensor), torch.autograd.SavedTensor is torch._C._autograd.SavedTensor)
+        itt = load(".profiler.itt")
+        show(itt.range_push("a"), itt.mark("m"), itt.range_pop())
+        with itt.range("step {}", 3) as value:
+            show(value)
+        show(itt.range("call")(lambda x: x + 1)(2))
+    """,
+}
+
+test_private_names = program_test({name: ATTEMPT + source for name, source in PROGRAMS.items()})
