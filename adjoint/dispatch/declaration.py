@@ -24,6 +24,9 @@ An operator that is one overload of a function says what that is `called`. Other
 `constants` are the inputs that must not require grad, each with the function that an error about it names.
 `shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
 
+`batch`, here or as an option, is how `vmap` applies the operator to a whole batch: a function `batch(op, batch, *args)`, or the
+name of a mechanism (`transforms.batching.MECHANISMS`); without one it follows from the rest, or is the sequential fallback.
+
 A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
 formula for each, returns all gradients together; its parameter `needs` says which are wanted.
 """
@@ -61,6 +64,9 @@ class Operator:
     fast path while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and
     float64, so that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to
     `limit` elements, without the detour for others. `tangent` is the rule of forward mode (see `tangent.py`).
+    `sample_ndim`: the tensors may have a first dimension that counts samples of so many dimensions, with which that of a batch
+    is merged. `random`: it draws random numbers although it takes no `generator`. `aten_name`: what PyTorch's messages call it;
+    `vmap_name`: what they call it in place.
     `formerly` names the keywords whose numbers once stood before the tensors, in a form that is deprecated.
     """
 
@@ -100,6 +106,11 @@ class Operator:
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self.node_name: str = node_name
+        self.batch: str | Callable[..., Any] | None = options.get("batch") or _member(declaration, "batch")
+        self.sample_ndim: int | None = options.get("sample_ndim")
+        self.aten_name: str = options.get("aten_name") or self.called
+        self.vmap_name: str | None = options.get("vmap_name")
+        self.random_inside: bool = options.get("random", False)
         self.inplace_node_name: str = options.get("inplace_node") or node_name
         self._node_classes: dict[str, type[Node]] = {}
         self.returns: Any = options.get("returns", tuple)
@@ -151,6 +162,7 @@ class Operator:
         annotations = self.forward.__annotations__
         self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
         self.draws = "generator" in self.names  # random numbers
+        self.random = self.draws or self.random_inside
         self.types = {
             name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
         }
@@ -210,6 +222,10 @@ def _all_dims(slot: str, node: Node) -> Any:
     """Dimensions as PyTorch shows them: a tuple, also of one."""
     dims = getattr(node, slot)
     return (dims,) if type(dims) is int else dims
+
+
+def _member(declaration: type, name: str) -> Any:
+    return _plain(declaration.__dict__.get(name))
 
 
 def _plain(function: Any) -> Callable[..., Any]:

@@ -45,7 +45,7 @@ def stream_of(generator: Any) -> kernels.Stream:
 def check_levels() -> None:
     """Raise if numbers are about to be drawn for all examples of a `vmap` together that does not share them."""
     for level in modes.STATE.levels:
-        if hasattr(level, "drawn") and level.random("draw") == "different":
+        if hasattr(level, "drawn") and level.random() == "different":
             raise RuntimeError(
                 "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
                 "randomness. If this is necessary for your usage, please file an issue with functorch."
@@ -329,7 +329,7 @@ def _wrong_normal(*arguments, **names):
     )
 
 
-@operator(namespace=None, method=(), node="BernoulliBackward0")
+@operator(namespace=None, method=(), node="BernoulliBackward0", batch="leading")
 class bernoulli_of_each:
     """1 with the probability that the element of `self` gives, otherwise 0."""
 
@@ -339,7 +339,7 @@ class bernoulli_of_each:
     grad_self = _zero
 
 
-@operator(namespace=None, method=(), node="BernoulliBackward0")
+@operator(namespace=None, method=(), node="BernoulliBackward0", batch="leading")
 class bernoulli_of_one:
     """1 with probability `p`, otherwise 0, in the shape of `self`."""
 
@@ -368,7 +368,7 @@ def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
     return bernoulli_of_one(input, p, generator=generator)
 
 
-@operator(namespace="torch", method=True)
+@operator(namespace="torch", method=True, batch="leading")
 class poisson:
     """Numbers of events where the elements of `self` are expected, Poisson-distributed."""
 
@@ -486,7 +486,14 @@ def drawn(sampler: Any, node: str) -> Any:
 
         declaration.grad_self = _zero
         return operator(
-            namespace=None, method=False, out=False, inplace=True, kernel=kernel, changing=changing, node=node
+            namespace=None,
+            method=False,
+            out=False,
+            inplace=True,
+            kernel=kernel,
+            changing=changing,
+            node=node,
+            batch="leading",
         )(declaration).inplace
 
     return declare

@@ -29,6 +29,7 @@ from ...tape.views import NO_GRAD
 from ...tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, ndarray, new, tensor_array, wrap, wrap_dim
 from ..shape.parts import select, slice
 from ..shape.view import alias, unsqueeze
+from . import batched_indexing
 
 _slice = type(numpy.s_[:])
 _FULL = _slice(None)
@@ -123,7 +124,7 @@ def unchanged(indices: Any) -> Any:
     return indices
 
 
-@operator(namespace=None, method=False, kernel=kernels.index, tangent="linear")
+@operator(namespace=None, method=False, kernel=kernels.index, tangent="linear", batch=batched_indexing.index)
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
@@ -136,7 +137,9 @@ class index:
         return xp.index_backward(grad, self_shape, unchanged(indices))
 
 
-@operator(namespace=None, method=False, kernel=kernels.index_backward, tangent="linear")
+@operator(
+    namespace=None, method=False, kernel=kernels.index_backward, tangent="linear", batch=batched_indexing.index_backward
+)
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
 
@@ -157,6 +160,8 @@ class index_backward:
     node="IndexPutBackward0",
     called="index_put",
     out=False,
+    batch=batched_indexing.index_put,
+    vmap_name="index_put_",
 )
 class index_put_arrays:
     """A copy with `values` where the indices point, or added there."""

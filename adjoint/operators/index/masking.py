@@ -18,7 +18,7 @@ from ..math.arithmetic import overloads
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 
-@operator(kernel=kernels.zero_where, namespace=None, method=(), node="MaskedFillBackward0")
+@operator(kernel=kernels.zero_where, namespace=None, method=(), node="MaskedFillBackward0", batch="elementwise")
 class zero_where:
     """`input`, but 0 where `mask`."""
 
@@ -193,6 +193,7 @@ public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
     node="ClampBackward1",
     called="clamp",
     tangent="elementwise",
+    vmap_name="inplace arithmetic",
 )
 class clamp_to_numbers:
     """`input` limited to the interval between two numbers."""
@@ -211,6 +212,7 @@ class clamp_to_numbers:
     inplace=True,
     node="ClampBackward0",
     called="clamp",
+    vmap_name="inplace arithmetic",
 )
 class clamp_to_tensors:
     """`input` limited to the intervals between two tensors."""
@@ -271,7 +273,15 @@ def clamp_(input, min=None, max=None):
     return function.inplace(input, min, max)
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward0", called="clamp_min", tangent="elementwise")
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampMinBackward0",
+    called="clamp_min",
+    tangent="elementwise",
+    vmap_name="inplace arithmetic",
+)
 class clamp_min_to_number:
     """`input`, but at least a number."""
 
@@ -282,7 +292,15 @@ class clamp_min_to_number:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, None)))
 
 
-@operator(elementwise=True, namespace=None, method=(), inplace=True, node="ClampMinBackward1", called="clamp_min")
+@operator(
+    elementwise=True,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampMinBackward1",
+    called="clamp_min",
+    vmap_name="inplace arithmetic",
+)
 class clamp_min_to_tensor:
     """`input`, but at least `min`."""
 
@@ -296,7 +314,15 @@ class clamp_min_to_tensor:
         return xp.zero_where(grad, xp.logical_not(self < min))
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward0", called="clamp_max", tangent="elementwise")
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampMaxBackward0",
+    called="clamp_max",
+    tangent="elementwise",
+    vmap_name="inplace arithmetic",
+)
 class clamp_max_to_number:
     """`input`, but at most a number."""
 
@@ -307,7 +333,15 @@ class clamp_max_to_number:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, None, max)))
 
 
-@operator(elementwise=True, namespace=None, method=(), inplace=True, node="ClampMaxBackward1", called="clamp_max")
+@operator(
+    elementwise=True,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampMaxBackward1",
+    called="clamp_max",
+    vmap_name="inplace arithmetic",
+)
 class clamp_max_to_tensor:
     """`input`, but at most `max`."""
 

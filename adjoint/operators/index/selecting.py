@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
 from ...dispatch.slow_path import invalid_arguments
@@ -24,6 +25,8 @@ from ...tensor import Tensor, wrap
     out=False,
     called="masked_fill",
     node="MaskedFillBackward0",
+    batch="elementwise",
+    vmap_name="inplace arithmetic",
 )
 class masked_fill_number:
     """A copy with a number where the mask is true."""
@@ -44,6 +47,7 @@ class masked_fill_number:
     out=False,
     called="masked_fill",
     node="MaskedFillBackward1",
+    vmap_name="inplace arithmetic",
 )
 class masked_fill_tensor:
     """A copy with a zero-dimensional tensor where the mask is true."""
@@ -55,6 +59,9 @@ class masked_fill_tensor:
 
     def grad_value(grad, mask, xp):
         return xp.sum(grad * mask, None, False)
+
+    def batch(op, batch, value, mask, filling):
+        return batch.by("elementwise", OPERATORS["select_where"], (mask, filling.to(value.dtype), value))
 
 
 def _fill_overload(mask, value):
@@ -83,6 +90,16 @@ class masked_select:
 
     def grad_self(grad, self, mask, xp):
         return xp.masked_select_backward(grad, tuple(self.shape), mask)
+
+    def batch(op, batch, value, mask):
+        if batch.has(mask):
+            raise RuntimeError(
+                "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each "
+                "batch this would return a differently shaped Tensor."
+            )
+        shape = tensors.broadcast_shapes(value.shape, mask.shape)
+        whole = batch.aligned(value, len(shape)).expand((batch.size, *shape))
+        return batch.flat(whole)[:, mask.expand(shape).reshape(-1)]
 
 
 @operator(namespace=None, method=False, tangent="linear")
@@ -128,6 +145,8 @@ class masked_scatter_backward:
     method=(),
     called="nonzero",
     same_out="nonzero: Expected out tensor to have scalar type Long but got scalar type{given}",
+    batch="dynamic",
+    aten_name="nonzero",
 )
 class nonzero_places:
     """The indices of all nonzero elements, one row for each."""

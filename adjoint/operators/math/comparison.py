@@ -102,17 +102,17 @@ _declare_in_place("ge", kernels.ge, ("greater_equal_",))
 # --- logic: what is not 0 is true -----------------------------------------------------------------------------
 
 
-@binary(numpy.logical_and, numbers=False)
+@binary(numpy.logical_and, numbers=False, vmap_name="inplace arithmetic")
 class logical_and:
     """Whether both elements are true."""
 
 
-@binary(numpy.logical_or, numbers=False)
+@binary(numpy.logical_or, numbers=False, vmap_name="inplace arithmetic")
 class logical_or:
     """Whether one of the elements is true."""
 
 
-@binary(numpy.logical_xor, numbers=False)
+@binary(numpy.logical_xor, numbers=False, vmap_name="inplace arithmetic")
 class logical_xor:
     """Whether exactly one of the elements is true."""
 
@@ -125,7 +125,14 @@ class logical_not:
 # --- bits -----------------------------------------------------------------------------------------------------
 
 
-@binary(kernels.bitwise_and, number_first=True, dunder="__and__", reflected="__rand__", overloaded=True)
+@binary(
+    kernels.bitwise_and,
+    number_first=True,
+    dunder="__and__",
+    reflected="__rand__",
+    overloaded=True,
+    vmap_name="inplace arithmetic",
+)
 class bitwise_and:
     """The bits that both integers have; of bools, `and`.
 
@@ -135,7 +142,14 @@ class bitwise_and:
     """
 
 
-@binary(kernels.bitwise_or, number_first=True, dunder="__or__", reflected="__ror__", overloaded=True)
+@binary(
+    kernels.bitwise_or,
+    number_first=True,
+    dunder="__or__",
+    reflected="__ror__",
+    overloaded=True,
+    vmap_name="inplace arithmetic",
+)
 class bitwise_or:
     """The bits that one of the integers has; of bools, `or`."""
 

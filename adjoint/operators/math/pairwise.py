@@ -6,13 +6,13 @@ import math
 
 import numpy
 
-from ...dispatch.decorators import binary, operator, public, publish
+from ...dispatch.decorators import binary, operator, public, publish, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.return_types import return_type
 from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
 from ...kernels.reduce import moments
-from ..reduce.reduction import norm_gradient
+from ..reduce.moments import norm_gradient
 from .arithmetic import no_bool, overloads
 
 
@@ -68,6 +68,11 @@ class dist:
 
     def grad_other(grad, self, other, p, result, xp):
         return -norm_gradient(grad, xp.wide(self) - xp.wide(other), xp.wide(result), p, None, False, xp)
+
+    def batch(op, batch, first, second, p):
+        if not first._array.ndim or first._array.shape != second._array.shape or not first._array.size:
+            return None
+        return tensors.linalg_vector_norm((batch.expanded(first) - batch.expanded(second)).flatten(1), p, (1,))
 
 
 # --- signs ----------------------------------------------------------------------------------------------------
@@ -144,6 +149,7 @@ class ldexp:
     outputs=("mantissa", "exponent"),
     returns=return_type("frexp", "mantissa", "exponent"),
     same_out=STRICT,
+    batch="leading",
 )
 class frexp:
     """Mantissas of magnitude 0.5 to 1 and exponents of 2 that multiply to `input`.

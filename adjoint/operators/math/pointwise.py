@@ -121,7 +121,7 @@ class logit:
         return xp.logit_backward(grad, self, eps)
 
 
-@operator(kernel=kernels.logit_backward, namespace=None, method=())
+@operator(kernel=kernels.logit_backward, namespace=None, method=(), batch="elementwise")
 class logit_backward:
     """The derivative of `logit` times `grad_output`."""
 
@@ -316,7 +316,9 @@ def conj(input):
     return conjugate(input) if input._array.dtype.kind == "c" else input
 
 
-@operator(view=True, kernel=lazy_conj.conjugate, namespace=None, method=False, node="ConjBackward0")
+@operator(
+    view=True, kernel=lazy_conj.conjugate, namespace=None, method=False, node="ConjBackward0", batch="elementwise"
+)
 class conjugate:
     """The complex conjugate, elementwise, a view."""
 
@@ -326,7 +328,7 @@ class conjugate:
         return grad.conj()
 
 
-@operator(view=True, kernel=lazy_conj.negative, method=False)
+@operator(view=True, kernel=lazy_conj.negative, method=False, batch="elementwise")
 class _neg_view:
     """`-input`, a view."""
 
@@ -346,6 +348,7 @@ class _neg_view:
     out_underived=True,
     inplace_node="ConjPhysicalBackward1",
     tangent="linear",
+    batch="elementwise",
 )
 class conj_physical:
     """The complex conjugate, elementwise."""
@@ -481,6 +484,7 @@ class frac:
     node="RoundBackward0",
     same_out=True,
     called="round",
+    batch="elementwise",
 )
 class round_to_integer:
     """The nearest integer, elementwise; halves go to the even one."""
@@ -499,6 +503,7 @@ class round_to_integer:
     node="RoundBackward1",
     same_out=True,
     called="round",
+    batch="elementwise",
 )
 class round_to_decimals:
     """The nearest number of `decimals` decimal places, elementwise."""

@@ -102,6 +102,7 @@ class digamma:
     node="PolygammaBackward0",
     inplace_node="PolygammaBackward1",
     called="polygamma",
+    batch="elementwise",
 )
 class polygamma_of:
     """The `n`-th derivative of `digamma`, elementwise."""
@@ -142,7 +143,7 @@ def _check_order(self, p):
         raise RuntimeError("p has to be greater than or equal to 1")
 
 
-@operator(promote="float", inplace=True, check=_check_order)
+@operator(promote="float", inplace=True, check=_check_order, batch="elementwise")
 class mvlgamma:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise."""
 

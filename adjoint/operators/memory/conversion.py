@@ -54,7 +54,15 @@ def is_meta(place: Any) -> bool:
     return False
 
 
-@operator(kernel=copying.to_dtype, namespace=None, method=(), node="ToCopyBackward0", out=False, tangent="linear")
+@operator(
+    kernel=copying.to_dtype,
+    namespace=None,
+    method=(),
+    node="ToCopyBackward0",
+    out=False,
+    tangent="linear",
+    batch="elementwise",
+)
 class to_dtype:
     """A copy with elements of another dtype."""
 

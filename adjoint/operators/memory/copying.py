@@ -19,7 +19,7 @@ from ...tensor import C_NAMES, Tensor, can_require_grad, wrap
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=copying.clone, tangent="linear")
+@operator(kernel=copying.clone, tangent="linear", batch="elementwise")
 class clone:
     """A copy in memory of its own, through which gradients pass.
 
@@ -46,7 +46,14 @@ def contiguous(self, /, *, memory_format=contiguous_format):
 
 
 @operator(
-    namespace=None, method=(), inplace=True, changing=copying.copy_, node="CopyBackwards", out=False, tangent="linear"
+    namespace=None,
+    method=(),
+    inplace=True,
+    changing=copying.copy_,
+    node="CopyBackwards",
+    out=False,
+    tangent="linear",
+    vmap_name="inplace arithmetic",
 )
 class copy:
     """`other`, broadcast to the shape of `self`, in its place."""
@@ -59,6 +66,9 @@ class copy:
 
     def grad_other(grad):
         return grad
+
+    def batch(op, batch, value, source, *rest):
+        return batch.apply(op, (batch.expanded(value), batch.aligned(source, value._array.ndim), *rest))
 
 
 @public(namespace=None, method=True)
@@ -101,7 +111,14 @@ def sum_to_size(self, /, *sizes, size=None):
 
 
 @operator(
-    namespace=None, method=(), inplace=True, changing=copying.fill_, repeats=True, out=False, node="FillBackward2"
+    namespace=None,
+    method=(),
+    inplace=True,
+    changing=copying.fill_,
+    repeats=True,
+    out=False,
+    node="FillBackward2",
+    batch="elementwise",
 )
 class fill:
     """The number `value` in place of every element."""
@@ -114,7 +131,14 @@ class fill:
 
 
 @operator(
-    namespace=None, method=(), inplace=True, changing=copying.fill_with_, repeats=True, out=False, node="FillBackward3"
+    namespace=None,
+    method=(),
+    inplace=True,
+    changing=copying.fill_with_,
+    repeats=True,
+    out=False,
+    node="FillBackward3",
+    vmap_name="fill_",
 )
 class fill_tensor:
     """The zero-dimensional tensor `value` in place of every element."""
@@ -129,6 +153,9 @@ class fill_tensor:
 
     def grad_value(grad, value_shape, xp):
         return xp.sum_to_size(grad, value_shape)
+
+    def batch(op, batch, value, filling):
+        return batch.apply(op, (batch.expanded(value), batch.aligned(filling, value._array.ndim)))
 
 
 _fill_, _fill_tensor_ = fill.inplace, fill_tensor.inplace
@@ -163,7 +190,7 @@ def fill_(input, value):
     return _fill_tensor_(input, value) if isinstance(value, Tensor) else _fill_(input, value)
 
 
-@operator(namespace=None, method=(), out=False, node="FillBackward0")
+@operator(namespace=None, method=(), out=False, node="FillBackward0", batch="elementwise")
 class full_of_number:
     """A tensor like `self` of which every element is the number `value`."""
 
@@ -174,7 +201,7 @@ class full_of_number:
         return xp.zeros_like(grad)
 
 
-@operator(namespace=None, method=(), out=False, node="FillBackward1")
+@operator(namespace=None, method=(), out=False, node="FillBackward1", batch="elementwise")
 class full_of_tensor:
     """A tensor like `self` of which every element is the zero-dimensional tensor `value`."""
 
@@ -213,7 +240,7 @@ class fill_diagonal:
 public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace)
 
 
-@operator(namespace=None, method=(), inplace=True, changing=copying.zero_, repeats=True, out=False)
+@operator(namespace=None, method=(), inplace=True, changing=copying.zero_, repeats=True, out=False, batch="elementwise")
 class zero:
     """Zero in place of every element."""
 

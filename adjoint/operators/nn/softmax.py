@@ -17,7 +17,9 @@ class softmax_of:
         return xp.softmax_backward(grad, result, dim)
 
 
-@operator(kernel=kernels.softmax_backward, namespace=None, method=False, node="SoftmaxBackwardDataBackward0")
+@operator(
+    kernel=kernels.softmax_backward, namespace=None, method=False, node="SoftmaxBackwardDataBackward0", batch="expanded"
+)
 class softmax_backward:
     """The gradient of the input of softmax."""
 
@@ -43,7 +45,13 @@ class log_softmax_of:
         return xp.log_softmax_backward(grad, result, dim)
 
 
-@operator(kernel=kernels.log_softmax_backward, namespace=None, method=False, node="LogSoftmaxBackwardDataBackward0")
+@operator(
+    kernel=kernels.log_softmax_backward,
+    namespace=None,
+    method=False,
+    node="LogSoftmaxBackwardDataBackward0",
+    batch="expanded",
+)
 class log_softmax_backward:
     """The gradient of the input of the logarithm of softmax."""
 

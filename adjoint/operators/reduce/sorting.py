@@ -98,7 +98,7 @@ class cummin:
         return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, batch="expanded")
 class add_at_selected:
     """Zeros of `shape` to which `input` is added at `indices` along `dim`."""
 
@@ -109,7 +109,7 @@ class add_at_selected:
         return xp.gathered(grad, dim, indices)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, batch="expanded")
 class gathered:
     """The elements at `indices` along `dim`."""
 
@@ -404,7 +404,14 @@ nanquantile = _quantile("nanquantile", True)
 # --- unique elements and counting -----------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=False, node="Unique2Backward0", outputs=("output", "inverse", "counts"))
+@operator(
+    namespace=None,
+    method=False,
+    node="Unique2Backward0",
+    outputs=("output", "inverse", "counts"),
+    batch="dynamic",
+    aten_name="_unique2",
+)
 class unique_all:
     """Unique elements, the positions of all elements among them, and how often each occurs."""
 
@@ -417,7 +424,9 @@ class unique_all:
         raise RuntimeError("derivative for aten::_unique2 is not implemented")
 
 
-@operator(namespace=None, method=False, node="UniqueDimBackward0", outputs=("output", "inverse", "counts"))
+@operator(
+    namespace=None, method=False, node="UniqueDimBackward0", outputs=("output", "inverse", "counts"), batch="dynamic"
+)
 class unique_dim:
     """The same for the slices of a dimension."""
 
@@ -430,7 +439,14 @@ class unique_dim:
         raise RuntimeError("derivative for aten::unique_dim is not implemented")
 
 
-@operator(namespace=None, method=False, node="UniqueConsecutiveBackward0", outputs=("output", "inverse", "counts"))
+@operator(
+    namespace=None,
+    method=False,
+    node="UniqueConsecutiveBackward0",
+    outputs=("output", "inverse", "counts"),
+    batch="dynamic",
+    aten_name="unique_consecutive",
+)
 class unique_runs:
     """The same for runs of equal neighbours."""
 
@@ -498,6 +514,16 @@ class searchsorted_tensor:
         sorted_sequence: Array, self: Array, *, out_int32=False, right=False, side=None, sorter: Array | None = None
     ):
         return counting.searchsorted(sorted_sequence, self, out_int32=out_int32, right=right, side=side, sorter=sorter)
+
+    def batch(op, batch, sequence, values, *rest):
+        if not sequence._array.size or not values._array.size or rest[op.names.index("sorter") - 2] is not None:
+            return None
+        if not batch.has(sequence) and sequence._array.ndim == 1:
+            return batch.apply(op, (sequence, batch.first(values), *rest))
+        sequences, wanted = batch.expanded(sequence), batch.expanded(values)
+        if sequence._array.ndim > 1:
+            return batch.apply(op, (sequences, wanted, *rest))
+        return batch.apply(op, (sequences, batch.flat(wanted), *rest)).reshape(wanted.shape)
 
 
 @public()

@@ -6,8 +6,8 @@ from typing import Any
 
 from ... import dtypes
 from ...device import contiguous_format
-from ...dispatch.decorators import named, operator, public
-from ...dispatch.sequential import one_by_one
+from ...dispatch.decorators import named, operator, public, tensors
+from ...dispatch.sequential import sequential_fallback
 from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...kernels.shape import view as kernels
 from ...notices import warn
@@ -57,7 +57,14 @@ def checked_sizes(sizes: Any, function: str, name: str, position: int) -> tuple[
 # --- another shape --------------------------------------------------------------------------------------------
 
 
-@operator(view=True, namespace=None, method=False, node="ViewBackward0", kernel=kernels.view)
+def _batch_reshaped(op, batch, value, size):
+    if not value._array.size:
+        return None
+    first = batch.first(value)
+    return first.reshape((first.shape[0], *size))
+
+
+@operator(view=True, namespace=None, method=False, node="ViewBackward0", kernel=kernels.view, batch=_batch_reshaped)
 class view_shape:
     """`input` with another shape on the same memory."""
 
@@ -67,7 +74,9 @@ class view_shape:
         return grad.reshape(self_shape)
 
 
-@operator(view=True, namespace=None, method=False, node="ReshapeAliasBackward0", kernel=kernels.view)
+@operator(
+    view=True, namespace=None, method=False, node="ReshapeAliasBackward0", kernel=kernels.view, batch=_batch_reshaped
+)
 class reshape_alias:
     """`input`, which is not contiguous, with another shape on the same memory: what `reshape` makes where it can."""
 
@@ -77,7 +86,7 @@ class reshape_alias:
         return grad.reshape(self_shape)
 
 
-@operator(namespace=None, method=False, node="UnsafeViewBackward0", tangent="linear")
+@operator(namespace=None, method=False, node="UnsafeViewBackward0", tangent="linear", batch=_batch_reshaped)
 class unsafe_view:
     """`input`, a tensor nobody else has, with another shape."""
 
@@ -107,7 +116,7 @@ def view(input, /, *size, dtype=None, **names):
         raise invalid_arguments("view", *size) from None
 
 
-@one_by_one
+@sequential_fallback
 def view_dtype(input, dtype):
     """The bytes of `input` read as elements of another dtype; PyTorch does not count that among views, nor does it record it."""
     if input.is_conj() or input.is_neg():
@@ -224,7 +233,7 @@ def ravel(input):
     return view_shape(input.contiguous(), (-1,)) if input._array.size else view_shape(input.contiguous(), (0,))
 
 
-@operator(view=True, inplace=True, inplace_node="UnsqueezeBackward1", kernel=kernels.unsqueeze)
+@operator(view=True, inplace=True, inplace_node="UnsqueezeBackward1", kernel=kernels.unsqueeze, batch="result dims")
 class unsqueeze:
     """A dimension of size 1 inserted at `dim`."""
 
@@ -243,6 +252,10 @@ class squeeze_all:
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
+
+    def batch(op, batch, value):
+        dims = tuple(dim + 1 for dim, size in enumerate(value._array.shape) if size == 1)
+        return tensors.squeeze_dims(batch.first(value), dims)
 
 
 @operator(
@@ -316,6 +329,9 @@ class expand:
     def grad_self(grad, self_shape, xp):
         return xp.sum_to_size(grad, self_shape)
 
+    def batch(op, batch, value, size):
+        return batch.aligned(value, len(size)).expand((batch.size, *size))
+
 
 @public(namespace=None, method=("expand",), fast=expand)
 def expand_method(input, /, *size, implicit=False, **names):
@@ -375,6 +391,10 @@ class t:
     def grad_self(grad, xp):
         return xp.t(grad)
 
+    def batch(op, batch, value):
+        first = batch.first(value)
+        return first.transpose(1, 2) if value._array.ndim == 2 else tensors.alias(first)
+
 
 @operator(view=True, namespace=None, method=False, kernel=kernels.permute)
 class permute:
@@ -384,6 +404,9 @@ class permute:
 
     def grad_self(grad, dims, xp):
         return xp.permute(grad, kernels.inverse_permutation(dims))
+
+    def batch(op, batch, value, dims):
+        return batch.apply(op, (batch.first(value), (0, *batch.shifted(tuple(dims), value._array.ndim))))
 
 
 @public(name="permute", numpy_names=True)
@@ -430,7 +453,7 @@ def _unique(dims, ndim, name):
     return wrapped
 
 
-@operator(view=True, namespace=None, method=False)
+@operator(view=True, namespace=None, method=False, batch="leading")
 class alias:
     """The tensor itself, as a view."""
 
