@@ -65,8 +65,9 @@ class Operator:
     float64, so that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to
     `limit` elements, without the detour for others. `tangent` is the rule of forward mode (see `tangent.py`).
     `sample_ndim`: the tensors may have a first dimension that counts samples of so many dimensions, with which that of a batch
-    is merged. `random`: it draws random numbers although it takes no `generator`. `aten_name`: what PyTorch's messages call it;
-    `vmap_name`: what they call it in place.
+    is merged. `random`: it draws random numbers although it takes no `generator`. `shape_of_elements`: what shape its results
+    have depends on elements. `aten_name`: what PyTorch's messages call it, `vmap_name` what those of `vmap` call it in place;
+    `aten`, `aten_inplace` and `aten_number`: its overload, that of its in-place variant, and that with a number as last operand.
     `formerly` names the keywords whose numbers once stood before the tensors, in a form that is deprecated.
     """
 
@@ -109,6 +110,10 @@ class Operator:
         self.batch: str | Callable[..., Any] | None = options.get("batch") or _member(declaration, "batch")
         self.sample_ndim: int | None = options.get("sample_ndim")
         self.aten_name: str = options.get("aten_name") or self.called
+        self.aten: str = options.get("aten", "default")
+        self.aten_inplace: str = options.get("aten_inplace", "" if self.aten == "default" else self.aten)
+        self.aten_number: str = options.get("aten_number", self.aten_inplace)
+        self.shape_of_elements: bool = options.get("shape_of_elements", False)
         self.vmap_name: str | None = options.get("vmap_name")
         self.random_inside: bool = options.get("random", False)
         self.inplace_node_name: str = options.get("inplace_node") or node_name

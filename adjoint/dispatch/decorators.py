@@ -28,6 +28,7 @@ from .declaration import ARRAY, OPERATORS, Operator
 from .deprecated_signatures import in_new_order
 from .lazy_stubs import building, named, overridden
 from .registry import Declared, Namespace
+from .signatures import FORMS
 from .slow_path import MISSING
 
 PUBLIC = {name: Declared(registry.declared_in(name)) for name in ("torch", "functional", "linalg", "special", "fft")}
@@ -163,6 +164,8 @@ def operator(
     reflected: str | None = None,
     alias: tuple[str, ...] = (),
     namespace: str | None = "torch",
+    public_inplace: bool | tuple[str, ...] = False,
+    forms: tuple[str, ...] = (),
     **options: Any,
 ) -> Callable[[type], Any]:
     """Declare an operator; see `adjoint.dispatch.declaration` for what the class contains.
@@ -174,7 +177,8 @@ def operator(
     inputs), `apart` (in place, no operand may share memory with the tensor that is changed),
     `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
     combination of arguments), `inplace_node` (its name where it differs), `method` (True, False, or the names of the
-    methods; `()`: none, not in place either), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
+    methods; `()`: none, not in place either), `public_inplace` (the variant in place is public as a function too: True, or the
+    names for which it is), `forms` (how it may be called, for errors), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
     """
 
     def declare(declaration: type) -> Any:
@@ -187,6 +191,8 @@ def operator(
         function.operator = op
         op.function = function
         OPERATORS[op.name] = op
+        if forms:
+            FORMS[op.called] = forms
         setattr(arrays, op.name, op.kernel)
         setattr(tensors, op.name, function)
         names = (op.name, *alias)
@@ -208,7 +214,7 @@ def operator(
             function.inplace = changing
             for name in names if method != () else ():
                 setattr(Tensor, f"{name}_", named(changing, f"{name}_"))
-                if namespace is not None and f"{name}_" in _PUBLIC_INPLACE:
+                if namespace is not None and (public_inplace is True or (public_inplace and name in public_inplace)):
                     publish(namespace, **{f"{name}_": changing})
             if dunder in _AUGMENTED:
                 augmented = dunder.replace("__", "__i", 1)
@@ -220,17 +226,6 @@ def operator(
 
 _AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()}
 
-_PUBLIC_INPLACE = {
-    f"{name}_"
-    for name in (
-        "abs gcd lcm acos acosh asin asinh atan atanh arccos arccosh arcsin arcsinh arctan arctanh ceil clamp "
-        "clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac i0 ldexp "
-        "log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu celu sigmoid sin "
-        "sinc sinh sqrt square tan tanh threshold trunc xlogy zero dropout alpha_dropout feature_dropout hardtanh "
-        "leaky_relu elu rrelu"
-    ).split()
-}
-
 
 def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callable[[type], Any]:
     """Declare an elementwise operator of one tensor from its array function."""
@@ -238,9 +233,8 @@ def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callabl
     def forward(self: Any) -> Any: ...
 
     forward.__annotations__ = {"self": ARRAY}
-    return _family(
-        forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options}
-    )
+    options = {"inplace": True, "public_inplace": True, "tangent": "elementwise", **options}
+    return _family(forward, kernel, promote=promote, **options)
 
 
 def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
@@ -274,6 +268,7 @@ def public(
     fast: Callable[..., Any] | None = None,
     contiguous: bool = False,
     guarded: bool = True,
+    forms: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
 
@@ -283,11 +278,15 @@ def public(
     `guarded`: where it fails, a guard sees whether an argument takes over calls (see `beginning`); functions that see it
     themselves need none.
 
+    `forms`: those in which it may be called, for the errors about arguments that fit none of them.
+
     With `numpy_names` it also takes NumPy's names for its parameters: the function all, the method those of dimensions.
     """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
         own_name = name or function.__name__
+        if forms:
+            FORMS[own_name] = forms
         names = (own_name, *alias)
         see = guarded and not makes_tensors(function)
         for public_name in names if namespace is not None else ():

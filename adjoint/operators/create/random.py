@@ -474,7 +474,7 @@ class dirichlet_grad:
 # --- in place -------------------------------------------------------------------------------------------------
 
 
-def drawn(sampler: Any, node: str) -> Any:
+def drawn(sampler: Any, node: str, **options: Any) -> Any:
     """Declare an operator that fills its tensor with what `sampler(stream, array, ...)` draws."""
 
     def declare(declaration: Any) -> Any:
@@ -494,6 +494,7 @@ def drawn(sampler: Any, node: str) -> Any:
             changing=changing,
             node=node,
             batch="leading",
+            **options,
         )(declaration).inplace
 
     return declare
@@ -548,21 +549,26 @@ class random:
     def forward(self: Array, *, generator=None): ...
 
 
-@drawn(lambda stream, array, to: kernels.random_(stream, array, 0, to), "RandomBackward1")
+@drawn(
+    lambda stream, array, to: kernels.random_(stream, array, 0, to),
+    "RandomBackward1",
+    aten_name="random",
+    aten_inplace="to",
+)
 class random_to:
     """Fill the tensor with integers in [0, to)."""
 
     def forward(self: Array, to, *, generator=None): ...
 
 
-@drawn(kernels.random_, "RandomBackward0")
+@drawn(kernels.random_, "RandomBackward0", aten_name="random", aten_inplace="from")
 class random_between:
     """Fill the tensor with integers in [low, high)."""
 
     def forward(self: Array, low, high, *, generator=None): ...
 
 
-@drawn(kernels.bernoulli_, "BernoulliBackward2")
+@drawn(kernels.bernoulli_, "BernoulliBackward2", aten_inplace="float")
 class bernoulli:
     """Fill the tensor with 1 with probability `p`, otherwise 0."""
 

@@ -55,6 +55,7 @@ class gather_backward:
     node="ScatterBackward0",
     tangent="linear",
     batch="expanded",
+    aten_inplace="src",
 )
 class scatter_source:
     """A copy with `src` at `index` along `dim`."""
@@ -90,6 +91,7 @@ def _fitted(grad, shape, xp):
     called="scatter",
     node="ScatterBackward1",
     batch="expanded",
+    aten_inplace="value",
 )
 class scatter_number:
     """A copy with a number at `index` along `dim`."""
@@ -110,6 +112,7 @@ class scatter_number:
     called="scatter",
     node="NotImplemented",
     batch="expanded",
+    aten_inplace="src",
 )
 class scatter_combined:
     """A copy in which `src` is added to, or multiplied with, what is at `index` along `dim`."""
@@ -133,6 +136,7 @@ class scatter_combined:
     called="scatter",
     node="NotImplemented",
     batch="expanded",
+    aten_inplace="value",
 )
 class scatter_number_combined:
     """A copy in which a number is added to, or multiplied with, what is at `index` along `dim`."""
@@ -198,7 +202,7 @@ class scatter_add:
         return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
 
 
-@operator(inplace=True, apart=True, same_out=STRICT, batch="expanded")
+@operator(inplace=True, apart=True, same_out=STRICT, batch="expanded", aten_inplace="two")
 class scatter_reduce:
     """A copy into which the elements of `src` are reduced at `index` along `dim`: sum, prod, mean, amax or amin."""
 
@@ -356,6 +360,7 @@ class index_copy:
     called="index_fill",
     node="IndexFillBackward0",
     batch=batched_indexing.at_indices,
+    aten_inplace="int_Scalar",
 )
 class index_fill_number:
     """A copy with a number in the slices at `index` along `dim`."""
@@ -375,6 +380,7 @@ class index_fill_number:
     called="index_fill",
     node="IndexFillBackward1",
     batch=batched_indexing.at_indices,
+    aten_inplace="int_Tensor",
 )
 class index_fill_tensor:
     """A copy with a zero-dimensional tensor in the slices at `index` along `dim`."""

@@ -124,7 +124,9 @@ def unchanged(indices: Any) -> Any:
     return indices
 
 
-@operator(namespace=None, method=False, kernel=kernels.index, tangent="linear", batch=batched_indexing.index)
+@operator(
+    namespace=None, method=False, kernel=kernels.index, tangent="linear", batch=batched_indexing.index, aten="Tensor"
+)
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 

@@ -8,6 +8,7 @@ from ... import dtypes
 from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.sequential import is_readable
+from ...dispatch.signatures import OUT
 from ...dispatch.slow_path import constant_tensor, invalid_arguments
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
@@ -69,7 +70,16 @@ def _operand(value, other):
     return constant_tensor(value, dtypes.promote(operands))
 
 
-@public(on_arrays=kernels.where)
+@public(
+    on_arrays=kernels.where,
+    forms=(
+        "Tensor condition",
+        f"Tensor condition, Tensor input, Tensor other, {OUT}",
+        "Tensor condition, Number self, Tensor other",
+        "Tensor condition, Tensor input, Number other",
+        "Tensor condition, Number self, Number other",
+    ),
+)
 def where(condition, input=None, other=None, *, out=None, **names):
     """`input` where `condition`, elsewhere `other`; with `condition` alone, the indices where it holds.
 
@@ -213,6 +223,7 @@ class clamp_to_numbers:
     node="ClampBackward0",
     called="clamp",
     vmap_name="inplace arithmetic",
+    aten="Tensor",
 )
 class clamp_to_tensors:
     """`input` limited to the intervals between two tensors."""
@@ -249,7 +260,16 @@ def _bounds(input, min, max):
     return clamp_to_tensors, min, max
 
 
-@public(method=True, alias=("clip",), numpy_names=True, on_arrays=kernels.clamp)
+@public(
+    method=True,
+    alias=("clip",),
+    numpy_names=True,
+    on_arrays=kernels.clamp,
+    forms=(
+        f"Tensor input, Tensor min = None, Tensor max = None, {OUT}",
+        f"Tensor input, Number min = None, Number max = None, {OUT}",
+    ),
+)
 def clamp(input, min=None, max=None, *, out=None):
     """`input` limited to `[min, max]`, numbers or tensors; at the bounds the gradient passes.
 
@@ -300,6 +320,7 @@ class clamp_min_to_number:
     node="ClampMinBackward1",
     called="clamp_min",
     vmap_name="inplace arithmetic",
+    aten="Tensor",
 )
 class clamp_min_to_tensor:
     """`input`, but at least `min`."""
@@ -341,6 +362,7 @@ class clamp_max_to_number:
     node="ClampMaxBackward1",
     called="clamp_max",
     vmap_name="inplace arithmetic",
+    aten="Tensor",
 )
 class clamp_max_to_tensor:
     """`input`, but at most `max`."""
@@ -359,7 +381,7 @@ _clamp_min = overloads("clamp_min", clamp_min_to_tensor, clamp_min_to_number)
 _clamp_max = overloads("clamp_max", clamp_max_to_tensor, clamp_max_to_number)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=(f"Tensor input, Tensor min, {OUT}", f"Tensor input, Number min, {OUT}"))
 def clamp_min(input, min, *, out=None):
     """`input`, but at least `min`, a number or a tensor."""
     return _clamp_min(input, min)(input, min, out=out)
@@ -371,7 +393,7 @@ def clamp_min_(input, min):
     return _clamp_min(input, min).inplace(input, min)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=(f"Tensor input, Tensor max, {OUT}", f"Tensor input, Number max, {OUT}"))
 def clamp_max(input, max, *, out=None):
     """`input`, but at most `max`, a number or a tensor."""
     return _clamp_max(input, max)(input, max, out=out)

@@ -27,6 +27,7 @@ from ...tensor import Tensor, wrap
     node="MaskedFillBackward0",
     batch="elementwise",
     vmap_name="inplace arithmetic",
+    aten="Scalar",
 )
 class masked_fill_number:
     """A copy with a number where the mask is true."""
@@ -48,6 +49,7 @@ class masked_fill_number:
     called="masked_fill",
     node="MaskedFillBackward1",
     vmap_name="inplace arithmetic",
+    aten="Tensor",
 )
 class masked_fill_tensor:
     """A copy with a zero-dimensional tensor where the mask is true."""
@@ -70,7 +72,11 @@ def _fill_overload(mask, value):
     return masked_fill_tensor if isinstance(value, Tensor) else masked_fill_number
 
 
-@public(method=True, numpy_names=True)
+@public(
+    method=True,
+    numpy_names=True,
+    forms=("Tensor input, Tensor mask, Tensor value", "Tensor input, Tensor mask, Number value"),
+)
 def masked_fill(input, mask, value):
     """A copy with `value` where `mask`, broadcast with the tensor, is true."""
     return _fill_overload(mask, value)(input, mask, value)
@@ -82,7 +88,9 @@ def masked_fill_inplace(input, mask, value):
     return _fill_overload(mask, value).inplace(input, mask, value)
 
 
-@operator(kernel=indexing_kernels.masked_select, same_out=SAME_TYPE, out_apart=True, tangent="linear")
+@operator(
+    kernel=indexing_kernels.masked_select, same_out=SAME_TYPE, out_apart=True, tangent="linear", shape_of_elements=True
+)
 class masked_select:
     """The elements where `mask`, broadcast with the tensor, is true, in one dimension."""
 
@@ -147,6 +155,7 @@ class masked_scatter_backward:
     same_out="nonzero: Expected out tensor to have scalar type Long but got scalar type{given}",
     batch="dynamic",
     aten_name="nonzero",
+    shape_of_elements=True,
 )
 class nonzero_places:
     """The indices of all nonzero elements, one row for each."""
@@ -202,7 +211,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     return is_among(elements, test_elements, invert, out=out)
 
 
-@operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT)
+@operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT, shape_of_elements=True)
 class nonzero_static:
     """The indices of the first `size` nonzero elements, one row for each; rows of `fill_value` where there are fewer."""
 

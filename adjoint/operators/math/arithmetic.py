@@ -11,9 +11,20 @@ import numpy
 from ... import dtypes
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public
+from ...dispatch.signatures import OUT
 from ...dispatch.slow_path import invalid_arguments, not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
+
+WITH_NUMBER = (f"Tensor input, Tensor other, {OUT}", f"Tensor input, Number other, {OUT}")
+"""The forms of a function of a tensor and a tensor or a number."""
+NUMBER_EITHER_WAY = (
+    f"Tensor input, Tensor other, {OUT}",
+    "Number self, Tensor other",
+    f"Tensor input, Number other, {OUT}",
+)
+"""The forms of one of two operands of which either may be a number."""
+_SUM = (f"Tensor input, Tensor other, *, Number alpha = 1, {OUT[3:]}",)
 
 
 def is_number(value):
@@ -56,6 +67,8 @@ def overloads(name, of_tensors, by_number, of_number=None):
     number_first=True,
     formerly=("alpha",),
     tangent="elementwise",
+    aten="Tensor",
+    forms=_SUM,
 )
 class add:
     """`input + alpha * other`, elementwise, broadcast together.
@@ -127,6 +140,8 @@ def no_bool(self, other, *_):
     formerly=("alpha",),
     tangent="elementwise",
     vmap_name="inplace arithmetic",
+    aten="Tensor",
+    forms=_SUM,
 )
 class sub:
     """`input - alpha * other`, elementwise, broadcast together."""
@@ -189,7 +204,10 @@ class rsub_number:
 _rsub = overloads("rsub", rsub_tensor, rsub_number)
 
 
-@public(numpy_names=True)
+@public(
+    numpy_names=True,
+    forms=("Tensor input, Tensor other, *, Number alpha = 1", "Tensor input, Number other, Number alpha = 1"),
+)
 def rsub(input, other, *, alpha=1):
     """`other - alpha * input`, elementwise, broadcast together."""
     return _rsub(input, other)(input, other, alpha=alpha)
@@ -215,6 +233,7 @@ def reflected_sub(input, other):
     alias=("multiply",),
     number_first=True,
     vmap_name="inplace arithmetic",
+    aten="Tensor",
 )
 class mul:
     """`input * other`, elementwise, broadcast together.
@@ -325,6 +344,7 @@ class addcdiv:
     node="LerpBackward0",
     called="lerp",
     tangent="elementwise",
+    aten="Scalar",
 )
 class lerp_by_number:
     """`input + weight * (end - input)`, elementwise, where `weight` is a number."""
@@ -348,6 +368,7 @@ class lerp_by_number:
     same_out=True,
     called="lerp",
     tangent="elementwise",
+    aten="Tensor",
 )
 class lerp_by_tensor:
     """`input + weight * (end - input)`, elementwise, broadcast together."""
@@ -372,7 +393,11 @@ def _lerp_operator(input, end, weight):
     raise invalid_arguments("lerp", input, end, weight)
 
 
-@public(method=True, numpy_names=True)
+@public(
+    method=True,
+    numpy_names=True,
+    forms=(f"Tensor input, Tensor end, Tensor weight, {OUT}", f"Tensor input, Tensor end, Number weight, {OUT}"),
+)
 def lerp(input, end, weight, *, out=None):
     """`input + weight * (end - input)`, elementwise: from `input` at 0 to `end` at 1.
 

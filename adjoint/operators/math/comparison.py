@@ -6,12 +6,12 @@ import numpy
 
 from ...dispatch.decorators import binary, public, unary
 from ...kernels.math import comparison as kernels
-from .arithmetic import overloads
+from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER, overloads
 
 # --- order ----------------------------------------------------------------------------------------------------
 
 
-@binary(numpy.equal, dunder="__eq__", overloaded=True, inplace=False)
+@binary(numpy.equal, dunder="__eq__", overloaded=True, inplace=False, aten="Tensor", forms=WITH_NUMBER)
 class eq:
     """Whether elements are equal.
 
@@ -21,12 +21,30 @@ class eq:
     """
 
 
-@binary(numpy.not_equal, dunder="__ne__", alias=("not_equal",), overloaded=True, inplace=False)
+@binary(
+    numpy.not_equal,
+    dunder="__ne__",
+    alias=("not_equal",),
+    overloaded=True,
+    inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
+)
 class ne:
     """Whether elements differ."""
 
 
-@binary(kernels.lt, simple=numpy.less, fast="float", dunder="__lt__", alias=("less",), overloaded=True, inplace=False)
+@binary(
+    kernels.lt,
+    simple=numpy.less,
+    fast="float",
+    dunder="__lt__",
+    alias=("less",),
+    overloaded=True,
+    inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
+)
 class lt:
     """Whether elements of `input` are less than those of `other`."""
 
@@ -39,13 +57,23 @@ class lt:
     alias=("less_equal",),
     overloaded=True,
     inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
 )
 class le:
     """Whether elements of `input` are less than those of `other` or equal."""
 
 
 @binary(
-    kernels.gt, simple=numpy.greater, fast="float", dunder="__gt__", alias=("greater",), overloaded=True, inplace=False
+    kernels.gt,
+    simple=numpy.greater,
+    fast="float",
+    dunder="__gt__",
+    alias=("greater",),
+    overloaded=True,
+    inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
 )
 class gt:
     """Whether elements of `input` are greater than those of `other`."""
@@ -59,6 +87,8 @@ class gt:
     alias=("greater_equal",),
     overloaded=True,
     inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
 )
 class ge:
     """Whether elements of `input` are greater than those of `other` or equal."""
@@ -75,7 +105,8 @@ def _declare_in_place(name, kernel, other_names=()):
 
     def declare(variant, number, members):
         node = f"{name.capitalize()}Backward{number}"
-        return binary(kernel, namespace=None, method=(), node=node, called=name)(
+        aten = "Tensor" if variant == "tensor" else "Scalar"
+        return binary(kernel, namespace=None, method=(), node=node, called=name, aten=aten)(
             type(f"{name}_{variant}_in_place", (), members)
         )
 
@@ -117,7 +148,7 @@ class logical_xor:
     """Whether exactly one of the elements is true."""
 
 
-@unary(kernels.logical_not, promote=None)
+@unary(kernels.logical_not, promote=None, public_inplace=False)
 class logical_not:
     """Whether elements are not true."""
 
@@ -132,6 +163,9 @@ class logical_not:
     reflected="__rand__",
     overloaded=True,
     vmap_name="inplace arithmetic",
+    aten="Tensor",
+    aten_number="Scalar",
+    forms=NUMBER_EITHER_WAY,
 )
 class bitwise_and:
     """The bits that both integers have; of bools, `and`.
@@ -149,27 +183,55 @@ class bitwise_and:
     reflected="__ror__",
     overloaded=True,
     vmap_name="inplace arithmetic",
+    aten="Tensor",
+    aten_number="Scalar",
+    forms=NUMBER_EITHER_WAY,
 )
 class bitwise_or:
     """The bits that one of the integers has; of bools, `or`."""
 
 
-@binary(kernels.bitwise_xor, number_first=True, dunder="__xor__", reflected="__rxor__", overloaded=True)
+@binary(
+    kernels.bitwise_xor,
+    number_first=True,
+    dunder="__xor__",
+    reflected="__rxor__",
+    overloaded=True,
+    aten="Tensor",
+    aten_number="Scalar",
+    forms=NUMBER_EITHER_WAY,
+)
 class bitwise_xor:
     """The bits that exactly one of the integers has; of bools, whether they differ."""
 
 
-@unary(kernels.bitwise_not, promote=None, same_out=True)
+@unary(kernels.bitwise_not, promote=None, same_out=True, public_inplace=False)
 class bitwise_not:
     """The complement of the bits; of bools, `not`."""
 
 
-@binary(kernels.bitwise_left_shift, number_first=True, dunder="__lshift__", overloaded=True)
+@binary(
+    kernels.bitwise_left_shift,
+    number_first=True,
+    dunder="__lshift__",
+    overloaded=True,
+    aten="Tensor",
+    aten_number="Tensor_Scalar",
+    forms=NUMBER_EITHER_WAY,
+)
 class bitwise_left_shift:
     """`input` times 2 to the power `other`, of integers."""
 
 
-@binary(kernels.bitwise_right_shift, number_first=True, dunder="__rshift__", overloaded=True)
+@binary(
+    kernels.bitwise_right_shift,
+    number_first=True,
+    dunder="__rshift__",
+    overloaded=True,
+    aten="Tensor",
+    aten_number="Tensor_Scalar",
+    forms=NUMBER_EITHER_WAY,
+)
 class bitwise_right_shift:
     """`input` divided by 2 to the power `other` and rounded down, of integers."""
 

@@ -7,10 +7,11 @@ import numpy
 from ... import dtypes
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public, tensors
+from ...dispatch.signatures import OUT
 from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
-from .arithmetic import is_number, overloads
+from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER, is_number, overloads
 
 
 @binary(
@@ -22,6 +23,7 @@ from .arithmetic import is_number, overloads
     number_first=True,
     node="DivBackward0",
     vmap_name="inplace arithmetic",
+    aten="Tensor",
 )
 class div:
     """`input / other`, elementwise, broadcast together."""
@@ -43,6 +45,7 @@ class div:
     node="DivBackward2",
     called="div",
     vmap_name="inplace arithmetic",
+    aten="Tensor",
 )
 class div_rounded:
     """`input / other`, elementwise, rounded: constant between the steps, so the derivative is 0."""
@@ -63,7 +66,18 @@ def _checked_rounding(input, other, rounding_mode):
     return rounding_mode
 
 
-@public(name="div", method=True, alias=("divide",), on_arrays=numpy.true_divide, numpy_names=True)
+@public(
+    name="div",
+    method=True,
+    alias=("divide",),
+    on_arrays=numpy.true_divide,
+    numpy_names=True,
+    forms=(
+        f"Tensor input, Tensor other, {OUT}",
+        f"Tensor input, Tensor other, *, str rounding_mode, {OUT[3:]}",
+        "Tensor input, Number other, *, str rounding_mode",
+    ),
+)
 def divide(input, other, *, rounding_mode=None, out=None):
     """`input / other`, elementwise, broadcast together; `rounding_mode` is None, `"trunc"` or `"floor"`.
 
@@ -115,6 +129,7 @@ def rtruediv(input, other):
     number_first=True,
     node="NotImplemented",
     called="floor_divide",
+    aten_inplace="Tensor",
 )
 class floor_divide_by_tensor:
     """`input / other`, elementwise, rounded down. PyTorch defines no derivative."""
@@ -134,6 +149,7 @@ class floor_divide_by_tensor:
     method=(),
     node="NotImplemented",
     called="floor_divide",
+    aten_inplace="Tensor",
 )
 class floor_divide_by_number:
     """`input / other`, elementwise, rounded down, where `other` is a number. PyTorch defines no derivative."""
@@ -145,7 +161,7 @@ class floor_divide_by_number:
 _floor_divide = overloads("floor_divide", floor_divide_by_tensor, floor_divide_by_number, floor_divide_by_tensor)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=(f"Tensor input, Tensor other, {OUT}", "Tensor input, Number other"))
 def floor_divide(input, other, *, out=None):
     """`input / other`, elementwise, rounded down. PyTorch defines no derivative.
 
@@ -181,13 +197,7 @@ def rfloordiv(input, other):
 # --- remainders -----------------------------------------------------------------------------------------------
 
 
-@binary(
-    kernels.remainder,
-    namespace=None,
-    method=(),
-    node="RemainderBackward1",
-    called="remainder",
-)
+@binary(kernels.remainder, namespace=None, method=(), node="RemainderBackward1", called="remainder", aten="Tensor")
 class remainder_by_tensor:
     """What is left of the division rounded down, elementwise."""
 
@@ -198,13 +208,7 @@ class remainder_by_tensor:
         return -grad * xp.div_rounded(self, other, "floor")
 
 
-@binary(
-    kernels.remainder,
-    namespace=None,
-    method=(),
-    node="RemainderBackward0",
-    called="remainder",
-)
+@binary(kernels.remainder, namespace=None, method=(), node="RemainderBackward0", called="remainder", aten="Scalar")
 class remainder_by_number:
     """What is left of the division by a number, elementwise."""
 
@@ -231,7 +235,7 @@ class remainder_of_number:
 _remainder = overloads("remainder", remainder_by_tensor, remainder_by_number, remainder_of_number)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=NUMBER_EITHER_WAY)
 def remainder(input, other, *, out=None):
     """What is left of `input / other` rounded down, elementwise; it has the sign of `other`.
 
@@ -262,7 +266,16 @@ def rmod(input, other):
     return remainder(other, input) if isinstance(other, Tensor) or is_number(other) else not_known()
 
 
-@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward1", called="fmod")
+@binary(
+    kernels.fmod,
+    simple=numpy.fmod,
+    fast="float",
+    namespace=None,
+    method=(),
+    node="FmodBackward1",
+    called="fmod",
+    aten="Tensor",
+)
 class fmod_by_tensor:
     """What is left of the division rounded towards zero, elementwise."""
 
@@ -273,7 +286,16 @@ class fmod_by_tensor:
         return -grad * xp.div_rounded(self, other, "trunc")
 
 
-@binary(kernels.fmod, simple=numpy.fmod, fast="float", namespace=None, method=(), node="FmodBackward0", called="fmod")
+@binary(
+    kernels.fmod,
+    simple=numpy.fmod,
+    fast="float",
+    namespace=None,
+    method=(),
+    node="FmodBackward0",
+    called="fmod",
+    aten="Scalar",
+)
 class fmod_by_number:
     """What is left of the division by a number rounded towards zero, elementwise."""
 
@@ -284,7 +306,7 @@ class fmod_by_number:
 _fmod = overloads("fmod", fmod_by_tensor, fmod_by_number)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=WITH_NUMBER)
 def fmod(input, other, *, out=None):
     """What is left of `input / other` rounded towards zero, elementwise; it has the sign of `input`."""
     return _fmod(input, other)(input, other, out=out)

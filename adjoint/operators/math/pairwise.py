@@ -13,7 +13,7 @@ from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
 from ...kernels.reduce import moments
 from ..reduce.moments import norm_gradient
-from .arithmetic import no_bool, overloads
+from .arithmetic import WITH_NUMBER, no_bool, overloads
 
 
 @binary(kernels.atan2, promote="float", simple=numpy.arctan2, alias=("arctan2",), numbers=False)
@@ -86,6 +86,7 @@ class dist:
     method=(),
     node="CopysignBackward0",
     called="copysign",
+    aten="Tensor",
 )
 class copysign_of_tensor:
     """`input` with the sign of `other`, elementwise."""
@@ -105,6 +106,7 @@ class copysign_of_tensor:
     method=(),
     node="CopysignBackward1",
     called="copysign",
+    aten="Scalar",
 )
 class copysign_of_number:
     """`input` with the sign of a number, elementwise."""
@@ -116,7 +118,7 @@ class copysign_of_number:
 _copysign = overloads("copysign", copysign_of_tensor, copysign_of_number)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=WITH_NUMBER)
 def copysign(input, other, *, out=None):
     """`input` with the sign of `other`, elementwise; signs of zeros count."""
     return _copysign(input, other)(input, other, out=out)
@@ -131,7 +133,7 @@ def copysign_(input, other):
 # --- exponentials and logarithms ------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.ldexp, inplace=True, elementwise=True)
+@operator(kernel=kernels.ldexp, inplace=True, elementwise=True, public_inplace=True)
 class ldexp:
     """`input * 2 ** other`, elementwise."""
 
@@ -203,10 +205,10 @@ def _declare_xlogy(name, kernel, log, shifted, tensors, of_number, by_number):
     def declare(variant, node, members, **more):
         return binary(kernel, node=node, **options, **more)(type(f"{name}_{variant}", (), members))
 
-    by_tensor = declare("tensors", tensors, {"grad_self": grad_self, "grad_other": grad_other})
+    by_tensor = declare("tensors", tensors, {"grad_self": grad_self, "grad_other": grad_other}, aten="Tensor")
     return (
         by_tensor,
-        declare("by_number", by_number, {"grad_self": grad_self}),
+        declare("by_number", by_number, {"grad_self": grad_self}, aten="Scalar_Other"),
         declare("of_number", of_number, {"grad_other": grad_other}, number_first=True, inplace=False),
     )
 
@@ -252,11 +254,11 @@ publish("special", xlogy=xlogy)
 # --- integers -------------------------------------------------------------------------------------------------
 
 
-@binary(kernels.gcd, numbers=False)
+@binary(kernels.gcd, numbers=False, public_inplace=True)
 class gcd:
     """The greatest common divisor, elementwise."""
 
 
-@binary(kernels.lcm, numbers=False)
+@binary(kernels.lcm, numbers=False, public_inplace=True)
 class lcm:
     """The least common multiple, elementwise."""

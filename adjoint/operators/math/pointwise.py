@@ -111,7 +111,7 @@ class sigmoid_backward:
         return grad.conj() * grad_output * (1 - 2 * output.conj())
 
 
-@operator(kernel=kernels.logit, promote="float", inplace=True, tangent="elementwise")
+@operator(kernel=kernels.logit, promote="float", inplace=True, tangent="elementwise", public_inplace=True)
 class logit:
     """`log(input / (1 - input))`, elementwise; `input` is first clamped to `[eps, 1 - eps]` if `eps` is given."""
 
@@ -376,6 +376,7 @@ def conj_physical_function(input, *, out=None):
     alias=("absolute",),
     dunder="__abs__",
     same_out=True,
+    public_inplace=("abs",),
 )
 class abs:
     """The magnitude, elementwise: of complex numbers a real one. The derivative at 0 is 0.
@@ -410,7 +411,7 @@ class neg:
         return -grad
 
 
-@unary(kernels.sign, promote=None, same_out=True)
+@unary(kernels.sign, promote=None, same_out=True, public_inplace=False)
 class sign:
     """-1, 0 or 1, elementwise, and 0 for nan."""
 
@@ -418,7 +419,7 @@ class sign:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.sgn, promote=None, same_out=True)
+@unary(kernels.sgn, promote=None, same_out=True, public_inplace=False)
 class sgn:
     """`sign`; of complex numbers the one of magnitude 1 in the same direction."""
 
@@ -569,7 +570,7 @@ class signbit:
     """Whether the sign is set, also that of zeros and nans."""
 
 
-@operator(kernel=kernels.nan_to_num, inplace=True, same_out=True, tangent="elementwise")
+@operator(kernel=kernels.nan_to_num, inplace=True, same_out=True, tangent="elementwise", public_inplace=True)
 class nan_to_num:
     """Finite numbers in place of nans (by default 0) and infinities (the dtype's extremes), elementwise."""
 

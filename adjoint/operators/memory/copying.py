@@ -119,6 +119,7 @@ def sum_to_size(self, /, *sizes, size=None):
     out=False,
     node="FillBackward2",
     batch="elementwise",
+    aten="Scalar",
 )
 class fill:
     """The number `value` in place of every element."""

@@ -9,7 +9,14 @@ from ..math.pointwise import sigmoid, tanh
 # --- pieces of lines ------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.relu, simple=kernels.positive_part, fast="float", inplace=True, tangent="elementwise")
+@operator(
+    kernel=kernels.relu,
+    simple=kernels.positive_part,
+    fast="float",
+    inplace=True,
+    tangent="elementwise",
+    public_inplace=True,
+)
 class relu:
     """`max(input, 0)`, elementwise; the derivative at 0 is 0.
 

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import STRICT, stored
+from ...dispatch.signatures import OUT
 from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...kernels.reduce import moments
 from ...tape.saved import unpack
 from .reduction import element_count
+
+_FORMS = (
+    f"Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False, {OUT}",
+    "Tensor input, tuple of ints dim = None, *, Number correction = None, bool keepdim = False, Tensor out = None",
+    "Tensor input, bool unbiased = True",
+)
+_FORMS_AND_MEAN = (
+    "Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False",
+    "Tensor input, tuple of ints dim = None, *, Number correction = None, bool keepdim = False",
+    "Tensor input, bool unbiased = True",
+)
+
 
 # --- moments --------------------------------------------------------------------------------------------------
 
@@ -33,7 +46,15 @@ def _no_complex_moment(result, given, inputs):
         raise NotImplementedError(f"\"std_cpu\" not implemented for '{given.scalar_type}'")
 
 
-@operator(namespace=None, method=(), node="VarBackward0", called="var", overloaded=True, same_out=_no_complex_moment)
+@operator(
+    namespace=None,
+    method=(),
+    node="VarBackward0",
+    called="var",
+    overloaded=True,
+    same_out=_no_complex_moment,
+    aten="correction",
+)
 class var_correction:
     """The variance with a correction to the degrees of freedom."""
 
@@ -44,7 +65,15 @@ class var_correction:
         return _variance_gradient(grad, self, dim, correction, keepdim, xp)
 
 
-@operator(namespace=None, method=(), node="StdBackward0", called="std", overloaded=True, same_out=_no_complex_moment)
+@operator(
+    namespace=None,
+    method=(),
+    node="StdBackward0",
+    called="std",
+    overloaded=True,
+    same_out=_no_complex_moment,
+    aten="correction",
+)
 class std_correction:
     """The standard deviation with a correction to the degrees of freedom."""
 
@@ -57,7 +86,13 @@ class std_correction:
 
 
 @operator(
-    namespace=None, method=(), node="VarMeanBackward0", called="var_mean", overloaded=True, outputs=("var", "mean")
+    namespace=None,
+    method=(),
+    node="VarMeanBackward0",
+    called="var_mean",
+    overloaded=True,
+    outputs=("var", "mean"),
+    aten="correction",
 )
 class var_mean_correction:
     """Variance and mean."""
@@ -73,7 +108,13 @@ class var_mean_correction:
 
 
 @operator(
-    namespace=None, method=(), node="StdMeanBackward0", called="std_mean", overloaded=True, outputs=("std", "mean")
+    namespace=None,
+    method=(),
+    node="StdMeanBackward0",
+    called="std_mean",
+    overloaded=True,
+    outputs=("std", "mean"),
+    aten="correction",
 )
 class std_mean_correction:
     """Standard deviation and mean."""
@@ -118,7 +159,8 @@ def _moment_function(name, target, doc):
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return public(method=name in ("var", "std"))(function)
+    alone = name in ("var", "std")
+    return public(method=alone, forms=_FORMS if alone else _FORMS_AND_MEAN)(function)
 
 
 _ABOUT = " over `dim`, or of all elements; `correction` (1, or 0 if not `unbiased`) is subtracted from the number of elements."

@@ -9,10 +9,23 @@ from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import AMAX, STRICT, TRUTH
 from ...dispatch.return_types import return_type
+from ...dispatch.signatures import OUT
 from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...kernels.reduce import reduction, scan
 from ...kernels.shape import view as view_kernels
 from ...tensor import Tensor, wrap_dim
+
+_EXTREMUM = (
+    f"Tensor input, {OUT}",
+    f"Tensor input, Tensor other, {OUT}",
+    "Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None",
+)
+_TRUTH = (
+    f"Tensor input, {OUT}",
+    f"Tensor input, tuple of ints dim = None, bool keepdim = False, {OUT}",
+    f"Tensor input, int dim, bool keepdim = False, {OUT}",
+)
+_OVER_DIMS = f"Tensor input, tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None, {OUT[3:]}"
 
 
 def _kept_shape(shape, dim):
@@ -104,6 +117,7 @@ class sum_all:
     out_decides=True,
     overloaded=True,
     tangent="linear",
+    aten="dim_IntList",
 )
 class sum_dim:
     """The sum over some dimensions."""
@@ -119,7 +133,7 @@ def _given(dim, keepdim):
     return False if keepdim is MISSING and dim is not MISSING else keepdim
 
 
-@public(method=True, on_arrays=reduction.sum)
+@public(method=True, on_arrays=reduction.sum, forms=("Tensor input, *, torch.dtype dtype = None", _OVER_DIMS))
 def sum(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The sum over `dim` (one or several), or of all elements; of integers in int64.
 
@@ -183,6 +197,7 @@ class mean_all:
     out_decides=True,
     overloaded=True,
     tangent="linear",
+    aten="dim",
 )
 class mean_dim:
     """The mean over some dimensions."""
@@ -195,7 +210,9 @@ class mean_dim:
         return xp.spread(grad, self_shape, dim, keepdim) / element_count(self_shape, dim)
 
 
-@public(method=True, on_arrays=reduction.mean)
+@public(
+    method=True, on_arrays=reduction.mean, forms=(f"Tensor input, *, torch.dtype dtype = None, {OUT[3:]}", _OVER_DIMS)
+)
 def mean(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The mean over `dim` (one or several), or of all elements, of a floating-point or complex tensor."""
     if names:
@@ -275,7 +292,14 @@ class prod_dim:
         return xp.kept(grad, tuple(self.shape), dim, keepdim) * xp.others_product(self, dim).conj()
 
 
-@public(method=True, on_arrays=reduction.prod)
+@public(
+    method=True,
+    on_arrays=reduction.prod,
+    forms=(
+        "Tensor input, *, torch.dtype dtype = None",
+        f"Tensor input, int dim, bool keepdim = False, *, torch.dtype dtype = None, {OUT[3:]}",
+    ),
+)
 def prod(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The product over dimension `dim`, or of all elements; of integers in int64."""
     if names:
@@ -453,7 +477,7 @@ def _extremum(name, whole, along, elementwise):
         f"the elementwise {name}imum.\n\n    >>> import adjoint as torch\n    >>> torch.tensor([1, 5, 3]).{name}()\n"
         f"    tensor({5 if name == 'max' else 1})\n    "
     )
-    return public(method=True)(function)
+    return public(method=True, forms=_EXTREMUM)(function)
 
 
 max = _extremum("max", max_all, max_dim, lambda: tensors.maximum)
@@ -497,7 +521,7 @@ class argmin:
 # --- truth ----------------------------------------------------------------------------------------------------
 
 
-@operator(same_out=TRUTH)
+@operator(same_out=TRUTH, forms=_TRUTH)
 class all:
     """Whether all elements are nonzero, along `dim` or of all; bool, of uint8 uint8."""
 
@@ -505,7 +529,7 @@ class all:
         return reduction.all(self, dim, keepdim)
 
 
-@operator(same_out=TRUTH)
+@operator(same_out=TRUTH, forms=_TRUTH)
 class any:
     """Whether any element is nonzero, along `dim` or of all; bool, of uint8 uint8."""
 

@@ -16,6 +16,9 @@ from ..math.arithmetic import is_number
 # --- scans ----------------------------------------------------------------------------------------------------
 
 
+_SEARCH = "*, bool out_int32 = False, bool right = False, str side = None, Tensor sorter = None, Tensor out = None"
+
+
 @operator(inplace=True, out_decides=True, tangent="linear")
 class cumsum:
     """Sums of each element and all before it along `dim`."""
@@ -411,6 +414,7 @@ nanquantile = _quantile("nanquantile", True)
     outputs=("output", "inverse", "counts"),
     batch="dynamic",
     aten_name="_unique2",
+    shape_of_elements=True,
 )
 class unique_all:
     """Unique elements, the positions of all elements among them, and how often each occurs."""
@@ -425,7 +429,12 @@ class unique_all:
 
 
 @operator(
-    namespace=None, method=False, node="UniqueDimBackward0", outputs=("output", "inverse", "counts"), batch="dynamic"
+    namespace=None,
+    method=False,
+    node="UniqueDimBackward0",
+    outputs=("output", "inverse", "counts"),
+    batch="dynamic",
+    shape_of_elements=True,
 )
 class unique_dim:
     """The same for the slices of a dimension."""
@@ -446,6 +455,7 @@ class unique_dim:
     outputs=("output", "inverse", "counts"),
     batch="dynamic",
     aten_name="unique_consecutive",
+    shape_of_elements=True,
 )
 class unique_runs:
     """The same for runs of equal neighbours."""
@@ -498,7 +508,7 @@ class histc:
         return counting.histc(self, bins, min, max)
 
 
-@operator(out=False)
+@operator(out=False, shape_of_elements=True)
 class bincount:
     """How often each number from 0 on occurs among the elements, or the sum of their weights."""
 
@@ -526,7 +536,12 @@ class searchsorted_tensor:
         return batch.apply(op, (sequences, batch.flat(wanted), *rest)).reshape(wanted.shape)
 
 
-@public()
+@public(
+    forms=(
+        f"Tensor sorted_sequence, Tensor input, {_SEARCH}",
+        f"Tensor sorted_sequence, Number self, {_SEARCH}",
+    )
+)
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """The indices at which the elements of `input` would be inserted to keep the innermost dimension sorted."""
     if not isinstance(sorted_sequence, Tensor) or not (isinstance(input, Tensor) or is_number(input)):

@@ -266,7 +266,14 @@ def chunk(input, chunks, dim=0):
     return split_size(input, -(-size // chunks), dim)
 
 
-@public(method=True)
+@public(
+    method=True,
+    forms=(
+        "Tensor input, tuple of ints indices, int dim = 0",
+        "Tensor input, Tensor tensor_indices_or_sections, int dim = 0",
+        "Tensor input, int sections, int dim = 0",
+    ),
+)
 def tensor_split(input=None, indices_or_sections=None, dim=0, **names):
     """Views of dimension `dim`: a number of nearly equal ones, or cut at the given indices."""
     for name in ("indices", "sections", "tensor_indices_or_sections"):

@@ -97,7 +97,7 @@ class unsafe_view:
         return grad.reshape(self_shape)
 
 
-@public(namespace=None, method=("view",), fast=view_shape)
+@public(namespace=None, method=("view",), fast=view_shape, forms=("torch.dtype dtype", "tuple of ints size"))
 def view(input, /, *size, dtype=None, **names):
     """The tensor with another shape, or its bytes as another dtype, on the same memory.
 
@@ -243,7 +243,15 @@ class unsqueeze:
         return xp.squeeze_dim(grad, dim)
 
 
-@operator(view=True, inplace=True, namespace=None, method=(), node="SqueezeBackward0", inplace_node="SqueezeBackward3")
+@operator(
+    view=True,
+    inplace=True,
+    namespace=None,
+    method=(),
+    node="SqueezeBackward0",
+    inplace_node="SqueezeBackward3",
+    aten_name="squeeze",
+)
 class squeeze_all:
     """All dimensions of size 1 dropped."""
 
@@ -266,6 +274,8 @@ class squeeze_all:
     node="SqueezeBackward1",
     inplace_node="SqueezeBackward4",
     kernel=kernels.squeeze_dim,
+    aten_name="squeeze",
+    aten_inplace="dim",
 )
 class squeeze_dim:
     """Dimension `dim` dropped if its size is 1."""
@@ -284,6 +294,8 @@ class squeeze_dim:
     node="SqueezeBackward2",
     inplace_node="SqueezeBackward5",
     kernel=kernels.squeeze,
+    aten_name="squeeze",
+    aten_inplace="dims",
 )
 class squeeze_dims:
     """Those of the dimensions `dim` dropped whose size is 1."""
@@ -294,7 +306,7 @@ class squeeze_dims:
         return grad.reshape(self_shape)
 
 
-@public(method=True)
+@public(method=True, forms=("Tensor input", "Tensor input, int dim", "Tensor input, tuple of ints dim"))
 def squeeze(input=None, dim=None, **names):
     """Dimensions of size 1 dropped: all of them, or those among `dim`."""
     if names:
@@ -426,7 +438,15 @@ def permute_method(input, /, *dims, **names):
     return permute(input, sizes_of(dims, names, "permute", "dims"))
 
 
-@public(method=True, alias=("moveaxis",), numpy_names=True)
+@public(
+    method=True,
+    alias=("moveaxis",),
+    numpy_names=True,
+    forms=(
+        "Tensor input, int source, int destination",
+        "Tensor input, tuple of ints source, tuple of ints destination",
+    ),
+)
 def movedim(input, source, destination):
     """The dimensions `source` moved to the positions `destination`, the others in their order."""
     ndim = input._array.ndim
