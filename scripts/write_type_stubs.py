@@ -49,7 +49,7 @@ from adjoint import *
 from adjoint.dispatch.decorators import PUBLIC as PUBLIC
 from adjoint.dispatch.declaration import OPERATORS as OPERATORS
 from adjoint.dispatch.registry import load_all as load_all
-from adjoint.dispatch.generation import SOURCES as SOURCES
+from adjoint.dispatch.source import SOURCES as SOURCES
 from adjoint.tape.hook_handles import RemovableHandle as _RemovableHandle
 
 _T = TypeVar("_T", bound=Tensor)

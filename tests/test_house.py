@@ -44,6 +44,8 @@ LAYERS = [
     {"adjoint.tensor"},
     {"adjoint.printing"},
     {"adjoint.kernels"},
+    {"adjoint.codegen"},
+    {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.notices", "adjoint.settings", "adjoint._version"},
 ]
 

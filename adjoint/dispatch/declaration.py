@@ -38,6 +38,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ..codegen.kernel import Kernel, as_kernel
 from ..tape.node import Node
 from . import registry
 from .registry import Declared
@@ -56,14 +57,11 @@ class Operator:
     """A declared operator: its signature, its array function, its formulas and what they need saved.
 
     `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common" (to the result
-    type), "float" (the same, then integers to the default dtype). `changing`: an array function of the same parameters
-    that writes over the first, for the in-place variant. `resizes`: in place, the first takes on the shape of a result of
-    another. `repeats`: it writes the same to all elements, so that these may be one place in memory. `elementwise` (the
+    type), "float" (the same, then integers to the default dtype). `kernel`: what computes it (`codegen.kernel.Kernel`, or an
+    array function that is its only form), by default `forward`. `resizes`: in place, the first takes on the shape of a
+    result of another. `repeats`: it writes the same to all elements, so that these may be one place in memory. `elementwise` (the
     default where there is promotion): the order of the result's elements in memory follows the operands'
-    (`kernels.layout`), in the order of these names if it is a tuple. `simple`, if given, stands for the kernel on the
-    fast path while the keyword-only parameters have their defaults; `fast="float"` leaves that path to float32 and
-    float64, so that only the kernel has to know about others. A kernel's `quick` is its function for these two and up to
-    `limit` elements, without the detour for others. `tangent` is the rule of forward mode (see `tangent.py`).
+    (`kernels.layout`), in the order of these names if it is a tuple. `tangent` is the rule of forward mode (see `tangent.py`).
     `sample_ndim`: the tensors may have a first dimension that counts samples of so many dimensions, with which that of a batch
     is merged. `random`: it draws random numbers although it takes no `generator`. `shape_of_elements`: what shape its results
     have depends on elements. `aten_name`: what PyTorch's messages call it, `vmap_name` what those of `vmap` call it in place;
@@ -81,7 +79,6 @@ class Operator:
         self.inplace: bool = options.get("inplace", False)
         self.method: bool = options.get("method", True)
         self.caller: int = options.get("caller", 1)  # how many frames above the function its caller's is
-        self.changing: Callable[..., Any] | None = options.get("changing")
         self.repeats: bool = options.get("repeats", False)
         self.resizes: bool = options.get("resizes", False)
         self.out: bool = options.get("out", not self.view)
@@ -98,11 +95,7 @@ class Operator:
         self.number_first: bool = options.get("number_first", False)
         self.numbers: bool = options.get("numbers", self.promote is not None)
         self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
-        self.kernel: Callable[..., Any] = options.get("kernel") or self.forward
-        self.simple: Callable[..., Any] | None = options.get("simple")
-        self.fast: str | None = options.get("fast")
-        self.quick: Callable[..., Any] | None = None if self.simple else getattr(self.kernel, "quick", None)
-        self.limit: int | None = getattr(self.kernel, "limit", None)
+        self.kernel: Kernel = as_kernel(options.get("kernel") or self.forward)
         self.elementwise: bool | tuple[str, ...] | None = options.get("elementwise")
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
@@ -117,7 +110,6 @@ class Operator:
         self.vmap_name: str | None = options.get("vmap_name")
         self.random_inside: bool = options.get("random", False)
         self.inplace_node_name: str = options.get("inplace_node") or node_name
-        self._node_classes: dict[str, type[Node]] = {}
         self.returns: Any = options.get("returns", tuple)
         self.function: Callable[..., Any] = _unbound
         self.inplace_function: Callable[..., Any] = _unbound
@@ -133,28 +125,28 @@ class Operator:
         except KeyError:
             raise AttributeError(f"an operator has no attribute {name!r}") from None
 
+    code: Any
+    """The operator's generated code (`generated.Code`), put here by `decorators.operator`."""
+
     @property
     def node_class(self) -> type[Node]:
         """The class of this operator's nodes, made when first needed."""
-        return self._node_class(self.node_name)
+        return self.code.node_class(self.node_name)
 
     @property
     def inplace_node_class(self) -> type[Node]:
         """The class of the nodes of the in-place variant: the same, but for the name in some."""
-        return self._node_class(self.inplace_node_name)
+        return self.code.node_class(self.inplace_node_name)
 
-    def _node_class(self, name: str) -> type[Node]:
-        if name not in self._node_classes:
-            self._node_classes[name] = self.make_node_class(name)
-        return self._node_classes[name]
+    @property
+    def fast_path(self) -> Callable[..., Any]:
+        """The function without the question for modes, for calls that no mode concerns."""
+        return self.code.fast_path
 
-    make_node_class: Callable[[str], type[Node]]
-    make_behind_the_gate: Callable[[], Callable[..., Any]]
-
-    @functools.cached_property
-    def behind_the_gate(self) -> Callable[..., Any]:
-        """The function for threads in a mode in which operators take their short way, though not at once."""
-        return self.make_behind_the_gate()
+    @property
+    def saving(self) -> Any:
+        """The functions that save what a node needs."""
+        return self.code.saving
 
     def _read_signature(self) -> None:
         code = self.forward.__code__

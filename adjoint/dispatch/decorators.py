@@ -1,7 +1,4 @@
-"""From declaration to function: `operator`, the decorators of its common shapes, and where the results are installed.
-
-A function's code is generated when it is first called (see `beginning`). Importing stays fast; nothing is slower later.
-"""
+"""From declaration to function: `operator`, the decorators of its common shapes, and where the results are installed."""
 
 from __future__ import annotations
 
@@ -12,124 +9,19 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-import numpy
-
+from ..codegen.kernel import as_kernel
 from ..kernels.memory import storage
-from ..kernels.runtime import floating
-from ..kernels.runtime.layout import laid_out
-from ..tape import modes, origin
-from ..tape.node import NOWHERE, Node, next_sequence
-from ..tape.saved import RELEASED, Packed, alias, pack_saved, shared_counter, unpack, unpack_array, unpack_list
-from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
-from . import generation, registry, slow_path
-from .constants import NUMBERS, constant
+from ..tensor import Tensor
+from . import registry
+from .arguments import MISSING, invalid_arguments
 from .declaration import ARRAY, OPERATORS, Operator
-from .deprecated_signatures import in_new_order
-from .lazy_stubs import building, named, overridden
-from .registry import Declared, Namespace
+from .generated import Code, arrays, lazy_function, tensors
+from .lazy_stubs import named, overridden
+from .registry import Declared
 from .signatures import FORMS
-from .slow_path import MISSING
 
 PUBLIC = {name: Declared(registry.declared_in(name)) for name in ("torch", "functional", "linalg", "special", "fft")}
 """The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`."""
-
-arrays = Namespace(registry.operators())
-"""The namespace `xp` of formulas that run on arrays: the declared operators' array functions."""
-
-tensors = Namespace(registry.operators())
-"""The namespace `xp` of formulas that run on tensors: the operators themselves."""
-
-# A module whose name is None gets no warnings from C code: so NumPy's ufuncs, when generated functions call them, say nothing
-# about overflow or division by zero, as PyTorch does, at no cost (`errstate` costs more than a small multiplication).
-_BASE: dict[str, Any] = {
-    "__name__": None,
-    "__package__": "adjoint.operators",
-    "__builtins__": __builtins__,
-    "GATE": modes.GATE,
-    "STATE": modes.STATE,
-    "Tensor": Tensor,
-    "PLAIN": PLAIN_TYPES,
-    "LEAF": LEAF,
-    "NOWHERE": NOWHERE,
-    "MISSING": MISSING,
-    "NUMBERS": NUMBERS,
-    "NO_GRAD": NO_GRAD,
-    "MULTI_OUTPUT": MULTI_OUTPUT,
-    "Geometry": Geometry,
-    "RELEASED": RELEASED,
-    "Packed": Packed,
-    "alias": alias,
-    "nearest_user_frame": origin.nearest_user_frame,
-    "FLOAT32": numpy.dtype(numpy.float32),
-    "FLOAT64": numpy.dtype(numpy.float64),
-    "ndarray": numpy.ndarray,
-    "asarray": numpy.asarray,
-    "new": object.__new__,
-    "new_tuple": tuple.__new__,
-    "plain_sequence": slow_path.plain_sequence,
-    "getframe": sys._getframe,
-    "laid_out": laid_out,
-    "quiet": floating.quiet,
-    "restore": floating.restore,
-    "next_sequence": next_sequence,
-    "current_edge": current_edge,
-    "shared_counter": shared_counter,
-    "constant": constant,
-    "pack_saved": pack_saved,
-    "unpack": unpack,
-    "unpack_array": unpack_array,
-    "unpack_list": unpack_list,
-    "call": slow_path.call,
-    "call_generally": slow_path.call_generally,
-    "in_new_order": in_new_order,
-    "detached_copy": slow_path.detached_copy,
-    "call_operator": slow_path.call_operator,
-    "call_inplace": slow_path.call_inplace,
-    "call_inplace_view": slow_path.call_inplace_view,
-    "array_namespace": arrays,
-    "tensor_namespace": tensors,
-}
-
-
-def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) -> Callable[..., Any]:
-    """A function that generates its own code when first called."""
-    namespace = dict(
-        _BASE, OP=op, kernel=op.quick or op.kernel, simple=op.simple, changing=op.changing, RETURNS=op.returns
-    )
-    if otherwise is not None:
-        namespace["otherwise"] = otherwise
-
-    def build(function: FunctionType) -> None:
-        source, defaults = (
-            (generation.sizes_source(op, variant == "sizes of contiguous"), {})
-            if otherwise is not None
-            else generation.function_source(op, variant)
-        )
-        namespace.update(defaults)
-        if op.differentiable:
-            namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
-        generation.compile_source(source, f"<adjoint {name}>", namespace)
-        generated = namespace.pop(op.name)
-        function.__defaults__ = generated.__defaults__
-        function.__kwdefaults__ = generated.__kwdefaults__
-        function.__code__ = generated.__code__
-        generation.SOURCES[name] = source
-
-    function = building(name, namespace, build)
-    function.__doc__ = op.doc
-    function.__qualname__ = name
-    function.__module__ = op.declaration.__module__
-    return function
-
-
-def behind_the_gate(op: Operator) -> Callable[..., Any]:
-    """The function of `op` for those turned away at the gate on account of another thread.
-
-    What its short way does not know goes to the general path.
-    """
-    return lazy_function(op, "behind", f"{op.name} behind the gate")
-
 
 _PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
 """What the functions of a namespace are called besides their name in it."""
@@ -146,15 +38,6 @@ def publish(namespace: str, *, guarded: bool = True, **functions: Any) -> None:
         PUBLIC[namespace][name] = public_function = named(function, prefix + name, guarded)
         if module is not None and type(public_function) is FunctionType:
             public_function.__module__ = module
-
-
-def _node_class_maker(op: Operator) -> Callable[[str], type[Node]]:
-    def make(name: str) -> type[Node]:
-        namespace = dict(_BASE, OP=op, joint=op.joint)
-        namespace.update({f"vjp_{name}": formula for name, formula in op.formulas.items()})
-        return generation.node_class(op, namespace, name)
-
-    return make
 
 
 def operator(
@@ -185,15 +68,14 @@ def operator(
         # Who can only be called by functions of ours written by hand need not look at the frame of these.
         caller = 2 if namespace is None and not method and dunder is None and not options.get("inplace") else 1
         op = Operator(declaration, {**options, "method": bool(method), "caller": caller})
-        op.make_node_class = _node_class_maker(op)
-        op.make_behind_the_gate = functools.partial(behind_the_gate, op)
+        op.code = Code(op)
         function = lazy_function(op, "function", op.name)
         function.operator = op
         op.function = function
         OPERATORS[op.name] = op
         if forms:
             FORMS[op.called] = forms
-        setattr(arrays, op.name, op.kernel)
+        setattr(arrays, op.name, op.kernel.general)
         setattr(tensors, op.name, function)
         names = (op.name, *alias)
         method_names = names if method is True else (method or ())
@@ -303,7 +185,7 @@ def public(
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:
-            setattr(arrays, own_name, on_arrays)
+            setattr(arrays, own_name, as_kernel(on_arrays).general)
         return function
 
     return install
@@ -362,7 +244,7 @@ def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args:
             given = list(itertools.takewhile(lambda value: value is not MISSING, args))
             if len(given) == len(args):
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
-            raise slow_path.invalid_arguments(function.__name__, *given, **names)
+            raise invalid_arguments(function.__name__, *given, **names)
         given[_TRANSLATED[name]] = value
     code = getattr(function, "__wrapped__", function).__code__
     parameters = code.co_varnames[: code.co_argcount]

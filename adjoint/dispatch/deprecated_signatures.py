@@ -9,8 +9,8 @@ from typing import Any
 from ..settings import is_warn_always_enabled
 from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
+from .arguments import MISSING, invalid_arguments, is_of_type
 from .declaration import Operator
-from .slow_path import MISSING, invalid_arguments, is_of_type
 
 
 def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...], changing: bool) -> list[Any]:

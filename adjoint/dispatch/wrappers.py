@@ -21,9 +21,9 @@ from ..tape.torch_function import (
     overloaded,
     tensor_likes,
 )
-from .generation import NUMPY_NAMES
+from .arguments import MISSING
+from .function_source import NUMPY_NAMES
 from .lazy_stubs import generated, moved, put_in_front
-from .slow_path import MISSING
 
 
 class Door:

@@ -8,9 +8,9 @@ from typing import Any
 from ..dispatch.declaration import OPERATORS
 from ..dispatch.decorators import PUBLIC
 from ..dispatch.decorators import tensors as _by_name
-from ..dispatch.generation import SOURCES
 from ..dispatch.lazy_stubs import begun
 from ..dispatch.registry import load_all, stand_in_for_methods
+from ..dispatch.source import SOURCES
 from .memory import storage_views  # what the tape asks for
 from .shape import parts, view  # what the tape asks for
 

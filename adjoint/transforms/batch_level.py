@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from ..autograd.function import Function, without_setup_context
 from ..autograd.hook_calls import recording_mode
-from ..dispatch import slow_path
+from ..dispatch import inplace, operands
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
+from ..dispatch.recording import make_view, record, record_change, wanted_edges
 from ..dispatch.slow_path import applied
 from ..tape import modes, views
 from ..tape.interpreters import Level, Transform, below, is_recorded, outside, tensors_in
@@ -147,15 +148,15 @@ class BatchLevel(Level, Transform, Batch):
 
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
         """Record the operation for the transforms within this level."""
-        edges = slow_path.wanted_edges(operator, args)
+        edges = wanted_edges(operator, args)
         recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
         if operator.view:
             viewed = args[operator.names.index(operator.tensors[0])]
             for output in outputs:
-                slow_path.make_view(output, viewed, recording, views.MULTI_OUTPUT if several else None)
+                make_view(output, viewed, recording, views.MULTI_OUTPUT if several else None)
         if recording:
-            named, arrays = slow_path.operands(operator, args)
-            slow_path.record(operator, args, named, arrays, edges, outputs, several)
+            named, _ = operands.operands(operator, args)
+            record(operator, args, named, edges, outputs, several)
 
     def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same in place."""
@@ -165,12 +166,12 @@ class BatchLevel(Level, Transform, Batch):
         if (not self.has(target) and other is not None) or lost:
             raise self._lacks_batch_dimension(operator)
         views.check_inplace(target)
-        named, _ = slow_path.operands(operator, args)
+        named, _ = operands.operands(operator, args)
 
         def change() -> None:
             if not self.concerns(target):  # nothing with the batch dimension is written into it
                 with below(self), recording_mode(False):
-                    slow_path.call_inplace(operator, tuple([self.shared(value) for value in args]))
+                    inplace.call_inplace(operator, tuple([self.shared(value) for value in args]))
                 return
             before = target
             if any(is_recorded(value) for value in tensors_in(args)):  # so that what the operator saves does not change
@@ -180,7 +181,7 @@ class BatchLevel(Level, Transform, Batch):
             with below(self):
                 self.first(target).copy_(result)
 
-        slow_path.record_change(operator, args, named, slow_path.wanted_edges(operator, args), change)
+        record_change(operator, args, named, wanted_edges(operator, args), change)
         return target
 
     def _lacks_batch_dimension(self, operator: Operator) -> RuntimeError:
@@ -201,11 +202,11 @@ class BatchLevel(Level, Transform, Batch):
         views.check_inplace(target)
         views.check_inplace(target.value)
         (viewed,), bdim, _ = self.applied(operator, args)
-        edges = slow_path.wanted_edges(operator, args)
+        edges = wanted_edges(operator, args)
         fresh = BatchedTensor(viewed, bdim, self)
         if modes.is_grad_enabled() and any(edge is not None for edge in edges):
-            named, arrays = slow_path.operands(operator, args)
-            slow_path.record(operator, args, named, arrays, edges, [fresh], several=False)
+            named, _ = operands.operands(operator, args)
+            record(operator, args, named, edges, [fresh], several=False)
         with below(self):
             become(target.value, viewed, f"{operator.called}_")
         fresh.value = target.value

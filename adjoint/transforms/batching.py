@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 
 from ..dispatch.declaration import VALUE, Operator
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.slow_path import applied, result_dtype
+from ..dispatch.operands import result_dtype
+from ..dispatch.slow_path import applied
 from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
 

@@ -21,7 +21,7 @@ from numpy import may_share_memory
 from .. import printing
 from ..autograd.function import share_tangents
 from ..autograd.grad_mode import _Mode, enable_grad
-from ..dispatch import slow_path
+from ..dispatch import inplace, recording
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.slow_path import applied
@@ -189,14 +189,14 @@ class DualLevel(Level):
             if any(tangent is not None for tangent in given.values()):
                 before = args
                 if is_recorded(target):  # what the new tangent is computed from must not change, nor the old tangent
-                    copy = slow_path.detached_copy(target)
+                    copy = recording.detached_copy(target)
                     before = tuple(copy if value is target else value for value in args)
                     given = self.given(operator, before)
                 result = applied(operator, before)
                 (tangent,) = self.carried(operator, before, given, (result,))
             else:
                 tangent = None
-            slow_path.call_inplace(operator, args)
+            inplace.call_inplace(operator, args)
             if can_require_grad(target._array):
                 self.overwrite(target, tangent)
         self.remember(operator, target, 0)
@@ -208,7 +208,7 @@ class DualLevel(Level):
         tangent = self.tangent_of(target)
         with below(self):
             viewed = None if tangent is None else applied(operator, (tangent, *args[1:]))
-            slow_path.call_inplace_view(operator, args)
+            inplace.call_inplace_view(operator, args)
         if viewed is not None:
             self.attach(target, viewed)
         return target

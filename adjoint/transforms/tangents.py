@@ -12,7 +12,7 @@ from typing import Any
 
 from ..dispatch.declaration import ARRAYS, VALUE, Operator, parameters_of
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.slow_path import applied, saved_value
+from ..dispatch.slow_path import applied
 from ..tensor import Tensor
 
 TRANSPOSE: Any = type("Transpose", (), {"__repr__": lambda self: "<transpose the gradient>"})()
@@ -100,4 +100,4 @@ def operand(op: Operator, item: str, named: dict[str, Any], args: tuple[Any, ...
     if item in named:
         value = named[item]
         return operators.as_tensor(value) if op.kinds[item] != VALUE and not isinstance(value, Tensor) else value
-    return saved_value(op, item, args, named)
+    return op.saving.values([named.get(name, arg) for name, arg in zip(op.names, args, strict=True)])[item]

@@ -11,7 +11,7 @@ from numpy import asarray, ndarray
 
 from ...notices import warn
 from ..memory.copying import clone
-from ..runtime.floating import silent, type_name, widen
+from ..runtime.floating import type_name, widen
 from ..runtime.layout import reordered
 from ..runtime.shapes import broadcast_shapes
 from .masking import common_dtype
@@ -25,7 +25,6 @@ _FEW = 256
 """Up to so many elements adding one by one is faster than finding whole rows."""
 
 
-@silent
 def index(x: ndarray, indices: Indices) -> ndarray:
     """The elements of `x` that `indices` (as in `index_put`) point at together.
 
@@ -80,7 +79,6 @@ def _in_order(result: ndarray, x: ndarray, indices: Indices) -> ndarray:
     return reordered(result, (source, *windows))
 
 
-@silent
 def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> ndarray:
     """Zeros of `shape` to which `grad` is added where the indices, known to fit, point."""
     result = numpy.zeros(shape, grad.dtype)

@@ -11,7 +11,6 @@ import numpy
 
 from ...dtypes import Rank, from_numpy, promote, scalar_dtype
 from ..math.pointwise import refuse
-from ..runtime.floating import silent
 from ..runtime.scalar import ZERO, typed
 
 Array = numpy.ndarray[Any, Any]
@@ -67,7 +66,6 @@ def indices_where(condition: Array) -> tuple[Array, ...]:
     return numpy.nonzero(numpy.atleast_1d(condition))
 
 
-@silent
 def zero_where(self: Array, mask: Array) -> Array:
     """`self`, but 0 where `mask`."""
     if type(mask) is not numpy.ndarray or type(self) is not numpy.ndarray or mask.shape != self.shape:
@@ -81,7 +79,6 @@ def zero_where(self: Array, mask: Array) -> Array:
     return (self.view(bits) & keep).view(self.dtype)
 
 
-@silent
 def choose(mask: Array, self: Array, other: Array) -> Array:
     """`self` where `mask`, elsewhere `other`; both of one dtype."""
     bits = _maskable(mask, self, other)
@@ -140,7 +137,6 @@ fmin = _extremum("fmin", numpy.fmin, "{} not implemented for complex tensors.")
 # --- by bounds ------------------------------------------------------------------------------------------------
 
 
-@silent
 def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
     """`self` limited to `[min, max]`, which are numbers, arrays, or None; `max` wins where `min` is greater."""
     if min is None and max is None:
@@ -169,7 +165,6 @@ def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:
     return bound.astype(dtype, copy=False) if isinstance(bound, numpy.ndarray) else typed(bound, dtype)
 
 
-@silent
 def inside(self: Array, min: Any = None, max: Any = None) -> Array:
     """Whether `self` is in `[min, max]`, bounds included."""
     if min is None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...codegen.kernel import FLOATS, Kernel
 from ..index.masking import common_dtype
 from ..runtime.floating import HALVES, compute_dtype, is_floating, type_name, widen
 from ..runtime.layout import row_major
@@ -16,13 +17,12 @@ from ..runtime.scalar import HALF, ONE, TWO, ZERO, scalar_array, typed
 from .pointwise import refuse
 
 Array = numpy.ndarray[Any, Any]
-Kernel = Callable[..., Array]
 
 _FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
-def in_float32(function: Kernel) -> Kernel:
-    """`function` of arrays of one dtype, with half types computed in float32 and rounded once."""
+def in_float32(function: Callable[..., Array]) -> Kernel:
+    """A kernel of `function`, a function of arrays of one dtype, with half types computed in float32 and rounded once."""
 
     def kernel(self: Array, *others: Any, **options: Any) -> Array:
         dtype = self.dtype
@@ -33,11 +33,10 @@ def in_float32(function: Kernel) -> Kernel:
 
     kernel.__name__ = kernel.__qualname__ = function.__name__
     kernel.__doc__ = function.__doc__
-    kernel.quick = function
-    return kernel
+    return Kernel(kernel, small=function, takes=FLOATS)
 
 
-def by_number(ufunc: Any) -> Kernel:
+def by_number(ufunc: Any) -> Callable[..., Array]:
     """`ufunc` of an array and a number, which counts no more than numbers do in promotion; half types in float32."""
 
     def kernel(self: Array, other: Any) -> Array:
@@ -306,7 +305,7 @@ def _lerp(self: Array, end: Array, weight: Any) -> Array:
     return numpy.where(nearer, self + weight * step, end - step * (ONE[dtype] - weight))
 
 
-def _floating_only(name: str, ufunc: Any) -> Kernel:
+def _floating_only(name: str, ufunc: Any) -> Any:
     def kernel(self: Array, other: Array) -> Array:
         if not is_floating(self.dtype):
             raise refuse(name, self)
@@ -323,7 +322,7 @@ atan2 = _floating_only("atan2_cpu", numpy.arctan2)
 copysign = _floating_only("copysign_cpu", numpy.copysign)
 
 
-def _integers_only(name: str, ufunc: Any) -> Kernel:
+def _integers_only(name: str, ufunc: Any) -> Callable[..., Array]:
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind not in "iu":
             raise refuse(name, self)

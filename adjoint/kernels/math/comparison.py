@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..runtime.floating import silent, widen
+from ..runtime.floating import widen
 from ..runtime.layout import laid_out
 from .pointwise import refuse
 
@@ -23,7 +23,7 @@ def _ordering(name: str, ufunc: Any) -> Kernel:
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
-    return silent(kernel)
+    return kernel
 
 
 lt = _ordering("lt", numpy.less)
@@ -32,7 +32,6 @@ gt = _ordering("gt", numpy.greater)
 ge = _ordering("ge", numpy.greater_equal)
 
 
-@silent
 def logical_not(self: Array) -> Array:
     """Whether elements are 0."""
     return numpy.logical_not(self) if self.dtype.kind != "V" else self == numpy.zeros((), self.dtype)
@@ -46,7 +45,7 @@ def _bitwise(name: str, ufunc: Any) -> Kernel:
 
     kernel.__name__ = kernel.__qualname__ = ufunc.__name__
     kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers and bools."
-    return silent(kernel)
+    return kernel
 
 
 bitwise_and = _bitwise("bitwise_and_cpu", numpy.bitwise_and)

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy
 
+from ...codegen.kernel import FLOATS, Kernel
 from ..memory.copying import clone
-from ..runtime.floating import BFLOAT16, HALVES, is_floating, silent, type_name, widen
+from ..runtime.floating import BFLOAT16, HALVES, is_floating, type_name, widen
 from ..runtime.parallel import parallel_rows
 from ..runtime.scalar import ONE, ZERO, Number
 
 Array = numpy.ndarray[Any, Any]
-Kernel = Callable[..., Array]
 
 _TILED = 1 << 15
 _FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
@@ -26,7 +26,7 @@ _DEGREE = Number(math.pi / 180)
 _RADIAN = Number(180 / math.pi)
 
 
-def fused(name: str, kinds: str = "fc") -> Callable[[Kernel], Kernel]:
+def fused(name: str, kinds: str = "fc") -> Callable[[Any], Any]:
     """Make a function of float32 or float64 arrays of one shape into a kernel for any size and any float.
 
     Half types are computed in float32 and rounded once; large contiguous arrays go in tiles that stay in cache, on
@@ -34,7 +34,7 @@ def fused(name: str, kinds: str = "fc") -> Callable[[Kernel], Kernel]:
     given `kinds` (NumPy's) are refused in the name of PyTorch's kernel.
     """
 
-    def decorate(function: Kernel) -> Kernel:
+    def decorate(function: Any) -> Any:
         def of_two(first: Array, second: Any) -> Array:  # which is faster to call
             dtype = first.dtype
             if (dtype is _FLOAT32 or dtype is _FLOAT64) and first.size < _TILED:
@@ -52,13 +52,12 @@ def fused(name: str, kinds: str = "fc") -> Callable[[Kernel], Kernel]:
         kernel: Any = of_two if plain else of_any
         kernel.__name__ = kernel.__qualname__ = function.__name__
         kernel.__doc__ = function.__doc__
-        kernel.quick, kernel.limit = function, _TILED
-        return kernel
+        return Kernel(kernel, small=function, takes=FLOATS, limit=_TILED)
 
     return decorate
 
 
-def _general(function: Kernel, name: str, kinds: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Array:
+def _general(function: Any, name: str, kinds: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Array:
     first = arguments[0]
     dtype = first.dtype
     if dtype.itemsize == 2 and dtype in HALVES:
@@ -69,7 +68,7 @@ def _general(function: Kernel, name: str, kinds: str, arguments: tuple[Any, ...]
     return _in_tiles(function, arguments, options)
 
 
-def _in_tiles(function: Kernel, arguments: tuple[Any, ...], options: dict[str, Any]) -> Array:
+def _in_tiles(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Array:
     first = arguments[0]
     if first.size < _TILED:
         return function(*arguments, **options)
@@ -198,7 +197,7 @@ def conj(self: Array) -> Array:
 # --- rounding -------------------------------------------------------------------------------------------------
 
 
-def _rounding(name: str, ufunc: Any) -> Kernel:
+def _rounding(name: str, ufunc: Any) -> Any:
     def kernel(self: Array) -> Array:
         if self.dtype.kind in "iu":
             return clone(self)
@@ -278,13 +277,13 @@ def sgn(self: Array) -> Array:
 # --- properties -----------------------------------------------------------------------------------------------
 
 
-def _property(name: str, ufunc: Any) -> Kernel:
+def _property(name: str, ufunc: Any) -> Any:
     def kernel(self: Array) -> Array:
         return numpy.zeros_like(self, bool) if self.dtype.kind in "iub" else ufunc(self)
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}`, False for integers."
-    return silent(kernel)
+    return kernel
 
 
 isnan = _property("isnan", numpy.isnan)

@@ -10,7 +10,7 @@ import numpy
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
 from ...notices import warn
-from ..runtime.floating import HALVES, silent
+from ..runtime.floating import HALVES
 from ..runtime.layout import row_major
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes
@@ -130,7 +130,6 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     return result
 
 
-@silent
 def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
     """`convert` to a dtype of adjoint."""
     return convert(self, dtype.numpy, memory_format)
@@ -159,7 +158,6 @@ def expanded(source: Array, array: Array) -> Array:
     return numpy.broadcast_to(source, array.shape)
 
 
-@silent
 def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
     """Write `other`, broadcast and converted, over `self`."""
     if other.dtype == self.dtype and other.shape == self.shape:
@@ -172,7 +170,6 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
         numpy.copyto(self, source, casting="unsafe")
 
 
-@silent
 def fill_(self: Array, value: Any) -> None:
     """Write the number `value` to every element of `self`. Raises as `scalar_array` does."""
     if 0 in self.strides:
@@ -196,7 +193,6 @@ def fill_with_(self: Array, value: Array) -> None:
     copy_(distinct(self), value)
 
 
-@silent
 def zero_(self: Array) -> None:
     """Write zero to every element of `self`."""
     (distinct(self) if 0 in self.strides else self).fill(0)
@@ -209,6 +205,13 @@ def distinct(array: Array) -> Array:
     part = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
     part.flags.writeable = True
     return part
+
+
+def fill_diagonal(self: Array, fill_value: Any, wrap: bool = False) -> Array:
+    """As `fill_diagonal_`, a copy."""
+    result = clone(self)
+    fill_diagonal_(result, fill_value, wrap)
+    return result
 
 
 def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:

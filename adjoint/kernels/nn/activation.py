@@ -14,7 +14,7 @@ import numpy
 from ..index.masking import choose, zero_where
 from ..math.pointwise import fused, refuse
 from ..math.special import erf
-from ..runtime.floating import silent, type_name
+from ..runtime.floating import type_name
 from ..runtime.scalar import HALF, ONE, TWO, ZERO, typed
 
 Array = numpy.ndarray[Any, Any]
@@ -31,7 +31,6 @@ TANH_CUBIC = 0.044715
 # --- pieces of lines ------------------------------------------------------------------------------------------
 
 
-@silent
 def positive_part(self: Array) -> Array:
     """`max(x, 0)` of numbers that have an order."""
     return numpy.maximum(self, ZERO[self.dtype])
@@ -53,7 +52,6 @@ def threshold(self: Array, threshold: float, value: float) -> Array:
     return numpy.where(self <= typed(threshold, self.dtype), typed(value, self.dtype), self)
 
 
-@silent
 def threshold_backward(grad: Array, self: Array, threshold: float) -> Array:
     """`grad` where `x` is greater than `threshold`, else 0."""
     return zero_where(grad, self <= typed(threshold, self.dtype))
@@ -92,7 +90,6 @@ def hardtanh(self: Array, min_val: float, max_val: float) -> Array:
     return numpy.minimum(numpy.maximum(self, typed(min_val, self.dtype)), typed(max_val, self.dtype))
 
 
-@silent
 def hardtanh_backward(grad: Array, self: Array, min_val: float, max_val: float) -> Array:
     """`grad` where `x` is between the bounds, else 0."""
     return zero_where(grad, (self <= typed(min_val, self.dtype)) | (self >= typed(max_val, self.dtype)))
@@ -165,7 +162,6 @@ def moved_to_zero(self: Array, lambd: float) -> Array:
     return self - numpy.minimum(numpy.maximum(self, -limit), limit)
 
 
-@silent
 def shrink_backward(grad: Array, self: Array, lambd: float) -> Array:
     """`grad`, but 0 where the magnitude of `x` is at most `lambd`."""
     return zero_where(grad, (self >= typed(-lambd, self.dtype)) & (self <= typed(lambd, self.dtype)))

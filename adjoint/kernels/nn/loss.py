@@ -11,7 +11,7 @@ from numpy import asarray, ndarray
 
 from ..index.scatter import out_of_bounds
 from ..reduce.reduction import total as total_of
-from ..runtime.floating import compute_dtype, is_floating, quietly, silent, type_name, widen
+from ..runtime.floating import compute_dtype, is_floating, quietly, type_name, widen
 
 Array = numpy.ndarray[Any, Any]
 
@@ -94,7 +94,6 @@ def binary_cross_entropy_with_logits(
 _INT64 = numpy.dtype(numpy.int64)
 
 
-@silent
 def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> ndarray:
     """The loss alone; see `nll_loss_forward`."""
     if _is_plain(log_probs, target, weight, ignore_index) and out_of_bounds(target, log_probs.shape[1]) is None:

@@ -14,7 +14,7 @@ from numpy import asarray, ndarray
 from ... import dtypes
 from ..reduce import reduction
 from ..reduce.reduction import sum_kept
-from ..runtime.floating import compute_dtype, is_floating, is_inexact, quietly, silent, type_name, widen
+from ..runtime.floating import compute_dtype, is_floating, is_inexact, quietly, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import TILE_BYTES, parallel_rows
 from ..runtime.shapes import Dims, normalize_dim, normalize_dims
@@ -29,7 +29,6 @@ _max: Any = numpy.maximum.reduce
 _exp, _log, _subtract, _multiply, _divide = numpy.exp, numpy.log, numpy.subtract, numpy.multiply, numpy.true_divide
 
 
-@silent
 def softmax(x: ndarray, dim: int) -> ndarray:
     """The exponential of `x` divided by its sum along `dim`.
 
@@ -65,7 +64,6 @@ def _softmax_tile(x: ndarray, out: ndarray) -> None:
     _divide(out, _tile_sums(out), out)
 
 
-@silent
 def log_softmax(x: ndarray, dim: int) -> ndarray:
     """The logarithm of softmax: `x` less the logarithm of the sum of exp(x) along `dim`.
 

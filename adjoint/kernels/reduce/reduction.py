@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from numpy import asarray, empty, ndarray
 
-from ..runtime.floating import is_floating, is_inexact, quiet, restore, silent, type_name, widen
+from ..runtime.floating import is_floating, is_inexact, quiet, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, normalize_dim, normalize_dims
 from .tiled_reduction import LARGE, reduce_tiled
@@ -64,7 +64,6 @@ def sum_kept(x: ndarray, dim: int) -> ndarray:
     return total
 
 
-@silent
 def total(x: ndarray) -> ndarray:
     """The sum of all elements: of few, by a product with ones."""
     ones = _ONES.get(x.dtype.char)
@@ -79,7 +78,6 @@ def total(x: ndarray) -> ndarray:
         restore(token)
 
 
-@silent
 def total_mean(x: ndarray) -> ndarray:
     """The mean of all elements."""
     if x.dtype.char in "fd" and 0 < x.size <= _FEW:
@@ -269,9 +267,6 @@ def largest(x: ndarray) -> ndarray:
 def smallest(x: ndarray) -> ndarray:
     """The minimum of all elements; nan if there is one."""
     return _whole_extremum("min", x)
-
-
-largest.silent = smallest.silent = True
 
 
 def _whole_extremum(name: str, x: ndarray) -> ndarray:

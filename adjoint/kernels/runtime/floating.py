@@ -81,9 +81,3 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
     finally:
         restore(token)
-
-
-def silent(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a kernel that cannot give rise to warnings, so that nobody turns them off for it."""
-    function.silent = True
-    return function

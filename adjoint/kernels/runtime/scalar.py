@@ -91,13 +91,21 @@ _tables: defaultdict[Dtype, dict[Any, Array]] = defaultdict(dict)
 
 
 def typed(value: Any, dtype: Dtype) -> Array:
-    """`value` as an array of `dtype`, kept for the next time; a zero may come back with the other sign.
+    """`value`, a number or an array of one, as an array of `dtype`, kept for the next time.
+
+    A zero may come back with the other sign.
 
     Raises:
         TypeError: if `value` is not a number.
     """
     table = _tables[dtype]
-    found = table.get(value)
+    try:
+        found = table.get(value)
+    except TypeError:
+        if not isinstance(value, numpy.ndarray) or value.ndim:
+            raise
+        value = value.item()
+        found = table.get(value)
     if found is None:
         if not isinstance(value, (int, float, complex, numpy.generic)):
             raise TypeError(f"expected a number, got {type(value).__name__}")

@@ -10,7 +10,7 @@ import numpy
 from ...dtypes import from_numpy
 from ...notices import warn
 from ..memory.copying import distinct, empty_like
-from ..runtime.floating import silent, widen
+from ..runtime.floating import widen
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, normalize_dim
@@ -18,7 +18,6 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 Array = numpy.ndarray[Any, Any]
 
 
-@silent
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
     try:
@@ -68,7 +67,6 @@ def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any
     return parts
 
 
-@silent
 def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
     if not arrays:

@@ -8,10 +8,10 @@ import numpy
 
 from ... import dtypes
 from ...device import cpu, strided
+from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
 from ...dispatch.out import check_overlap, store
-from ...dispatch.slow_path import is_of_type
 from ...kernels.create import creation as kernels
 from ...kernels.memory import copying, storage
 from ...kernels.runtime.meta_array import parked

@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...codegen.kernel import Kernel
 from ...device import cpu, strided
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.meta import place_like
@@ -490,8 +491,7 @@ def drawn(sampler: Any, node: str, **options: Any) -> Any:
             method=False,
             out=False,
             inplace=True,
-            kernel=kernel,
-            changing=changing,
+            kernel=Kernel(kernel, inplace=changing),
             node=node,
             batch="leading",
             **options,
@@ -576,18 +576,20 @@ class bernoulli:
 
 
 @operator(
+    kernel=Kernel(
+        lambda array, p, generator=None: kernels.bernoulli_(stream_of(generator), numpy.empty_like(array), p),
+        inplace=lambda array, p, generator=None: kernels.bernoulli_(stream_of(generator), array, p),
+    ),
     namespace=None,
     method=(),
     out=False,
     inplace=True,
-    changing=lambda array, p, generator=None: kernels.bernoulli_(stream_of(generator), array, p),
     node="BernoulliBackward1",
 )
 class bernoulli_of_tensor:
     """Fill the tensor with 1 with the probability that the element of `p` gives, otherwise 0."""
 
-    def forward(self: Array, p: Array, *, generator=None):
-        return kernels.bernoulli_(stream_of(generator), numpy.empty_like(self), p)
+    def forward(self: Array, p: Array, *, generator=None): ...
 
     grad_self = _zero
     grad_p = _zero

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ...codegen.kernel import Kernel
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.sequential import is_readable
@@ -179,10 +180,9 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
 
 
 @operator(
-    kernel=scatter_kernels.scatter_add,
+    kernel=Kernel(scatter_kernels.scatter_add, inplace=scatter_kernels.scatter_add_),
     inplace=True,
     apart=True,
-    changing=scatter_kernels.scatter_add_,
     same_out=STRICT,
     out_apart=True,
     tangent="linear",
@@ -329,10 +329,9 @@ class index_add:
 
 
 @operator(
-    kernel=scatter_kernels.index_copy,
+    kernel=Kernel(scatter_kernels.index_copy, inplace=scatter_kernels.index_copy_),
     inplace=True,
     apart=True,
-    changing=scatter_kernels.index_copy_,
     same_out=STRICT,
     tangent="linear",
     batch=batched_indexing.at_indices,
@@ -438,10 +437,9 @@ class take_backward:
 
 
 @operator(
-    kernel=scatter_kernels.put,
+    kernel=Kernel(scatter_kernels.put, inplace=scatter_kernels.put_),
     inplace=True,
     apart=True,
-    changing=scatter_kernels.put_,
     out=False,
     batch=batched_indexing.put,
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ...codegen.kernel import Kernel
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
@@ -22,7 +23,7 @@ from ...kernels.runtime.lazy_conj import resolved
 from ...kernels.shape import view as view_kernels
 from ...notices import warn
 from ...tape import modes
-from ...tape.node import Node, next_sequence
+from ...tape.node import Node
 from ...tape.origin import nearest_user_frame
 from ...tape.saved import Packed, bump, pack, shared_counter, shown, stale_error, unpack_list
 from ...tape.views import NO_GRAD
@@ -125,7 +126,12 @@ def unchanged(indices: Any) -> Any:
 
 
 @operator(
-    namespace=None, method=False, kernel=kernels.index, tangent="linear", batch=batched_indexing.index, aten="Tensor"
+    namespace=None,
+    method=False,
+    kernel=Kernel(kernels.index, quiet=True),
+    tangent="linear",
+    batch=batched_indexing.index,
+    aten="Tensor",
 )
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
@@ -140,7 +146,11 @@ class index:
 
 
 @operator(
-    namespace=None, method=False, kernel=kernels.index_backward, tangent="linear", batch=batched_indexing.index_backward
+    namespace=None,
+    method=False,
+    kernel=Kernel(kernels.index_backward, quiet=True),
+    tangent="linear",
+    batch=batched_indexing.index_backward,
 )
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
@@ -154,11 +164,11 @@ class index_backward:
 
 
 @operator(
+    kernel=Kernel(kernels.index_put, inplace=kernels.index_put_),
     namespace=None,
     method=(),
     inplace=True,
     apart=True,
-    changing=kernels.index_put_,
     node="IndexPutBackward0",
     called="index_put",
     out=False,
@@ -171,8 +181,7 @@ class index_put_arrays:
     shown = _SHOWN
     lists = ("indices",)
 
-    def forward(self: Array, indices, values: Array, accumulate: Bool = False):
-        return kernels.index_put(self, indices, values, accumulate)
+    def forward(self: Array, indices, values: Array, accumulate: Bool = False): ...
 
     def grad_self(grad, indices, accumulate, xp):
         if accumulate:
@@ -374,35 +383,19 @@ def _is_bound(value: Any) -> bool:
     return value is None or type(value) is int
 
 
-@functools.cache
-def _part_nodes() -> tuple[type[Node], type[Node], type[Node]]:
-    return OPERATORS["select"].node_class, OPERATORS["slice"].node_class, OPERATORS["unsqueeze"].node_class
-
-
 def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: Any) -> Node:
     """The node of `select`, `slice` or `unsqueeze` for one part of a key."""
     select_node, slice_node, unsqueeze_node = _part_nodes()
-    node: Any
     if part is None:
-        node = unsqueeze_node()
-    elif type(part) is int:
-        node = select_node()
-        node.saved_self_shape = before.shape
-        node.saved_index = part
-    else:
-        node = slice_node()
-        node.saved_self_shape = before.shape
-        node.saved_start, node.saved_end = part.start, part.stop
-        node.saved_step = 1 if part.step is None else part.step
-    node.saved_dim = dim
-    node.edges = (edge,)
-    node.hooks = None
-    node.sequence = next_sequence()
-    node.shape = array.shape
-    node.dtype = array.dtype
-    node.code = frame.f_code
-    node.lasti = frame.f_lasti
-    return node
+        return unsqueeze_node(edge, before, array, frame, dim)
+    if type(part) is int:
+        return select_node(edge, before, array, frame, dim, part)
+    return slice_node(edge, before, array, frame, dim, part.start, part.stop, 1 if part.step is None else part.step)
+
+
+@functools.cache
+def _part_nodes() -> tuple[Any, Any, Any]:
+    return tuple(OPERATORS[name].code.part_node for name in ("select", "slice", "unsqueeze"))
 
 
 def key_items(key: Any) -> tuple[Any, ...]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
+from ...codegen.kernel import FLOATS, Kernel
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.decorators import binary, operator, public
+from ...dispatch.operands import constant_tensor
 from ...dispatch.sequential import is_readable
 from ...dispatch.signatures import OUT
-from ...dispatch.slow_path import constant_tensor, invalid_arguments
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
 from ...kernels.runtime.floating import widen
@@ -19,7 +21,13 @@ from ..math.arithmetic import overloads
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 
-@operator(kernel=kernels.zero_where, namespace=None, method=(), node="MaskedFillBackward0", batch="elementwise")
+@operator(
+    kernel=Kernel(kernels.zero_where, quiet=True),
+    namespace=None,
+    method=(),
+    node="MaskedFillBackward0",
+    batch="elementwise",
+)
 class zero_where:
     """`input`, but 0 where `mask`."""
 
@@ -133,7 +141,7 @@ class heaviside:
 # --- by order -------------------------------------------------------------------------------------------------
 
 
-@binary(kernels.maximum, simple=numpy.maximum, fast="float", inplace=False, numbers=False)
+@binary(Kernel(kernels.maximum, small=numpy.maximum, takes=FLOATS), inplace=False, numbers=False)
 class maximum:
     """The greater of two elements; nan if one is. Where they are equal each gets half of the gradient.
 
@@ -149,7 +157,7 @@ class maximum:
         return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
 
 
-@binary(kernels.minimum, simple=numpy.minimum, fast="float", inplace=False, numbers=False)
+@binary(Kernel(kernels.minimum, small=numpy.minimum, takes=FLOATS), inplace=False, numbers=False)
 class minimum:
     """The smaller of two elements; nan if one is. Where they are equal each gets half of the gradient."""
 
@@ -160,7 +168,7 @@ class minimum:
         return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
 
 
-@binary(kernels.fmax, simple=numpy.fmax, fast="float", inplace=False, numbers=False)
+@binary(Kernel(kernels.fmax, small=numpy.fmax, takes=FLOATS), inplace=False, numbers=False)
 class fmax:
     """The greater of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
 
@@ -171,7 +179,7 @@ class fmax:
         return xp.zero_where(grad, (self >= other) | xp.isnan(other))
 
 
-@binary(kernels.fmin, simple=numpy.fmin, fast="float", inplace=False, numbers=False)
+@binary(Kernel(kernels.fmin, small=numpy.fmin, takes=FLOATS), inplace=False, numbers=False)
 class fmin:
     """The smaller of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
 
@@ -196,7 +204,7 @@ public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
 
 
 @operator(
-    kernel=kernels.clamp,
+    kernel=Kernel(kernels.clamp, quiet=True),
     namespace=None,
     method=(),
     inplace=True,
@@ -216,14 +224,14 @@ class clamp_to_numbers:
 
 @operator(
     elementwise=True,
-    kernel=kernels.clamp,
+    kernel=Kernel(kernels.clamp, quiet=True),
     namespace=None,
     method=(),
     inplace=True,
     node="ClampBackward0",
     called="clamp",
-    vmap_name="inplace arithmetic",
     aten="Tensor",
+    vmap_name="inplace arithmetic",
 )
 class clamp_to_tensors:
     """`input` limited to the intervals between two tensors."""
@@ -319,8 +327,8 @@ class clamp_min_to_number:
     inplace=True,
     node="ClampMinBackward1",
     called="clamp_min",
-    vmap_name="inplace arithmetic",
     aten="Tensor",
+    vmap_name="inplace arithmetic",
 )
 class clamp_min_to_tensor:
     """`input`, but at least `min`."""
@@ -361,8 +369,8 @@ class clamp_max_to_number:
     inplace=True,
     node="ClampMaxBackward1",
     called="clamp_max",
-    vmap_name="inplace arithmetic",
     aten="Tensor",
+    vmap_name="inplace arithmetic",
 )
 class clamp_max_to_tensor:
     """`input`, but at most `max`."""

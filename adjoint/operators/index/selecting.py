@@ -6,18 +6,18 @@ import math
 
 import numpy
 
+from ...codegen.kernel import Kernel
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap
 
 
 @operator(
-    kernel=kernels.masked_fill,
-    changing=kernels.masked_fill_,
+    kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
     repeats=True,
     namespace=None,
     method=(),
@@ -26,8 +26,8 @@ from ...tensor import Tensor, wrap
     called="masked_fill",
     node="MaskedFillBackward0",
     batch="elementwise",
-    vmap_name="inplace arithmetic",
     aten="Scalar",
+    vmap_name="inplace arithmetic",
 )
 class masked_fill_number:
     """A copy with a number where the mask is true."""
@@ -39,8 +39,7 @@ class masked_fill_number:
 
 
 @operator(
-    kernel=kernels.masked_fill,
-    changing=kernels.masked_fill_,
+    kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
     repeats=True,
     namespace=None,
     method=(),
@@ -48,8 +47,8 @@ class masked_fill_number:
     out=False,
     called="masked_fill",
     node="MaskedFillBackward1",
-    vmap_name="inplace arithmetic",
     aten="Tensor",
+    vmap_name="inplace arithmetic",
 )
 class masked_fill_tensor:
     """A copy with a zero-dimensional tensor where the mask is true."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
-from ...dispatch.slow_path import invalid_arguments
 from ...dtypes import promote_types
 from ...kernels.linalg import distance as kernels
 from ...kernels.reduce import moments

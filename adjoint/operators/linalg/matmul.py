@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 
+from ...codegen.kernel import Kernel
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import STRICT, stored
@@ -139,7 +140,12 @@ def _batch_sum(batch, added, rank, product, beta, alpha):
     return product + (offset if beta == 1 else offset * beta)
 
 
-@operator(kernel=kernels.addmm, simple=kernels.addmm_plain, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
+@operator(
+    kernel=Kernel(kernels.addmm, small=kernels.addmm_plain),
+    inplace=True,
+    same_out=STRICT,
+    formerly=("beta", "alpha"),
+)
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, stored
 from ...dispatch.return_types import return_type
-from ...dispatch.slow_path import is_of_type
 from ...kernels.linalg import decompositions as kernels
 from ...kernels.linalg.matmul import c_name
 from ...kernels.runtime.floating import is_inexact

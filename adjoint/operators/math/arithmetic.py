@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
+from ...codegen.kernel import Kernel
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.signatures import OUT
-from ...dispatch.slow_path import invalid_arguments, not_known
+from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 
@@ -58,10 +60,8 @@ def overloads(name, of_tensors, by_number, of_number=None):
 
 @operator(
     promote="common",
-    simple=numpy.add,
-    kernel=kernels.add,
+    kernel=Kernel(kernels.add, small=numpy.add, inplace=kernels.add_),
     inplace=True,
-    changing=kernels.add_,
     dunder="__add__",
     reflected="__radd__",
     number_first=True,
@@ -129,9 +129,7 @@ def no_bool(self, other, *_):
 
 @operator(
     promote="common",
-    simple=numpy.subtract,
-    kernel=kernels.sub,
-    changing=kernels.sub_,
+    kernel=Kernel(kernels.sub, small=numpy.subtract, inplace=kernels.sub_),
     inplace=True,
     dunder="__sub__",
     alias=("subtract",),
@@ -139,8 +137,8 @@ def no_bool(self, other, *_):
     number_first=True,
     formerly=("alpha",),
     tangent="elementwise",
-    vmap_name="inplace arithmetic",
     aten="Tensor",
+    vmap_name="inplace arithmetic",
     forms=_SUM,
 )
 class sub:
@@ -157,8 +155,7 @@ class sub:
 
 @operator(
     promote="common",
-    simple=kernels.subtracted_from,
-    kernel=kernels.rsub,
+    kernel=Kernel(kernels.rsub, small=kernels.subtracted_from),
     elementwise=("other", "self"),
     namespace=None,
     method=(),
@@ -182,8 +179,7 @@ class rsub_tensor:
 
 @operator(
     promote="common",
-    simple=kernels.subtracted_from,
-    kernel=kernels.rsub,
+    kernel=Kernel(kernels.rsub, small=kernels.subtracted_from),
     namespace=None,
     method=(),
     node="RsubBackward1",
@@ -232,8 +228,8 @@ def reflected_sub(input, other):
     reflected="__rmul__",
     alias=("multiply",),
     number_first=True,
-    vmap_name="inplace arithmetic",
     aten="Tensor",
+    vmap_name="inplace arithmetic",
 )
 class mul:
     """`input * other`, elementwise, broadcast together.
@@ -312,7 +308,6 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
 
 @operator(
     promote="common",
-    fast="float",
     kernel=kernels.addcdiv,
     inplace=True,
     numbers=False,

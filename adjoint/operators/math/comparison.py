@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import binary, public, unary
 from ...kernels.math import comparison as kernels
 from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER, overloads
@@ -35,9 +36,7 @@ class ne:
 
 
 @binary(
-    kernels.lt,
-    simple=numpy.less,
-    fast="float",
+    Kernel(kernels.lt, small=numpy.less, takes=FLOATS, quiet=True),
     dunder="__lt__",
     alias=("less",),
     overloaded=True,
@@ -50,9 +49,7 @@ class lt:
 
 
 @binary(
-    kernels.le,
-    simple=numpy.less_equal,
-    fast="float",
+    Kernel(kernels.le, small=numpy.less_equal, takes=FLOATS, quiet=True),
     dunder="__le__",
     alias=("less_equal",),
     overloaded=True,
@@ -65,9 +62,7 @@ class le:
 
 
 @binary(
-    kernels.gt,
-    simple=numpy.greater,
-    fast="float",
+    Kernel(kernels.gt, small=numpy.greater, takes=FLOATS, quiet=True),
     dunder="__gt__",
     alias=("greater",),
     overloaded=True,
@@ -80,9 +75,7 @@ class gt:
 
 
 @binary(
-    kernels.ge,
-    simple=numpy.greater_equal,
-    fast="float",
+    Kernel(kernels.ge, small=numpy.greater_equal, takes=FLOATS, quiet=True),
     dunder="__ge__",
     alias=("greater_equal",),
     overloaded=True,
@@ -124,10 +117,10 @@ def _declare_in_place(name, kernel, other_names=()):
 
 _declare_in_place("eq", numpy.equal)
 _declare_in_place("ne", numpy.not_equal, ("not_equal_",))
-_declare_in_place("lt", kernels.lt, ("less_",))
-_declare_in_place("le", kernels.le, ("less_equal_",))
-_declare_in_place("gt", kernels.gt, ("greater_",))
-_declare_in_place("ge", kernels.ge, ("greater_equal_",))
+_declare_in_place("lt", Kernel(kernels.lt, quiet=True), ("less_",))
+_declare_in_place("le", Kernel(kernels.le, quiet=True), ("less_equal_",))
+_declare_in_place("gt", Kernel(kernels.gt, quiet=True), ("greater_",))
+_declare_in_place("ge", Kernel(kernels.ge, quiet=True), ("greater_equal_",))
 
 
 # --- logic: what is not 0 is true -----------------------------------------------------------------------------
@@ -148,7 +141,7 @@ class logical_xor:
     """Whether exactly one of the elements is true."""
 
 
-@unary(kernels.logical_not, promote=None, public_inplace=False)
+@unary(Kernel(kernels.logical_not, quiet=True), promote=None, public_inplace=False)
 class logical_not:
     """Whether elements are not true."""
 
@@ -157,14 +150,14 @@ class logical_not:
 
 
 @binary(
-    kernels.bitwise_and,
+    Kernel(kernels.bitwise_and, quiet=True),
     number_first=True,
     dunder="__and__",
     reflected="__rand__",
     overloaded=True,
-    vmap_name="inplace arithmetic",
     aten="Tensor",
     aten_number="Scalar",
+    vmap_name="inplace arithmetic",
     forms=NUMBER_EITHER_WAY,
 )
 class bitwise_and:
@@ -177,14 +170,14 @@ class bitwise_and:
 
 
 @binary(
-    kernels.bitwise_or,
+    Kernel(kernels.bitwise_or, quiet=True),
     number_first=True,
     dunder="__or__",
     reflected="__ror__",
     overloaded=True,
-    vmap_name="inplace arithmetic",
     aten="Tensor",
     aten_number="Scalar",
+    vmap_name="inplace arithmetic",
     forms=NUMBER_EITHER_WAY,
 )
 class bitwise_or:
@@ -192,7 +185,7 @@ class bitwise_or:
 
 
 @binary(
-    kernels.bitwise_xor,
+    Kernel(kernels.bitwise_xor, quiet=True),
     number_first=True,
     dunder="__xor__",
     reflected="__rxor__",

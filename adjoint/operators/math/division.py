@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
+from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public, tensors
 from ...dispatch.signatures import OUT
@@ -22,8 +23,8 @@ from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER, is_number, overloads
     dunder="__truediv__",
     number_first=True,
     node="DivBackward0",
-    vmap_name="inplace arithmetic",
     aten="Tensor",
+    vmap_name="inplace arithmetic",
 )
 class div:
     """`input / other`, elementwise, broadcast together."""
@@ -44,8 +45,8 @@ class div:
     number_first=True,
     node="DivBackward2",
     called="div",
-    vmap_name="inplace arithmetic",
     aten="Tensor",
+    vmap_name="inplace arithmetic",
 )
 class div_rounded:
     """`input / other`, elementwise, rounded: constant between the steps, so the derivative is 0."""
@@ -121,9 +122,7 @@ def rtruediv(input, other):
 
 
 @binary(
-    kernels.floor_divide,
-    simple=numpy.floor_divide,
-    fast="float",
+    Kernel(kernels.floor_divide, small=numpy.floor_divide, takes=FLOATS),
     namespace=None,
     method=(),
     number_first=True,
@@ -142,9 +141,7 @@ class floor_divide_by_tensor:
 
 
 @binary(
-    kernels.floor_divide,
-    simple=numpy.floor_divide,
-    fast="float",
+    Kernel(kernels.floor_divide, small=numpy.floor_divide, takes=FLOATS),
     namespace=None,
     method=(),
     node="NotImplemented",
@@ -267,9 +264,7 @@ def rmod(input, other):
 
 
 @binary(
-    kernels.fmod,
-    simple=numpy.fmod,
-    fast="float",
+    Kernel(kernels.fmod, small=numpy.fmod, takes=FLOATS),
     namespace=None,
     method=(),
     node="FmodBackward1",
@@ -287,9 +282,7 @@ class fmod_by_tensor:
 
 
 @binary(
-    kernels.fmod,
-    simple=numpy.fmod,
-    fast="float",
+    Kernel(kernels.fmod, small=numpy.fmod, takes=FLOATS),
     namespace=None,
     method=(),
     node="FmodBackward0",

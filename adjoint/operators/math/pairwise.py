@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import binary, operator, public, publish, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.return_types import return_type
@@ -16,7 +17,7 @@ from ..reduce.moments import norm_gradient
 from .arithmetic import WITH_NUMBER, no_bool, overloads
 
 
-@binary(kernels.atan2, promote="float", simple=numpy.arctan2, alias=("arctan2",), numbers=False)
+@binary(Kernel(kernels.atan2, small=numpy.arctan2), promote="float", alias=("arctan2",), numbers=False)
 class atan2:
     """The angle of the point with ordinate `input` and abscissa `other`, elementwise."""
 
@@ -29,7 +30,7 @@ class atan2:
         return xp.zero_where(-grad * self / (self * self + other * other), (self == 0) & (other == 0))
 
 
-@binary(kernels.hypot, simple=numpy.hypot, fast="float", numbers=False)
+@binary(Kernel(kernels.hypot, small=numpy.hypot, takes=FLOATS), numbers=False)
 class hypot:
     """`sqrt(input ** 2 + other ** 2)`, elementwise, without overflow."""
 
@@ -40,7 +41,7 @@ class hypot:
         return grad * (other / result)
 
 
-@binary(kernels.nextafter, simple=numpy.nextafter, fast="float", numbers=False)
+@binary(Kernel(kernels.nextafter, small=numpy.nextafter, takes=FLOATS), numbers=False)
 class nextafter:
     """The next floating-point number after `input` in the direction of `other`, elementwise."""
 
@@ -79,9 +80,8 @@ class dist:
 
 
 @binary(
-    kernels.copysign,
+    Kernel(kernels.copysign, small=numpy.copysign),
     promote="float",
-    simple=numpy.copysign,
     namespace=None,
     method=(),
     node="CopysignBackward0",
@@ -99,9 +99,8 @@ class copysign_of_tensor:
 
 
 @binary(
-    kernels.copysign,
+    Kernel(kernels.copysign, small=numpy.copysign),
     promote="float",
-    simple=numpy.copysign,
     namespace=None,
     method=(),
     node="CopysignBackward1",

@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import operator, public, publish, unary
 from ...kernels.math import pointwise as kernels
 from ...kernels.runtime import lazy_conj
@@ -369,10 +370,8 @@ def conj_physical_function(input, *, out=None):
 
 
 @unary(
-    kernels.absolute,
+    Kernel(kernels.absolute, small=numpy.absolute, takes=FLOATS),
     promote=None,
-    simple=numpy.absolute,
-    fast="float",
     alias=("absolute",),
     dunder="__abs__",
     same_out=True,
@@ -402,7 +401,11 @@ publish("torch", abs_=abs_)
 
 
 @unary(
-    kernels.neg, promote=None, simple=numpy.negative, fast="float", dunder="__neg__", alias=("negative",), same_out=True
+    Kernel(kernels.neg, small=numpy.negative, takes=FLOATS),
+    promote=None,
+    dunder="__neg__",
+    alias=("negative",),
+    same_out=True,
 )
 class neg:
     """`-input`, elementwise."""
@@ -443,7 +446,7 @@ def positive(input):
 # --- rounding: constant between the steps, so the derivative is 0 ---------------------------------------------
 
 
-@unary(kernels.floor, promote=None, simple=numpy.floor, fast="float", same_out=True)
+@unary(Kernel(kernels.floor, small=numpy.floor, takes=FLOATS), promote=None, same_out=True)
 class floor:
     """The largest integer that is not greater, elementwise."""
 
@@ -451,7 +454,7 @@ class floor:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.ceil, promote=None, simple=numpy.ceil, fast="float", same_out=True)
+@unary(Kernel(kernels.ceil, small=numpy.ceil, takes=FLOATS), promote=None, same_out=True)
 class ceil:
     """The smallest integer that is not less, elementwise."""
 
@@ -459,7 +462,12 @@ class ceil:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.trunc, promote=None, simple=numpy.trunc, fast="float", alias=("fix",), same_out=True)
+@unary(
+    Kernel(kernels.trunc, small=numpy.trunc, takes=FLOATS),
+    promote=None,
+    alias=("fix",),
+    same_out=True,
+)
 class trunc:
     """The integer part, elementwise."""
 
@@ -476,9 +484,7 @@ class frac:
 
 
 @operator(
-    kernel=kernels.rint,
-    simple=numpy.rint,
-    fast="float",
+    kernel=Kernel(kernels.rint, small=numpy.rint, takes=FLOATS),
     namespace=None,
     method=(),
     inplace=True,
@@ -535,17 +541,22 @@ def round_(input, *, decimals=None):
 # --- properties -----------------------------------------------------------------------------------------------
 
 
-@unary(kernels.isnan, promote=None, simple=numpy.isnan, fast="float", inplace=False, out=False)
+@unary(Kernel(kernels.isnan, small=numpy.isnan, takes=FLOATS, quiet=True), promote=None, inplace=False, out=False)
 class isnan:
     """Whether elements are nan."""
 
 
-@unary(kernels.isinf, promote=None, simple=numpy.isinf, fast="float", inplace=False, out=False)
+@unary(Kernel(kernels.isinf, small=numpy.isinf, takes=FLOATS, quiet=True), promote=None, inplace=False, out=False)
 class isinf:
     """Whether elements are infinite."""
 
 
-@unary(kernels.isfinite, promote=None, simple=numpy.isfinite, fast="float", inplace=False, out=False)
+@unary(
+    Kernel(kernels.isfinite, small=numpy.isfinite, takes=FLOATS),
+    promote=None,
+    inplace=False,
+    out=False,
+)
 class isfinite:
     """Whether elements are neither infinite nor nan."""
 

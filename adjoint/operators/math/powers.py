@@ -7,10 +7,12 @@ import math
 import numpy
 
 from ... import dtypes
+from ...codegen.kernel import FLOATS, Kernel
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import operator, public
 from ...dispatch.signatures import OUT
-from ...dispatch.slow_path import invalid_arguments, not_known
+from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 from .arithmetic import is_number, overloads
@@ -47,9 +49,7 @@ class pow_number:
 
 @operator(
     promote="common",
-    kernel=kernels.power,
-    simple=numpy.power,
-    fast="float",
+    kernel=Kernel(kernels.power, small=numpy.power, takes=FLOATS),
     namespace=None,
     method=(),
     inplace=True,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import binary, operator, public, publish, unary
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.math import incomplete
 from ...kernels.math import special as kernels
 from ...kernels.runtime.layout import row_major

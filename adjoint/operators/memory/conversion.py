@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
+from ...codegen.kernel import Kernel
 from ...device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
 from ...dispatch.decorators import operator, public
 from ...kernels.memory import copying
@@ -55,7 +56,7 @@ def is_meta(place: Any) -> bool:
 
 
 @operator(
-    kernel=copying.to_dtype,
+    kernel=Kernel(copying.to_dtype, quiet=True),
     namespace=None,
     method=(),
     node="ToCopyBackward0",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import Underived
@@ -46,10 +47,12 @@ def contiguous(self, /, *, memory_format=contiguous_format):
 
 
 @operator(
+    kernel=Kernel(
+        lambda self, other, non_blocking=False: copying.expanded(other, self), inplace=copying.copy_, quiet=True
+    ),
     namespace=None,
     method=(),
     inplace=True,
-    changing=copying.copy_,
     node="CopyBackwards",
     out=False,
     tangent="linear",
@@ -58,8 +61,7 @@ def contiguous(self, /, *, memory_format=contiguous_format):
 class copy:
     """`other`, broadcast to the shape of `self`, in its place."""
 
-    def forward(self: Array, other: Array, non_blocking=False):
-        return copying.expanded(other, self)
+    def forward(self: Array, other: Array, non_blocking=False): ...
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
@@ -111,10 +113,10 @@ def sum_to_size(self, /, *sizes, size=None):
 
 
 @operator(
+    kernel=Kernel(copying.full_like, inplace=copying.fill_, quiet=True),
     namespace=None,
     method=(),
     inplace=True,
-    changing=copying.fill_,
     repeats=True,
     out=False,
     node="FillBackward2",
@@ -124,18 +126,17 @@ def sum_to_size(self, /, *sizes, size=None):
 class fill:
     """The number `value` in place of every element."""
 
-    def forward(self: Array, value):
-        return copying.full_like(self, value)
+    def forward(self: Array, value): ...
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
 
 
 @operator(
+    kernel=Kernel(lambda self, value: copying.expanded(value, self), inplace=copying.fill_with_),
     namespace=None,
     method=(),
     inplace=True,
-    changing=copying.fill_with_,
     repeats=True,
     out=False,
     node="FillBackward3",
@@ -146,8 +147,7 @@ class fill_tensor:
 
     shown = {"value_sym_sizes": None}
 
-    def forward(self: Array, value: Array):
-        return copying.expanded(value, self)
+    def forward(self: Array, value: Array): ...
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
@@ -225,14 +225,17 @@ def fill_function(input=None, value=None, **names):
     return full_of_tensor(input, value) if isinstance(value, Tensor) else full_of_number(input, value)
 
 
-@operator(namespace=None, method=(), inplace=True, changing=copying.fill_diagonal_, out=False)
+@operator(
+    kernel=Kernel(copying.fill_diagonal, inplace=copying.fill_diagonal_),
+    namespace=None,
+    method=(),
+    inplace=True,
+    out=False,
+)
 class fill_diagonal:
     """A number in place of every element of the main diagonal."""
 
-    def forward(self: Array, fill_value, wrap=False):
-        result = copying.clone(self)
-        copying.fill_diagonal_(result, fill_value, wrap)
-        return result
+    def forward(self: Array, fill_value, wrap=False): ...
 
     def grad_self(grad, wrap, xp):
         return xp.fill_diagonal(grad, 0, wrap)
@@ -241,12 +244,19 @@ class fill_diagonal:
 public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace)
 
 
-@operator(namespace=None, method=(), inplace=True, changing=copying.zero_, repeats=True, out=False, batch="elementwise")
+@operator(
+    kernel=Kernel(numpy.zeros_like, inplace=copying.zero_, quiet=True),
+    namespace=None,
+    method=(),
+    inplace=True,
+    repeats=True,
+    out=False,
+    batch="elementwise",
+)
 class zero:
     """Zero in place of every element."""
 
-    def forward(self: Array):
-        return numpy.zeros_like(self)
+    def forward(self: Array): ...
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)

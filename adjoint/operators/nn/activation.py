@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import operator, public, publish, tensors
 from ...kernels.nn import activation as kernels
 from ..math.pointwise import sigmoid, tanh
@@ -10,9 +11,7 @@ from ..math.pointwise import sigmoid, tanh
 
 
 @operator(
-    kernel=kernels.relu,
-    simple=kernels.positive_part,
-    fast="float",
+    kernel=Kernel(kernels.relu, small=kernels.positive_part, takes=FLOATS, quiet=True),
     inplace=True,
     tangent="elementwise",
     public_inplace=True,
@@ -41,7 +40,7 @@ class threshold:
         return xp.threshold_backward(grad, self, threshold)
 
 
-@operator(kernel=kernels.threshold_backward, namespace=None, method=(), tangent="elementwise")
+@operator(kernel=Kernel(kernels.threshold_backward, quiet=True), namespace=None, method=(), tangent="elementwise")
 class threshold_backward:
     """`grad_output` where `input` is greater than `threshold`, else 0."""
 
@@ -105,7 +104,7 @@ class hardtanh:
         return xp.hardtanh_backward(grad, self, min_val, max_val)
 
 
-@operator(kernel=kernels.hardtanh_backward, namespace=None, method=(), batch="elementwise")
+@operator(kernel=Kernel(kernels.hardtanh_backward, quiet=True), namespace=None, method=(), batch="elementwise")
 class hardtanh_backward:
     """The derivative of `hardtanh` times `grad_output`."""
 
@@ -184,7 +183,7 @@ class hardshrink:
         return xp.hardshrink_backward(grad, self, lambd)
 
 
-@operator(kernel=kernels.shrink_backward, namespace=None, method=(), batch="elementwise")
+@operator(kernel=Kernel(kernels.shrink_backward, quiet=True), namespace=None, method=(), batch="elementwise")
 class hardshrink_backward:
     """The derivative of `hardshrink` times `grad_output`."""
 
@@ -207,7 +206,7 @@ class softshrink:
         return xp.softshrink_backward(grad, self, lambd)
 
 
-@operator(kernel=kernels.shrink_backward, namespace=None, method=(), batch="elementwise")
+@operator(kernel=Kernel(kernels.shrink_backward, quiet=True), namespace=None, method=(), batch="elementwise")
 class softshrink_backward:
     """The derivative of `softshrink` times `grad_output`."""
 

@@ -10,8 +10,8 @@ import functools
 import operator as python
 from typing import Any
 
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.nn import convolution as kernels
 from ...tensor import Tensor
 

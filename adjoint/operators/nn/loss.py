@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ...codegen.kernel import Kernel
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import is_readable
 from ...kernels.nn import loss as kernels
@@ -147,7 +148,7 @@ _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 
 
 @operator(
-    kernel=kernels.nll_loss,
+    kernel=Kernel(kernels.nll_loss, quiet=True),
     check=_check_nll,
     namespace=None,
     method=False,
@@ -169,7 +170,7 @@ class nll_loss_of:
 
 
 @operator(
-    kernel=kernels.nll_loss,
+    kernel=Kernel(kernels.nll_loss, quiet=True),
     check=_check_nll,
     namespace=None,
     method=False,

@@ -6,8 +6,8 @@ import math
 
 from ... import dtypes
 from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.operands import check_constant
 from ...dispatch.sequential import is_readable
-from ...dispatch.slow_path import check_constant
 from ...kernels.nn import normalization as kernels
 from ...kernels.runtime.meta_array import Meta
 from ...tensor import Tensor

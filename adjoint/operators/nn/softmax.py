@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from ...codegen.kernel import Kernel
 from ...dispatch.decorators import PUBLIC, operator, public, publish
 from ...dispatch.out import STRICT, stored
 from ...kernels.nn import softmax as kernels
 
 
-@operator(kernel=kernels.softmax, namespace=None, method=(), called="softmax", node="SoftmaxBackward0", out=False)
+@operator(
+    kernel=Kernel(kernels.softmax, quiet=True),
+    namespace=None,
+    method=(),
+    called="softmax",
+    node="SoftmaxBackward0",
+    out=False,
+)
 class softmax_of:
     """`exp(input)` divided by its sum along `dim`."""
 
@@ -34,7 +42,12 @@ class softmax_backward:
 
 
 @operator(
-    kernel=kernels.log_softmax, namespace=None, method=(), called="log_softmax", node="LogSoftmaxBackward0", out=False
+    kernel=Kernel(kernels.log_softmax, quiet=True),
+    namespace=None,
+    method=(),
+    called="log_softmax",
+    node="LogSoftmaxBackward0",
+    out=False,
 )
 class log_softmax_of:
     """The logarithm of softmax along `dim`."""

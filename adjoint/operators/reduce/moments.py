@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import STRICT, stored
 from ...dispatch.signatures import OUT
-from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...kernels.reduce import moments
 from ...tape.saved import unpack
 from .reduction import element_count

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from ... import dtypes
+from ...codegen.kernel import SMALL, Kernel
+from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import AMAX, STRICT, TRUTH
 from ...dispatch.return_types import return_type
 from ...dispatch.signatures import OUT
-from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...kernels.reduce import reduction, scan
 from ...kernels.shape import view as view_kernels
 from ...tensor import Tensor, wrap_dim
@@ -90,8 +91,7 @@ def _batch_of_position(op, batch, value, dim, keepdim):
 
 
 @operator(
-    kernel=reduction.sum,
-    simple=reduction.total,
+    kernel=Kernel(reduction.sum, small=reduction.total, quiet=SMALL),
     namespace=None,
     method=False,
     node="SumBackward0",
@@ -168,8 +168,7 @@ def _element_count(node):
 
 
 @operator(
-    kernel=reduction.mean,
-    simple=reduction.total_mean,
+    kernel=Kernel(reduction.mean, small=reduction.total_mean, quiet=SMALL),
     namespace=None,
     method=False,
     node="MeanBackward0",
@@ -353,7 +352,7 @@ class amin:
 
 
 @operator(
-    kernel=reduction.largest,
+    kernel=Kernel(reduction.largest, quiet=True),
     namespace=None,
     method=False,
     node="MaxBackward1",
@@ -370,7 +369,7 @@ class max_all:
 
 
 @operator(
-    kernel=reduction.smallest,
+    kernel=Kernel(reduction.smallest, quiet=True),
     namespace=None,
     method=False,
     node="MinBackward1",

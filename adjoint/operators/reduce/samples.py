@@ -6,9 +6,9 @@ from numbers import Number
 
 import numpy
 
+from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import public, tensors, with_numpy_names
 from ...dispatch.sequential import is_readable
-from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...notices import warn
 from ...tensor import Tensor, wrap_dim
 from ..shape.parts import select, slice

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ... import dtypes
+from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
-from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...kernels.reduce import counting, scan, sorting
 from ...kernels.runtime.floating import HALVES, widen
 from ...tensor import Tensor, wrap_dim

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy
 
+from ...codegen.kernel import Kernel
 from ...device import contiguous_format
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.runtime.lazy_conj import resolved
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap_dim
@@ -30,7 +31,7 @@ def _some(tensors, dim):
     out_apart=True,
     out_refusal=_REFUSAL,
     tangent="linear",
-    kernel=kernels.cat,
+    kernel=Kernel(kernels.cat, quiet=True),
 )
 class cat:
     """The tensors one after the other along `dim`.
@@ -61,12 +62,13 @@ def concat(tensors, dim=0, *, out=None):
     return cat(tensors, dim, out=out)
 
 
-@operator(promote="common", method=False, out_refusal=_REFUSAL, tangent="linear")
+@operator(
+    kernel=Kernel(kernels.stack, quiet=True), promote="common", method=False, out_refusal=_REFUSAL, tangent="linear"
+)
 class stack:
     """The tensors along a new dimension `dim`."""
 
-    def forward(tensors: Arrays, dim: Int = 0):
-        return kernels.stack(tensors, dim)
+    def forward(tensors: Arrays, dim: Int = 0): ...
 
     def grad_tensors(grad, dim):
         return list(grad.unbind(dim)) if isinstance(grad, Tensor) else kernels.unstack(grad, dim)

@@ -9,9 +9,9 @@ import itertools
 
 import numpy
 
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.shape import view as kernels
 from ...tensor import Tensor, wrap_dim
 

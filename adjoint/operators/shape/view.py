@@ -6,9 +6,9 @@ from typing import Any
 
 from ... import dtypes
 from ...device import contiguous_format
+from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import named, operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
-from ...dispatch.slow_path import MISSING, invalid_arguments
 from ...kernels.shape import view as kernels
 from ...notices import warn
 from ...tape import modes

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS, Operator
 from ...dispatch.decorators import operator, public
 from ...dispatch.out import STRICT
-from ...dispatch.slow_path import invalid_arguments
 from ...kernels.shape import view as kernels
 from ...tensor import Tensor
 from ..memory import storage_views  # noqa: F401 - they declare the views
@@ -44,7 +44,7 @@ def copying(name: str, node: str, **options: Any) -> Callable[[type], Any]:
 
 def _copied(source: Operator) -> Callable[..., Any]:
     def kernel(*args: Any, implicit: bool = False) -> Any:
-        result = source.kernel(*args)
+        result = source.kernel.general(*args)
         if isinstance(result, (list, tuple)):
             return [part.copy() for part in result]
         return result.copy()

@@ -1,0 +1,56 @@
+"""Elementary functions that NumPy has no ufunc for: an operation of expressions, and what computes it on arrays.
+
+To an expression `erf` is an operation as `exp` is. An interpreter either has a function for it, or a *decomposition* into the
+operations that all know, written as a traced function: the NumPy interpreter takes the decomposition for the dtypes that have
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy
+from numpy import asarray, ndarray
+
+from .expression import OPERATIONS, Operation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DOUBLE = numpy.dtype(numpy.float64)
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""By operation: a function of arrays of one dtype, float32 or float64, that returns one of that dtype."""
+
+DECOMPOSITIONS: dict[tuple[str, str], Callable[..., Any]] = {}
+"""By operation and dtype character: the traced function that says the same in simpler operations."""
+
+
+def elementary(name: str) -> Callable[[F], F]:
+    """Make a function of float64 arrays into an operation of expressions; for float32 it is computed in float64 and rounded."""
+
+    def declare(function: F) -> F:
+        code = function.__code__  # type: ignore[attr-defined]
+        OPERATIONS[name] = Operation(code.co_argcount)
+
+        def of_arrays(*arrays: Any) -> ndarray:
+            dtype = arrays[0].dtype
+            if dtype is _DOUBLE:
+                return asarray(function(*map(asarray, arrays)))
+            return asarray(function(*[asarray(array, _DOUBLE) for array in arrays])).astype(dtype)
+
+        of_arrays.__name__ = of_arrays.__qualname__ = name
+        FUNCTIONS[name] = of_arrays
+        return function
+
+    return declare
+
+
+def decomposition(name: str, dtype: type) -> Callable[[F], F]:
+    """Give an elementary function a form in simpler operations, for arrays of `dtype`."""
+
+    def declare(function: F) -> F:
+        DECOMPOSITIONS[name, numpy.dtype(dtype).char] = function
+        return function
+
+    return declare

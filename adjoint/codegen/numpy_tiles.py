@@ -1,0 +1,142 @@
+"""The NumPy interpreter of expressions for large arrays: in tiles that stay in cache, on several threads.
+
+Operands may lie in memory in any way and are broadcast: they are walked together in the order of the result, in as few dimensions
+as that needs. What a tile needs besides its operands is scratch memory that stays with its thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+from numpy import ndarray
+from numpy.lib.stride_tricks import as_strided
+
+from ..kernels.runtime.parallel import parallel_rows, scratch
+
+Dtype = numpy.dtype[Any]
+
+TILE_BYTES = 1 << 19
+"""About how many bytes of operands one call of a tile's code gets: fewer repay its calls less, more do not stay in cache."""
+
+
+def result_like(arrays: Sequence[ndarray], dtype: Dtype) -> ndarray:
+    """Memory for an elementwise result, in the order in which NumPy would lay it out."""
+    first = arrays[0]
+    shape = first.shape
+    if all(array.shape == shape and array.flags.c_contiguous for array in arrays):
+        return numpy.empty(shape, dtype)
+    if len(arrays) == 1:
+        return numpy.empty_like(first, dtype, "K")
+    flags = ["zerosize_ok", "refs_ok"]
+    operands = numpy.nditer(
+        [*arrays, None],
+        flags,
+        [["readonly"]] * len(arrays) + [["writeonly", "allocate"]],
+        [None] * len(arrays) + [dtype],
+    ).operands
+    return operands[-1]
+
+
+def run_tiles(
+    tile: Callable[..., Any],
+    inputs: list[ndarray],
+    scalars: Sequence[Any],
+    outs: list[ndarray],
+    registers: Sequence[Dtype],
+    compute: Dtype,
+) -> None:
+    """Call `tile(*inputs, *scalars, *outs, *registers)` for parts of the arrays that together are all of them.
+
+    What has another dtype than the tile computes in (`compute`, or bool for some outputs) is converted, part by part.
+    """
+    shape, operands = walked(inputs, outs)
+    n_inputs = len(inputs)
+    half = inputs[0].dtype != compute
+    itemsize = compute.itemsize if half else 0
+    element = sum(item.itemsize + itemsize for item in operands)
+
+    def work(where: Any) -> None:
+        parts = [item[where] for item in operands]
+        size = parts[-1].shape
+        kept = [scratch(f"tile {number}", size, dtype) for number, dtype in enumerate(registers)]
+        if not half:
+            tile(*parts[:n_inputs], *scalars, *parts[n_inputs:], *kept)
+            return
+        wide = []
+        for number, part in enumerate(parts):
+            if part.dtype == inputs[0].dtype:
+                memory = scratch(f"wide {number}", size, compute)
+                if number < n_inputs:
+                    numpy.copyto(memory, part, casting="unsafe")
+                part = memory
+            wide.append(part)
+        tile(*wide[:n_inputs], *scalars, *wide[n_inputs:], *kept)
+        for part, memory in zip(parts[n_inputs:], wide[n_inputs:], strict=True):
+            if memory is not part:
+                numpy.copyto(part, memory, casting="unsafe")
+
+    inner = math.prod(shape[1:])
+    if inner * element <= TILE_BYTES:
+        rows = max(1, TILE_BYTES // max(1, inner * element))
+        tiles = -(-shape[0] // rows)
+        parallel_rows(
+            lambda start, stop: work(slice(start * rows, stop * rows)), tiles, min(rows, shape[0]) * inner * element
+        )
+        return
+    _run_blocks(work, shape, element)
+
+
+def _run_blocks(work: Callable[[Any], None], shape: tuple[int, ...], element: int) -> None:
+    """Rows of the first dimension are too large for a tile: cut the first dimension of which a row is not."""
+    split = 1
+    while math.prod(shape[split + 1 :]) * element > TILE_BYTES:
+        split += 1
+    inner = math.prod(shape[split + 1 :]) * element
+    chunk = max(1, TILE_BYTES // inner)
+    outer, chunks = shape[:split], -(-shape[split] // chunk)
+
+    def blocks(start: int, stop: int) -> None:
+        for number in range(start, stop):
+            index, part = divmod(number, chunks)
+            work((*numpy.unravel_index(index, outer), slice(part * chunk, (part + 1) * chunk)))
+
+    parallel_rows(blocks, math.prod(outer) * chunks, min(chunk, shape[split]) * inner)
+
+
+def walked(inputs: list[ndarray], outs: list[ndarray]) -> tuple[tuple[int, ...], list[ndarray]]:
+    """All arrays as views of one shape, that of the outputs in the order of their memory, with as few dimensions as can be."""
+    target = outs[0]
+    shape = target.shape
+    arrays = [*inputs, *outs]
+    if all(array.shape == shape and array.flags.c_contiguous for array in arrays):
+        return (target.size,), [array.reshape(-1) for array in arrays]
+    order = sorted(range(target.ndim), key=lambda dim: -abs(target.strides[dim]))
+    views = [numpy.broadcast_to(array, shape).transpose(order) if array.shape != shape else array.transpose(order)
+             for array in arrays]  # fmt: skip
+    if outs[0].flags.writeable:
+        views[len(inputs)] = target.transpose(order)
+    lengths: list[int] = []
+    steps: list[list[int]] = [[] for _ in views]
+    for dim, length in enumerate(views[0].shape):
+        if length == 1:
+            continue
+        if lengths and all(
+            step[-1] == view.strides[dim] * length for step, view in zip(steps, views, strict=True)
+        ):  # the dimension before and this one are one
+            lengths[-1] *= length
+            for step, view in zip(steps, views, strict=True):
+                step[-1] = view.strides[dim]
+            continue
+        lengths.append(length)
+        for step, view in zip(steps, views, strict=True):
+            step.append(view.strides[dim])
+    if not lengths:
+        lengths, steps = [1], [[0] for _ in views]
+    merged = [
+        as_strided(view, lengths, step, writeable=number >= len(inputs))
+        for number, (view, step) in enumerate(zip(views, steps, strict=True))
+    ]
+    return tuple(lengths), merged

@@ -1,0 +1,277 @@
+"""Kernels of pointwise operators, each declared by one expression.
+
+    @pointwise("sigmoid_cpu", "fc")
+    def sigmoid(self: Array):
+        return xp.reciprocal(1 + xp.exp(-self))
+
+The function is traced when the kernel is first needed. Its parameters annotated `Array` are arrays, which broadcast; the others
+are one value for all elements.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from types import FunctionType
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ..kernels.runtime.floating import FLOAT32, HALVES, type_name
+from ..kernels.runtime.scalar import typed
+from . import source
+from .expression import BOOL, REAL, Tree, leaves
+from .kernel import FLOATS, Kernel
+from .numpy_tiles import result_like, run_tiles
+from .selection import choose, select, select_any, zero_where
+from .tracing import Parameters, trace, xp
+
+LIMIT = 1 << 15
+"""Elements from which on tiles repay what it costs to cut them."""
+
+SMALL = 1 << 13
+"""Up to how many elements `numpy.where` is as fast as masking bits (`selection`)."""
+
+FLOAT64 = numpy.dtype(numpy.float64)
+
+_NAMES: dict[str, Any] = {
+    # A module whose name is None gets no warnings from C code, such as NumPy's of overflow and division by zero.
+    "__name__": None,
+    "__builtins__": __builtins__,
+    "typed": typed,
+    "select": select,
+    "select_any": select_any,
+    "choose": choose,
+    "zero_where": zero_where,
+    "copyto": numpy.copyto,
+    "positive": numpy.positive,
+    "full_like": numpy.full_like,
+    "ndarray": ndarray,
+    "asarray": numpy.asarray,
+    "FLOAT32": FLOAT32,
+    "FLOAT64": FLOAT64,
+}
+
+_building = threading.RLock()
+
+
+def refuse(name: str, array: ndarray) -> NotImplementedError:
+    """The error for a dtype that PyTorch's kernel `name` is not defined for."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{type_name(array.dtype)}'")
+
+
+class Program:
+    """One traced function, and the code made of it so far."""
+
+    def __init__(self, function: Callable[..., Any], refusal: str, kinds: str) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.refusal = refusal
+        self.kinds = kinds
+        self.parameters = Parameters(function)
+        self._straight: dict[str, Callable[..., Any]] = {}
+        self._tiles: dict[str, tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]] = {}
+
+    @cached_property
+    def tree(self) -> Tree:
+        """What the function computes, traced when first asked for."""
+        return trace(self.function, self.parameters)
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.parameters.names)}):\n{self.tree}"
+
+    @cached_property
+    def limit(self) -> int:
+        """How many elements the small form is for: it has the simplest code, whose `where` is NumPy's."""
+        choosing = any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
+        return SMALL if choosing else LIMIT
+
+    @property
+    def _parameter_list(self) -> str:
+        return ", ".join([*self.parameters.arrays, *self.parameters.scalars])
+
+    def straight(self, char: str) -> Callable[..., Any]:
+        """The function for small arrays of one dtype."""
+        found = self._straight.get(char)
+        if found is None:
+            with _building:
+                namespace = dict(_NAMES)
+                text = source.one_dtype_source(
+                    self.name, self.tree, self._parameter_list, self.parameters.arrays[0], char, namespace
+                )
+                source.compile_source(text, f"{self.name} {char}", namespace)
+                found = self._straight[char] = namespace[self.name]
+        return found
+
+    def tile(self, char: str) -> tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]:
+        """The function for tiles of one dtype, the dtypes of its registers, and the kinds of its outputs."""
+        found = self._tiles.get(char)
+        if found is None:
+            with _building:
+                namespace = dict(_NAMES)
+                text, registers, kinds = source.tile_source(self.name, self.tree, self._parameter_list, char, namespace)
+                source.compile_source(text, f"{self.name} tile {char}", namespace)
+                dtypes = [dtype_of(kind, numpy.dtype(char)) for _, kind in registers]
+                found = self._tiles[char] = (namespace[self.name], dtypes, kinds)
+        return found
+
+    def run(self, arrays: Sequence[Any], scalars: Sequence[Any], out: ndarray | None = None) -> Any:
+        """Compute on arrays of any dtype that the expression is for, of any layout; into `out`, if it is given."""
+        operands = [numpy.asarray(array) for array in arrays]
+        values = [value.item() if isinstance(value, ndarray) else value for value in scalars]
+        dtype = operands[0].dtype
+        if any(item.dtype != dtype for item in operands):
+            dtype = numpy.result_type(*operands)
+            operands = [item.astype(dtype, copy=False) for item in operands]
+        half = dtype.itemsize == 2 and dtype in HALVES
+        if not half and dtype.kind not in self.kinds:
+            raise refuse(self.refusal, operands[0])
+        compute = FLOAT32 if half else dtype
+        if out is None and max(item.size for item in operands) <= LIMIT:
+            if half:
+                operands = [item.astype(compute) for item in operands]
+            results = self.straight(compute.char)(*operands, *values)
+            several = results if type(results) is tuple else (results,)
+            arranged = tuple([narrowed(item, compute, dtype) for item in several])
+            return arranged if type(results) is tuple else arranged[0]
+        tile, registers, kinds = self.tile(compute.char)
+        if out is not None:
+            if numpy.broadcast_shapes(*[item.shape for item in operands]) != out.shape or out.dtype != dtype:
+                raise ValueError("the result does not fit what it is to be written over")
+            outs = [out]
+        else:
+            outs = [result_like(operands, dtype_of(kind, dtype)) for kind in kinds]
+        if outs[0].size:
+            run_tiles(tile, operands, values, outs, registers, compute)
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+def narrowed(result: Any, compute: numpy.dtype[Any], dtype: numpy.dtype[Any]) -> ndarray:
+    """`result` as an array, rounded to `dtype` if it has been computed in another."""
+    array = result if type(result) is ndarray else numpy.asarray(result)
+    return array.astype(dtype) if array.dtype is compute and compute is not dtype else array
+
+
+def dtype_of(kind: str, dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
+    """The dtype of what has this kind where numbers have `dtype`."""
+    if kind == BOOL:
+        return numpy.dtype(bool)
+    if kind == REAL and dtype.kind == "c":
+        return numpy.dtype(f"f{dtype.itemsize // 2}")
+    return dtype
+
+
+def pointwise(refusal: str, kinds: str = "f") -> Callable[[Callable[..., Any]], Any]:
+    """Make an expression of elements into a `Kernel`.
+
+    Half types are computed in float32 and rounded once. Dtypes that are not of the given `kinds` (NumPy's) are refused in the
+    name of PyTorch's kernel, `refusal`.
+    """
+
+    def declare(function: Callable[..., Any]) -> Kernel:
+        program = Program(function, refusal, kinds)
+        xp.declare(program.name, function)
+        small = _lazily(program, " small", _build_small)
+        general = _lazily(program, "", _build_general)
+        return Kernel(
+            general,
+            small=small,
+            takes=FLOATS,
+            inplace=_lazily(program, " in place", _build_inplace),
+            quiet=True,
+            expression=program,
+        )
+
+    return declare
+
+
+def _begin(*args: Any, **options: Any) -> Any:
+    return BUILD()(*args, **options)  # type: ignore[name-defined]  # noqa: F821 - in the namespace of the function
+
+
+def _lazily(program: Program, form: str, build: Callable[[Program, dict[str, Any]], str]) -> Any:
+    """A function whose code is written when it is first called, and takes its place: an import declares many and uses few."""
+    namespace = dict(_NAMES)
+    function = FunctionType(_begin.__code__, namespace, program.name)
+    function.__doc__ = program.function.__doc__
+    function.__module__ = program.function.__module__
+
+    def built() -> FunctionType:
+        with _building:
+            if function.__code__ is _begin.__code__:
+                text = build(program, namespace)
+                source.compile_source(text, program.name + form, namespace)
+                made = namespace.pop(program.name)
+                function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+                function.__code__ = made.__code__
+        return function
+
+    namespace["BUILD"] = built
+    return function
+
+
+def _signature(program: Program, namespace: dict[str, Any]) -> str:
+    parts = []
+    for name in program.parameters.names:
+        if name in program.parameters.defaults:
+            namespace[f"default_{name}"] = program.parameters.defaults[name]
+            parts.append(f"{name}=default_{name}")
+        else:
+            parts.append(name)
+    return ", ".join(parts)
+
+
+def _build_small(program: Program, namespace: dict[str, Any]) -> str:
+    signature = _signature(program, namespace)
+    return source.straight_source(program.name, program.tree, signature, program.parameters.arrays[0], namespace)
+
+
+def _build_medium(program: Program, namespace: dict[str, Any]) -> str:
+    signature = _signature(program, namespace)
+    return source.straight_source(
+        program.name, program.tree, signature, program.parameters.arrays[0], namespace, masking=True
+    )
+
+
+def _build_general(program: Program, namespace: dict[str, Any]) -> str:
+    first, *others = program.parameters.arrays
+    namespace["small"], namespace["run"] = _lazily(program, " small", _build_small), program.run
+    namespace["medium"] = _lazily(program, " medium", _build_medium)
+    alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
+    passed = ", ".join(program.parameters.names)
+    several = len(next(leaves(program.tree)).outputs) > 1
+    lines = [
+        f"def {program.name}({_signature(program, namespace)}):",
+        f"    dtype = {first}.dtype",
+        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {LIMIT}{alike}:",
+    ]
+    if several:
+        lines.append(f"        return tuple(map(asarray, medium({passed})))")
+    elif program.limit < LIMIT:
+        lines.append(f"        result = small({passed}) if {first}.size <= {program.limit} else medium({passed})")
+    else:
+        lines.append(f"        result = small({passed})")
+    if not several:
+        lines.append("        return result if type(result) is ndarray else asarray(result)")
+    lines.append(f"    return run(({_tuple(program.parameters.arrays)}), ({_tuple(program.parameters.scalars)}))")
+    return "\n".join([*lines, ""])
+
+
+def _build_inplace(program: Program, namespace: dict[str, Any]) -> str:
+    namespace["run"] = program.run
+    first = program.parameters.arrays[0]
+    arrays, scalars = _tuple(program.parameters.arrays), _tuple(program.parameters.scalars)
+    return "\n".join(
+        [
+            f"def {program.name}({_signature(program, namespace)}):",
+            f"    run(({arrays}), ({scalars}), {first})",
+            f"    return {first}",
+            "",
+        ]
+    )
+
+
+def _tuple(names: list[str]) -> str:
+    return "".join(f"{name}, " for name in names)

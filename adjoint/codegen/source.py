@@ -1,0 +1,239 @@
+"""Expressions as Python source: straight-line calls of NumPy's functions, in two styles.
+
+*Straight* code is for small arrays: each step makes a new array or writes over one that is not needed any more. *Tile* code is
+for parts of large arrays: every step writes into scratch memory, the last ones into the outputs. The source is registered with
+`linecache`, so that tracebacks show it and debuggers step through it.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import Counter
+from typing import Any
+
+import numpy
+
+from .elementary import FUNCTIONS
+from .expression import (
+    BOOL,
+    CONSTANT,
+    INPUT,
+    OPERATIONS,
+    REAL,
+    SCALAR,
+    Choice,
+    Expression,
+    Node,
+    Refusal,
+    Tree,
+    leaves,
+    scalar_source,
+)
+from .schedule import COMPLEX, computed, depends_on, last_uses, lowered, register_names, scheduled
+
+SOURCES: dict[str, str] = {}
+"""The source of each kernel that has been made, by its name."""
+
+_REAL_PART = {"F": "f", "D": "d", "G": "g"}
+_COMMUTATIVE = ("add", "multiply", "logical_and", "logical_or", "logical_xor")
+
+
+def compile_source(source: str, name: str, namespace: dict[str, Any]) -> None:
+    """Execute generated source so that tracebacks and debuggers can show it."""
+    filename = f"<adjoint kernel {name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    SOURCES[name] = source
+    exec(compile(source, filename, "exec"), namespace)
+
+
+class Writer:
+    """Writes the code of one tree for one dtype; the constants that it needs go into the namespace of the code."""
+
+    def __init__(
+        self, char: str, first: str, namespace: dict[str, Any], *, alike: bool = False, masking: bool = True
+    ) -> None:
+        self.char = char
+        self.alike = alike
+        self.masking = masking
+        self.first = first  # the name of the first array, whose shape a result has that depends on none
+        self.namespace = namespace
+        self.constants: dict[tuple[str, str], str] = {}
+
+    def dtype_name(self, kind: str) -> str:
+        """The name, in the code, of the dtype that numbers of this kind have."""
+        char = _REAL_PART.get(self.char, self.char) if kind == REAL else self.char
+        name = f"DTYPE_{char}"
+        self.namespace[name] = numpy.dtype(char)
+        return name
+
+    def scalar(self, node: Node, kind: str, lines: list[str], known: dict[Any, str]) -> str:
+        """The name of a scalar as an array of no dimensions, of the dtype that goes with operands of `kind`."""
+        if kind == BOOL:
+            return scalar_source(node)
+        dtype = self.dtype_name(kind)
+        if node.operation == CONSTANT:
+            key = (repr(node.value), dtype)
+            name = self.constants.get(key)
+            if name is None:
+                name = self.constants[key] = f"c{len(self.constants)}_{self.char}"
+                array = numpy.asarray(node.value).astype(self.namespace[dtype])
+                array.flags.writeable = False
+                self.namespace[name] = array
+            return name
+        if (node, dtype) not in known:
+            name = known[node, dtype] = f"s{len(known)}"
+            lines.append(f"{name} = typed({scalar_source(node)}, {dtype})")
+        return known[node, dtype]
+
+    def tree(self, tree: Tree, style: str) -> list[str]:
+        """The code of a whole tree."""
+        if isinstance(tree, Choice):
+            lines = [f"if {scalar_source(tree.condition)}:"]
+            lines += ["    " + line for line in self.tree(tree.if_true, style)]
+            return lines + ["else:", *("    " + line for line in self.tree(tree.if_false, style))]
+        if isinstance(tree, Refusal):
+            name = f"error{len(self.namespace)}"
+            self.namespace[name] = tree.error
+            return [f"raise type({name})(*{name}.args)"]
+        expression = lowered(tree, self.char)
+        return self.straight(expression) if style == "straight" else self.tile(expression)
+
+    def operand_names(self, node: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> list[str]:
+        """The operands of a step, as they are named in the code."""
+        values = node.operands[1:] if node.operation == "where" else node.operands
+        kinds = {item.kind for item in values if item.kind != SCALAR} or {node.kind}
+        kind = REAL if kinds == {REAL} else BOOL if kinds == {BOOL} else "number"
+        return [
+            self.scalar(item, kind, lines, known) if item.kind == SCALAR else places.get(item, item.value)
+            for item in node.operands
+        ]
+
+    def straight(self, expression: Expression) -> list[str]:
+        """Code for small arrays; it ends with `return`.
+
+        A step writes over an operand only where that has the shape of the result: if the arrays are not `alike`, where it
+        comes from all inputs that the result comes from, as these may broadcast. (Alike arrays that are not raise ValueError.)
+        """
+        lines: list[str] = []
+        known: dict[Any, str] = {}
+        steps = computed(expression)
+        last, sources = last_uses(expression, steps), depends_on(expression.nodes())
+        places: dict[Node, str] = {}
+        free: list[str] = []
+        for number, node in enumerate(steps):
+            names = self.operand_names(node, places, lines, known)
+            dying = [item for item in node.operands if last.get(item) == number and item in places]
+            symbol = OPERATIONS[node.operation].symbol
+            over = None
+            if symbol is not None and len(names) == 2:
+                for position in (0, 1) if node.operation in _COMMUTATIVE else (0,):
+                    item = node.operands[position]
+                    if item in dying and item.kind == node.kind and (self.alike or sources[item] == sources[node]):
+                        over = position
+                        break
+            if over is not None:
+                places[node] = places[node.operands[over]]
+                lines.append(f"{places[node]} {symbol}= {names[1 - over]}")
+                free += [places[item] for item in set(dying) - {node.operands[over]}]
+                continue
+            free += sorted({places[item] for item in dying}, reverse=True)
+            places[node] = free.pop() if free else f"t{len(set(places.values()))}"
+            lines.append(f"{places[node]} = {self.call(node, names)}")
+        results = [self.result(output, places, lines, known) for output in expression.outputs]
+        if len(results) == 1 and lines and lines[-1].startswith(f"{results[0]} = "):
+            return [*lines[:-1], f"return {lines[-1].removeprefix(f'{results[0]} = ')}"]
+        return [*lines, f"return {', '.join(results)}"]
+
+    def result(self, output: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> str:
+        """What is returned for an output; a fresh array also where that is an input or the same for all elements."""
+        if output in places:
+            return places[output]
+        if output.operation == INPUT:
+            return f"positive({output.value})"
+        return f"full_like({self.first}, {self.scalar(output, 'number', lines, known)})"
+
+    def call(self, node: Node, names: list[str]) -> str:
+        """One step, as an expression that makes a new array."""
+        symbol = OPERATIONS[node.operation].symbol
+        if symbol is not None:
+            return f"{names[0]} {symbol} {names[1]}" if len(names) == 2 else f"{symbol}{names[0]}"
+        if node.operation == "as_number":
+            return f"{names[0]}.astype({self.dtype_name('number')})"
+        if node.operation == "element":
+            return f"positive({names[0]})"
+        if node.operation in ("real", "imag"):
+            return f"positive({names[0]}.{node.operation})"
+        if node.operation == "where" and self.masking:
+            is_zero = node.operands[1].operation == CONSTANT and node.operands[1].value == 0
+            return f"zero_where({names[2]}, {names[0]})" if is_zero else f"choose({', '.join(names)})"
+        return f"{self.function(node.operation)}({', '.join(names)})"
+
+    def function(self, operation: str) -> str:
+        """The name of the function for an operation, which is put into the namespace."""
+        self.namespace[operation] = FUNCTIONS.get(operation) or getattr(numpy, operation)
+        return operation
+
+    def tile(self, expression: Expression) -> list[str]:
+        """Code for one tile, with an array for each output and each register."""
+        lines: list[str] = []
+        known: dict[Any, str] = {}
+        schedule = scheduled(expression)
+        for step in schedule.steps:
+            node, out = step.node, step.target
+            names = self.operand_names(node, schedule.places, lines, known)
+            if node.operation in FUNCTIONS:
+                lines.append(f"{out}[...] = {self.function(node.operation)}({', '.join(names)})")
+            elif node.operation == "where":
+                choosing = self.char not in COMPLEX and node.kind != BOOL
+                lines.append(f"{'select' if choosing else 'select_any'}({', '.join(names)}, {out})")
+            elif node.operation in ("as_number", "element"):
+                lines.append(f"copyto({out}, {names[0]})")
+            elif node.operation in ("real", "imag"):
+                lines.append(f"copyto({out}, {names[0]}.{node.operation})")
+            else:
+                lines.append(f"{self.function(node.operation)}({', '.join(names)}, out={out})")
+        for out, node in schedule.copies:
+            value = (
+                self.scalar(node, "number", lines, known)
+                if node.kind == SCALAR
+                else schedule.places.get(node, node.value)
+            )
+            lines.append(f"copyto({out}, {value})")
+        return lines
+
+
+def straight_source(
+    name: str, tree: Tree, signature: str, first: str, namespace: dict[str, Any], *, masking: bool = False
+) -> str:
+    """The function for small arrays of float32 or float64, all of one shape, or broadcast without a step being written over."""
+    single = Writer("f", first, namespace, alike=True, masking=masking).tree(tree, "straight")
+    double = Writer("d", first, namespace, alike=True, masking=masking).tree(tree, "straight")
+    lines = double
+    if single != double:
+        namespace["FLOAT32"] = numpy.dtype(numpy.float32)
+        lines = [f"if {first}.dtype is FLOAT32:", *("    " + line for line in single), *double]
+    return "\n".join([f"def {name}({signature}):", *("    " + line for line in lines)]) + "\n"
+
+
+def one_dtype_source(name: str, tree: Tree, signature: str, first: str, char: str, namespace: dict[str, Any]) -> str:
+    """The function for small arrays of one dtype."""
+    lines = Writer(char, first, namespace).tree(tree, "straight")
+    return "\n".join([f"def {name}({signature}):", *("    " + line for line in lines)]) + "\n"
+
+
+def tile_source(
+    name: str, tree: Tree, parameters: str, char: str, namespace: dict[str, Any]
+) -> tuple[str, list[tuple[str, str]], list[str]]:
+    """The function for tiles of one dtype; its registers with their kinds; the kinds of its outputs."""
+    used: Counter[str] = Counter()
+    kinds: list[str] = []
+    for expression in leaves(tree):
+        expression = lowered(expression, char)
+        used |= scheduled(expression).registers
+        kinds = [output.kind for output in expression.outputs]
+    registers = register_names(used)
+    outputs = [f"out{number}" for number in range(len(kinds))]
+    arguments = ", ".join([parameters, *outputs, *(register for register, _ in registers)])
+    lines = Writer(char, "out0", namespace).tree(tree, "tile")
+    source = "\n".join([f"def {name}({arguments}):", *("    " + line for line in lines or ["pass"])]) + "\n"
+    return source, registers, kinds

@@ -1,0 +1,93 @@
+"""The arguments of operators: in their places, of the declared types, or refused in PyTorch's words."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..tensor import Tensor
+from .declaration import Operator
+from .signatures import FORMS, expected, type_name
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
+"""The default of parameters that have none."""
+
+ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
+"""NumPy's names for parameters."""
+
+NUMBERS = frozenset((int, float, bool, complex))
+
+TYPE_WORDS = {
+    "Int": "int", "Ints": "tuple of ints", "Dims": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype",
+    "Str": "str", "Float": "float",
+}  # fmt: skip
+"""What parameters may be declared as (`dim: Int`), and what PyTorch calls that."""
+
+
+def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
+    """Put keyword aliases in their places; raise for what is missing or of the wrong type."""
+    values = list(args)
+    for name, value in names.items():
+        if value is not MISSING:
+            values[op.names.index(ALIASES[name])] = value
+    for value in values:
+        if value is MISSING:
+            raise missing_arguments(op, values)
+    for position, name in op.typed:
+        values[position] = checked(op, name, position, values)
+    return tuple(values)
+
+
+def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
+    """The error for a call in which some of the arguments are not given."""
+    if op.called in FORMS:
+        return invalid_arguments(op.called, *takewhile(lambda value: value is not MISSING, values))
+    missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
+    plural = "s" if len(missing) == 1 else ""  # sic
+    return TypeError(f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
+
+
+def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
+    """The argument at `position` if it is of its parameter's declared type, lists as tuples.
+
+    None is as good where it is the default.
+    """
+    value, kind = values[position], op.types[name]
+    if is_of_type(value, kind):
+        if kind in ("Number", "Float") and isinstance(value, Tensor):
+            return value.item()
+        return tuple(value) if type(value) is list else value
+    if value is None and op.defaults.get(name, MISSING) is None:
+        return None
+    if op.overloaded and position == len(op.tensors):
+        raise invalid_arguments(op.called, *values[: position + 1])
+    where = "" if name in op.keyword_only else f" (position {position + (not op.method)})"
+    raise TypeError(f"{op.called}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type_name(value)}")
+
+
+def is_of_type(value: Any, kind: str) -> bool:
+    """Whether `value` is what a parameter declared as `kind` takes."""
+    if kind == "Int":
+        return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, (bool, numpy.bool_, tuple)))
+    if kind in ("Ints", "Dims"):
+        several = isinstance(value, (tuple, list)) and all(is_of_type(item, "Int") for item in value)
+        return several or (kind == "Dims" and is_of_type(value, "Int"))
+    if kind == "Bool":
+        return isinstance(value, (bool, numpy.bool_))
+    if kind in ("Number", "Float"):
+        if isinstance(value, Tensor):
+            return not (value._array.ndim or value.requires_grad)
+        return isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) and (
+            kind == "Number" or not isinstance(value, (complex, numpy.complexfloating))
+        )
+    return isinstance(value, dtypes.dtype if kind == "Dtype" else str)
+
+
+def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
+    """The error for arguments that no overload of `function` takes."""
+    got = ", ".join([*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in names.items())])
+    return TypeError(f"{function}() received an invalid combination of arguments - got ({got}){expected(function)}")

@@ -1,0 +1,416 @@
+"""The source of each operator's function: straight-line code for the common case.
+
+A function first asks, one question after the other, whether its arguments are what the common case takes (exact `Tensor`s or
+plain subclasses on arrays of one dtype, no `out`, no unusual mode), and leaves for the slow path where one is not. What is left
+computes, makes the result and records, without asking again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .declaration import ARRAY, OPTIONAL_ARRAY, Operator
+from .kernel_source import kernel_lines, overwriting_lines, passed_arguments, unfit_arrays
+from .recording_source import (
+    RECORDING,
+    edge_lines,
+    frame_lines,
+    input_lines,
+    is_recorded,
+    node_lines,
+    pack_lines,
+    result_lines,
+)
+from .source import block, guard, indented, public_name
+
+NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
+"""Names that NumPy's users may give to parameters; the slow path translates them."""
+
+
+# --- signatures -----------------------------------------------------------------------------------------------
+
+
+def signature(op: Operator, defaults: dict[str, Any]) -> str:
+    """The parameters as written in the function's `def`; defaults are stored in its namespace."""
+    parts, star = [], False
+    for name in op.names:
+        if name in op.keyword_only and not star:
+            parts.append("*more" if op.formerly else "*")
+            star = True
+        default = "MISSING"
+        if name in op.defaults:
+            default = f"default_{name}"
+            defaults[default] = op.defaults[name]
+        parts.append(f"{public_name(name)}={default}")
+    if not star:
+        parts.append("*")
+    if op.out:
+        parts.append("out=None")
+    parts.extend(f"{name}=MISSING" for name in numpy_names(op))
+    if parts[-1] == "*":
+        parts.pop()
+    return ", ".join(parts)
+
+
+def numpy_names(op: Operator) -> list[str]:
+    """The alternative names that this operator's parameters accept."""
+    names = {public_name(name) for name in op.names}
+    return [other for name in op.names for other in NUMPY_NAMES.get(public_name(name), ()) if other not in names]
+
+
+def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
+    """The parameters of a variant: those of the declaration alone; the `"fast"` one is given all, in order."""
+    parts = []
+    for name in op.names:
+        if variant == "fast":
+            parts.append(public_name(name))
+            if name in op.defaults:
+                defaults[f"default_{name}"] = op.defaults[name]
+            continue
+        if name in op.keyword_only and not {"*", "*more"} & {*parts}:
+            parts.append("*more" if op.formerly and variant == "inplace" else "*")
+        if name in op.defaults:
+            defaults[f"default_{name}"] = op.defaults[name]
+            parts.append(f"{public_name(name)}=default_{name}")
+        else:
+            parts.append(f"{public_name(name)}{'=MISSING' if any('=' in part for part in parts) else ''}")
+    return ", ".join(parts)
+
+
+def slow_path(op: Operator, variant: str = "function") -> str:
+    """The statement that leaves for the slow path.
+
+    The function of a Python operator (`*`) returns NotImplemented for what it does not know.
+    """
+    args = ", ".join(public_name(name) for name in op.names)
+    if variant == "fast":
+        return f"return run_slow_path(OP, ({args},), None)"
+    if variant != "function":
+        return f"return call_{variant}(OP, ({args},))"
+    extra = "".join(f", {name}={name}" for name in numpy_names(op))
+    return f"return call(OP, ({args},), {'out' if op.out else 'None'}{extra})"
+
+
+# --- functions ------------------------------------------------------------------------------------------------
+
+
+def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
+    """The source of the function (or of a variant) and the defaults it refers to.
+
+    Variants are `"operator"` (of a Python operator), `"inplace"`, `"inplace_view"`, and `"fast"`: without the question for
+    unusual modes, for calls that the slow path finds to be unconcerned by them.
+    """
+    defaults: dict[str, Any] = {}
+    parameters = signature(op, defaults) if variant == "function" else variant_signature(op, defaults, variant)
+    if variant == "inplace_view":
+        return inplace_view_source(op, parameters), defaults
+    leave = slow_path(op, variant)
+    lines = [
+        *deprecated_order_lines(op, variant),
+        *number_lines(op),
+        *guard(unusual_call(op, variant), leave),
+        *guard(unusual_inputs(op), leave),
+        *array_lines(op),
+        *guard(unfit_arrays(op), leave),
+    ]
+    if variant == "inplace":
+        lines += overwriting_body(op, leave)
+    else:
+        lines += body(op, leave, op.caller + 2 * (variant == "fast"))
+    return "\n".join(block(f"def {op.name}({parameters}):", lines)) + "\n", defaults
+
+
+def deprecated_order_lines(op: Operator, variant: str) -> list[str]:
+    """Put the arguments of a deprecated form, numbers before tensors, into their places."""
+    if not op.formerly or variant not in ("function", "inplace"):
+        return []
+    positional = ", ".join(public_name(name) for name in op.names if name not in op.keyword_only)
+    keywords = ", ".join(name for name in op.names if name in op.keyword_only)
+    places = f"OP, ({positional}, *more), ({keywords},), {variant == 'inplace'}"
+    return ["if more:", f"    {positional}, {keywords}, = in_new_order({places})"]
+
+
+def number_lines(op: Operator) -> list[str]:
+    """A Python number as second operand becomes a constant of the first one's dtype, where that is the rule."""
+    if op.sequence is not None or not op.numbers or len(op.tensors) != 2 or op.tensors[1] != "other":
+        return []
+    return ["if type(other) is not Tensor and type(other) in NUMBERS:", "    other = constant(other, input)"]
+
+
+def unusual_call(op: Operator, variant: str) -> list[str]:
+    """The conditions under which the modes, or how the function is called, ask for the slow path."""
+    unusual = ["GATE.special"] if variant != "fast" else []
+    if variant == "function":
+        unusual += ["out is not None"] if op.out else []
+        unusual += [f"{name} is not MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]
+    return unusual
+
+
+def unusual_inputs(op: Operator) -> list[str]:
+    """The conditions under which the tensors ask for the slow path."""
+    unusual = []
+    for name in op.tensors:
+        public = public_name(name)
+        given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        unusual.append(f"({given}type({public}) is not Tensor and type({public}) not in PLAIN)")
+    unusual += [
+        f"({name} is not None and ({name}._edge is not None or {name}._base is not None))"
+        for name in map(public_name, op.constants)
+    ]
+    if op.view and op.tensors[0] == "self":
+        unusual.append("(input._extra is not None and input._extra.inference)")
+    return unusual
+
+
+def array_lines(op: Operator) -> list[str]:
+    """Read the arrays of the tensors, and of a sequence the edges."""
+    if op.sequence is not None:
+        return [f"{op.sequence}_array, edges = plain_sequence({op.sequence})"]
+    lines = []
+    for name in op.tensors:
+        none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        lines.append(f"{name}_array = {none}{public_name(name)}._array")
+    return lines
+
+
+def sizes_source(op: Operator, contiguous: bool) -> str:
+    """The source of a method that takes the last parameter's integers one by one; `otherwise` takes all other calls.
+
+    `contiguous`: also those of tensors that are not.
+    """
+    sizes = op.names[-1]
+    leave = f"return otherwise(input, *{sizes}, **names)"
+    lines = [
+        *guard([f"not {sizes}", f"type({sizes}[0]) is not int", "names", "GATE.special"], leave),
+        *guard(unusual_inputs(op), leave),
+        "self_array = input._array",
+        *guard([*unfit_arrays(op), *(["not self_array.flags.c_contiguous"] if contiguous else [])], leave),
+        *body(op, leave, caller=1),
+    ]
+    return "\n".join(block(f"def {op.name}(input, /, *{sizes}, **names):", lines)) + "\n"
+
+
+# --- results --------------------------------------------------------------------------------------------------
+
+
+def body(op: Operator, leave: str, caller: int) -> list[str]:
+    """Compute, make the results, record; the user's frame is most often `caller` frames above."""
+    lines = [*block("try:", kernel_lines(op)), "except Exception:", f"    {leave}"]
+    if op.view:
+        lines += [
+            "base = input._base",
+            "if base is None:",
+            "    base, creation, edge_0 = input, None, input._edge",
+            "else:",
+            "    creation, edge_0 = input._creation, current_edge(input)",
+            "counter = input._counter",
+            "if counter is None:",
+            "    counter = shared_counter(input)",
+        ]
+    if op.many:
+        return lines + many_body(op, caller)
+    outputs = op.outputs or ("result",)
+    arrays = [f"{name}_array" for name in outputs] if op.outputs else ["array"]
+    if op.outputs:
+        lines.append(f"{', '.join(arrays)} = array")
+    elif not op.view:
+        lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
+    if op.operands:
+        lines += layout_lines(op)
+    for name, array in zip(outputs, arrays, strict=True):
+        lines += wrap_lines(op, name, array)
+    if op.differentiable:
+        recorded, unrecorded = recorded_lines(op, outputs, arrays, caller), unrecorded_lines(op, outputs)
+        lines += [*edge_lines(op), *block(f"if {is_recorded(op)}:", recorded), *block("else:", unrecorded)]
+    else:
+        lines += [f"{name}._edge = None" for name in outputs]
+    results = f"({', '.join(outputs)},)"
+    last = "result" if not op.outputs else results if op.returns is tuple else f"new_tuple(RETURNS, {results})"
+    return [*lines, f"return {last}"]
+
+
+def recorded_lines(op: Operator, outputs: tuple[str, ...], arrays: list[str], caller: int) -> list[str]:
+    """Make the node, which is the history of the results."""
+    shape, dtype = "array.shape", "array.dtype"
+    if op.outputs:
+        shape, dtype = (f"[{', '.join(f'{array}.{what}' for array in arrays)}]" for what in ("shape", "dtype"))
+    lines = [*frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op), *result_lines(op)]
+    for number, name in enumerate(outputs):
+        lines.append(f"{name}._edge = " + ("None" if name in op.nondifferentiable_outputs else f"(node, {number})"))
+    return lines + pack_lines(op, f"({', '.join(outputs)},)")
+
+
+def unrecorded_lines(op: Operator, outputs: tuple[str, ...]) -> list[str]:
+    """Leave the results without a history; a view under `no_grad` still has that of its base."""
+    lines = [f"{name}._edge = None" for name in outputs]
+    if op.view:
+        lines += [f"if not {RECORDING}:", "    result._creation = NO_GRAD"]
+        lines += ["    if result._base._edge is not None:", "        result._edge = NOWHERE"]
+    return lines
+
+
+def many_body(op: Operator, caller: int) -> list[str]:
+    """Make and record as many results as the kernel gives; none of them is saved."""
+    shape, dtype = "[item.shape for item in array]", "[item.dtype for item in array]"
+    record = [*frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op), *pack_lines(op, "()")]
+    lines = [*edge_lines(op), "node = None", *block(f"if {is_recorded(op)}:", record)]
+    if op.view:
+        lines.append(f"creation = MULTI_OUTPUT if {RECORDING} else NO_GRAD")
+    unrecorded = "(None if result._base._edge is None else NOWHERE)" if op.view else "None"
+    each = [
+        *wrap_lines(op, "result", "item"),
+        f"result._edge = {unrecorded} if node is None else (node, number)",
+        "results.append(result)",
+    ]
+    return [*lines, "results = []", *block("for number, item in enumerate(array):", each), "return tuple(results)"]
+
+
+def layout_lines(op: Operator) -> list[str]:
+    """Mind the order in memory where an operand has one of its own; the second of two only if it is a view.
+
+    NumPy's order is PyTorch's where the first lies row by row and the second is no view.
+    """
+    arrays = [f"{name}_array" for name in op.operands]
+    optional = any(op.kinds[name] == OPTIONAL_ARRAY for name in op.operands)
+    if len(arrays) > 2 or optional:
+        others = [
+            f"{array}.flags.c_contiguous"
+            if op.kinds[name] == ARRAY
+            else f"({array} is None or {array}.flags.c_contiguous)"
+            for name, array in zip(op.operands, arrays, strict=True)
+        ]
+        condition = f"not ({' and '.join(others)})"
+    else:
+        first, second = arrays[0], public_name(op.operands[1])
+        condition = f"{first}.ndim > 1 and not {first}.flags.c_contiguous or {second}._base is not None"
+    return [f"if {condition}:", f"    array = laid_out(array, ({', '.join(arrays)}))"]
+
+
+def wrap_lines(op: Operator, name: str, array: str) -> list[str]:
+    """Make the tensor `name` on `array`."""
+    lines = [f"{name} = new(Tensor)", f"{name}._array = {array}", f"{name}._grad = {name}._extra = None"]
+    if not op.view:
+        return [*lines, f"{name}._base = {name}._counter = None"]
+    return [
+        *lines,
+        f"{name}._base = base",
+        f"{name}._counter = counter",
+        f"{name}._view_version = counter[0]",
+        f"{name}._creation = creation",
+    ]
+
+
+# --- in place -------------------------------------------------------------------------------------------------
+
+
+def overwriting_body(op: Operator, leave: str) -> list[str]:
+    """Write over the first argument: unrecorded, or as the next step of a history that is no view's and has no hooks."""
+    target = public_name(op.tensors[0])
+    unrecorded = ["node = None", *guard(may_share_memory(op, target), leave)]
+    with_history = [
+        *block(f"if {RECORDING}:", recorded_change(op, target, leave)),
+        *block("else:", unrecorded),
+    ]
+    lines = [
+        *guard([f"({target}._extra is not None and {target}._extra.inference)"], leave),
+        *frame_lines(1),
+        *block(f"if {has_history(op)}:", with_history),
+    ]
+    if op.apart:
+        same = " or ".join(f"{public_name(name)} is {target}" for name in op.tensors[1:])
+        lines += block(f"elif {same}:", [leave])
+    lines += [
+        *block("else:", ["node = None"]),
+        *block("try:", overwriting_lines(op, leave)),
+        "except Exception:",
+        f"    {leave}",
+        f"counter = {target}._counter",
+        "if counter is None:",
+        f"    counter = {target}._counter = [0]",
+        *bump_lines(op),
+    ]
+    if is_recorded_inplace(op):
+        results = [f"{target}._edge = (node, 0)"]
+        for item in op.saved_results:
+            results += [f"node.saved_{item} = {op.tensors[0]}_array", f"node.counter_{item} = counter"]
+            results += [f"node.version_{item} = counter[0]"]
+        lines += block("if node is not None:", results)
+    return [*lines, f"return {target}"]
+
+
+def is_recorded_inplace(op: Operator) -> bool:
+    """Whether the common case of the in-place variant can be recorded."""
+    return op.tensors[0] in op.differentiable and op.sequence is None and not op.outputs
+
+
+def has_history(op: Operator) -> str:
+    """The condition under which one of the tensors has a history, or is a view, whose base may have one."""
+    conditions = []
+    for name in op.tensors:
+        public = public_name(name)
+        history = f"{public}._edge is not None or {public}._base is not None"
+        conditions.append(f"({public} is not None and ({history}))" if op.kinds[name] == OPTIONAL_ARRAY else history)
+    return " or ".join(conditions)
+
+
+def may_share_memory(op: Operator, target: str) -> list[str]:
+    """The conditions under which elements that are written may be read as well, or be one place in memory."""
+    conditions = [f"({target}._base is not None and 0 in {op.tensors[0]}_array.strides)"]
+    for name in op.tensors[1:]:  # where the version counter is shared, memory may be
+        public = public_name(name)
+        given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        other = "" if op.apart else f"{public} is not {target} and "
+        conditions.append(f"({given}{other}{public}._counter is not None and {public}._counter is {target}._counter)")
+    return conditions
+
+
+def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
+    """Make the node of the change of a result that is no view, has no hooks, and shares no memory with other operands."""
+    if not is_recorded_inplace(op):
+        return [leave]
+    array = f"{op.tensors[0]}_array"
+    unusual = [f"type({target}._edge) is not tuple", f"{target}._base is not None", f"{target}._extra is not None"]
+    shared = []
+    for name in op.tensors[1:]:
+        public = public_name(name)
+        condition = f"{public}._base is not None or {public} is {target}"
+        shared.append(f"({public} is not None and ({condition}))" if op.kinds[name] == OPTIONAL_ARRAY else condition)
+    return [
+        *guard(unusual, leave),
+        *guard(["GATE.hooked", f"{target}._edge[0].hooks is not None", *shared], leave),
+        *edge_lines(op),
+        *node_lines(op, f"{array}.shape", f"{array}.dtype"),
+        *input_lines(op, changed=op.tensors[0]),
+    ]
+
+
+def bump_lines(op: Operator) -> list[str]:
+    """Count the change, and note the line that made it."""
+    return [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.called}_')", "counter[0] += 1"]
+
+
+def inplace_view_source(op: Operator, parameters: str) -> str:
+    """The source of what makes its argument another view: straight-line where that is no view yet, nor a leaf, nor has hooks."""
+    leave = slow_path(op, "inplace_view")
+    unusual = ["GATE.special", "GATE.hooked", "type(input) is not Tensor"]
+    lines = [
+        *guard([*unusual, "input._base is not None", "input._extra is not None"], leave),
+        "edge_0 = input._edge",
+        *guard(["edge_0 is not None and (edge_0 is LEAF or edge_0[0].hooks is not None)"], leave),
+        "self_array = input._array",
+        *guard(["type(self_array) is not ndarray"], leave),
+        *block("try:", [f"array = general({', '.join(passed_arguments(op))})"]),
+        "except Exception:",
+        f"    {leave}",
+        *frame_lines(1),
+        f"if edge_0 is not None and {RECORDING}:",
+        *indented([*node_lines(op, "array.shape", "array.dtype"), *input_lines(op)]),
+        "    input._edge = (node, 0)",
+        "input._array = array",
+        "counter = input._counter",
+        "if counter is None:",
+        "    counter = input._counter = [0]",
+        *bump_lines(op),
+        "return input",
+    ]
+    return "\n".join(block(f"def {op.name}({parameters}):", lines)) + "\n"

@@ -1,0 +1,185 @@
+"""From source to functions: the names that generated code refers to, and the code of each operator, made when first needed.
+
+A function's code is generated when it is first called (see `lazy_stubs`). Importing stays fast; nothing is slower later.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy
+
+from ..kernels.runtime import floating
+from ..kernels.runtime.layout import laid_out
+from ..tape import modes, origin
+from ..tape.node import NOWHERE, Node, next_sequence
+from ..tape.saved import (
+    RELEASED,
+    Packed,
+    alias,
+    pack_saved,
+    save_result,
+    shared_counter,
+    unpack,
+    unpack_array,
+    unpack_list,
+)
+from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
+from . import inplace, node_source, operands, recording, registry, slow_path
+from .arguments import MISSING
+from .constants import NUMBERS, constant
+from .declaration import Operator
+from .deprecated_signatures import in_new_order
+from .function_source import function_source, sizes_source
+from .lazy_stubs import building
+from .recording_source import part_source, saving_source
+from .registry import Namespace
+from .source import SOURCES, compile_source
+
+arrays = Namespace(registry.operators())
+"""The namespace `xp` of formulas that run on arrays: the declared operators' array functions."""
+
+tensors = Namespace(registry.operators())
+"""The namespace `xp` of formulas that run on tensors: the operators themselves."""
+
+# A module whose name is None gets no warnings from C code: so NumPy's ufuncs, when generated functions call them, say nothing
+# about overflow or division by zero, as PyTorch does, at no cost (`errstate` costs more than a small multiplication).
+_BASE: dict[str, Any] = {
+    "__name__": None,
+    "__package__": "adjoint.operators",
+    "__builtins__": __builtins__,
+    "GATE": modes.GATE,
+    "STATE": modes.STATE,
+    "Tensor": Tensor,
+    "PLAIN": PLAIN_TYPES,
+    "LEAF": LEAF,
+    "NOWHERE": NOWHERE,
+    "MISSING": MISSING,
+    "NUMBERS": NUMBERS,
+    "NO_GRAD": NO_GRAD,
+    "MULTI_OUTPUT": MULTI_OUTPUT,
+    "Geometry": Geometry,
+    "RELEASED": RELEASED,
+    "Packed": Packed,
+    "alias": alias,
+    "nearest_user_frame": origin.nearest_user_frame,
+    "FLOAT32": numpy.dtype(numpy.float32),
+    "FLOAT64": numpy.dtype(numpy.float64),
+    "ndarray": numpy.ndarray,
+    "asarray": numpy.asarray,
+    "new": object.__new__,
+    "new_tuple": tuple.__new__,
+    "plain_sequence": operands.plain_sequence,
+    "getframe": sys._getframe,
+    "laid_out": laid_out,
+    "quiet": floating.quiet,
+    "restore": floating.restore,
+    "next_sequence": next_sequence,
+    "current_edge": current_edge,
+    "shared_counter": shared_counter,
+    "constant": constant,
+    "pack_saved": pack_saved,
+    "unpack": unpack,
+    "unpack_array": unpack_array,
+    "unpack_list": unpack_list,
+    "call": slow_path.call,
+    "run_slow_path": slow_path.run_slow_path,
+    "in_new_order": in_new_order,
+    "detached_copy": recording.detached_copy,
+    "call_operator": slow_path.call_operator,
+    "call_inplace": inplace.call_inplace,
+    "call_inplace_view": inplace.call_inplace_view,
+    "save_operand": recording.save_operand,
+    "save_result": save_result,
+    "array_namespace": arrays,
+    "tensor_namespace": tensors,
+}
+
+
+def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) -> Any:
+    """A function that generates its own code when first called."""
+    kernel = op.kernel
+    namespace = dict(
+        _BASE, OP=op, general=kernel.general, small=kernel.small, changing=kernel.inplace, RETURNS=op.returns
+    )
+    if otherwise is not None:
+        namespace["otherwise"] = otherwise
+
+    def build(function: FunctionType) -> None:
+        defaults: dict[str, Any] = {}
+        if otherwise is not None:
+            source = sizes_source(op, variant == "sizes of contiguous")
+        else:
+            source, defaults = function_source(op, variant)
+        namespace.update(defaults)
+        if op.differentiable:
+            namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
+        compile_source(source, f"<adjoint {name}>", namespace)
+        generated = namespace.pop(op.name)
+        function.__defaults__ = generated.__defaults__
+        function.__kwdefaults__ = generated.__kwdefaults__
+        function.__code__ = generated.__code__
+        SOURCES[name] = source
+
+    function = building(name, namespace, build)
+    function.__doc__ = op.doc
+    function.__qualname__ = name
+    function.__module__ = op.declaration.__module__
+    return function
+
+
+class Saving(NamedTuple):
+    """What the slow path calls to save what a node needs.
+
+    `inputs(node, edges, args, changed)` saves operands and parameters, `results(node, edges, outputs)` results; `values(args)`
+    are the parameters, shapes and dtypes that are saved, by name.
+    """
+
+    inputs: Callable[..., None]
+    results: Callable[..., None]
+    values: Callable[..., dict[str, Any]]
+
+
+class Code:
+    """The code generated for one operator besides its functions, each part made when it is first needed."""
+
+    def __init__(self, op: Operator) -> None:
+        self.op = op
+        self._node_classes: dict[str, type[Node]] = {}
+
+    def node_class(self, name: str) -> type[Node]:
+        """The class of the operator's nodes, called `name`."""
+        if name not in self._node_classes:
+            op = self.op
+            namespace = dict(_BASE, OP=op, joint=op.joint)
+            namespace.update({f"vjp_{name}": formula for name, formula in op.formulas.items()})
+            self._node_classes[name] = node_source.node_class(op, namespace, name)
+        return self._node_classes[name]
+
+    @functools.cached_property
+    def fast_path(self) -> Callable[..., Any]:
+        """The function for calls that no mode concerns, although some mode is on; the rest it leaves to the slow path."""
+        return lazy_function(self.op, "fast", f"{self.op.name} fast path")
+
+    @functools.cached_property
+    def saving(self) -> Saving:
+        """The functions that save what a node needs."""
+        made = self._compiled(saving_source(self.op), "saving")
+        return Saving(made["save_inputs"], made["save_results"], made["saved_values"])
+
+    @functools.cached_property
+    def part_node(self) -> Callable[..., Node]:
+        """Makes the node of a view from arrays, for indexing."""
+        return self._compiled(part_source(self.op), "part")["part_node"]
+
+    def _compiled(self, source: str, what: str) -> dict[str, Any]:
+        name = f"{self.op.name} {what}"
+        namespace = dict(_BASE, NodeClass=self.op.node_class)
+        compile_source(source, f"<adjoint {name}>", namespace)
+        SOURCES[name] = source
+        return namespace

@@ -1,0 +1,138 @@
+"""Operators that change their first argument in place, on the slow path."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..kernels.memory.copying import distinct
+from ..kernels.memory.storage import resized
+from ..kernels.runtime.lazy_conj import bits_of, toggled
+from ..kernels.runtime.shapes import broadcast_shapes
+from ..tape import modes, views
+from ..tape.interpreters import check_owned, checked_change, innermost
+from ..tape.node import start
+from ..tape.saved import bump, pack_saved
+from ..tensor import Tensor, as_array
+from .arguments import bind
+from .declaration import Operator
+from .lazy_stubs import overridden
+from .meta import check_change, has_meta
+from .operands import operands, result_dtype
+from .out import check_castable, check_overlap, check_partial_overlap
+from .recording import record_change, wanted_edges, with_tensors
+from .signatures import overload
+from .slow_path import compute
+
+getframe = sys._getframe
+
+
+def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
+    """Apply `op` and write the result over its first argument."""
+    recorder = modes.STATE.recorder
+    if recorder is not None and recorder.asks():
+        return recorder.operation(f"{op.called}_", call_inplace, args, op, args)
+    target: Tensor = args[0]
+    try:
+        args = bind(op, args)
+        state = modes.STATE
+        if state.transforms:
+            check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
+        if state.levels and (level := innermost(args)) is not None:
+            with checked_change():
+                return level.call_inplace(op, args)
+        views.check_inplace(target)
+        tensors, arrays = operands(op, args)
+    except Exception:
+        again = overridden(getframe(1))
+        if again is None:
+            raise
+        return again()
+    edges = wanted_edges(op, args)
+    grad_enabled = modes.is_recording()
+    if grad_enabled and target._base is not None:
+        views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
+    views.check_inference(target)
+    if has_meta(args):
+        check_change(op, args, arrays)
+        record_change(op, args, tensors, edges, lambda: None)
+        return target
+    array = target._array
+    changing = op.kernel.inplace if arrays[0] is array else None  # not where promotion has made a copy of the target
+    if changing is None:
+        result = inplace_result(op, arrays, tensors)
+    elif op.operands:
+        check_fits(array.shape, broadcast_shapes(*(item.shape for item in arrays if isinstance(item, numpy.ndarray))))
+    array = target._array
+    if not op.repeats:
+        check_overlap(target)
+        if op.name == "copy" or not bits_of(array):  # nothing resolves what is copied before it is written
+            check_partial_overlap(target, [args[1]._array] if op.name == "copy" else arrays[1:], op.apart)
+        if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
+            array = arrays[0] = distinct(array)
+
+    def change() -> None:
+        if changing is not None:
+            compute(op, arrays, changing)
+        else:
+            numpy.copyto(array, result, casting="unsafe")
+
+    record_change(op, args, tensors, edges, change)
+    return target
+
+
+def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:
+    """Raise unless what is written in place has the shape of the tensor."""
+    if broadcast != shape:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")
+
+
+def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> Any:
+    """What is to be written over the first of `tensors`, if it fits."""
+    target = tensors[op.tensors[0]]
+    try:
+        result = as_array(compute(op, arrays))
+    except NotImplementedError:
+        if op.promote and (kind := result_dtype(op, tensors)):
+            check_castable(kind, target.dtype)
+        raise
+    check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+    shape = target._array.shape
+    if result.shape != shape:
+        if not op.resizes:
+            check_fits(shape, result.shape)
+        target._array = toggled(resized(target._array, result.shape), bits_of(target._array))
+    return result
+
+
+def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
+    """Make the first argument another view of its memory, as `t_` does."""
+    target: Tensor = args[0]
+    args = bind(op, args)
+    if modes.STATE.transforms:
+        check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
+    if modes.STATE.levels and (level := innermost(args)) is not None:
+        with checked_change():
+            return level.call_inplace_view(op, args)
+    views.check_inplace(target)
+    views.check_inference(target)
+    tensors, arrays = operands(op, args)
+    edges = wanted_edges(op, args)
+    result = toggled(compute(op, arrays), bits_of(target._array))
+    recording = any(edge is not None for edge in edges) and modes.is_recording()
+    if recording:
+        node: Any = object.__new__(op.inplace_node_class)
+        start(node, tuple(edges), 1)
+        op.saving.inputs(node, edges, with_tensors(op, args, tensors), None)
+        if modes.STATE.saved_tensor_hooks:
+            pack_saved(node, ())
+        node.shape, node.dtype = result.shape, result.dtype
+        views.point_at(target, (node, 0))
+    target._array = result
+    bump(target, f"{op.called}_", depth=2)
+    if recording and target._base is not None:
+        target._view_version = target._counter[0]
+    return target

@@ -1,0 +1,97 @@
+"""The source that calls an operator's kernel: when it may run on the arrays as they are, and which of its forms is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..codegen.kernel import FLOATS
+from .declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
+from .source import block, public_name
+
+
+def unfit_arrays(op: Operator) -> list[str]:
+    """The conditions under which the kernel may not run on the arrays as they are.
+
+    Arrays on `meta`, and those yet to be conjugated or negated, are instances of subclasses; dtypes that differ are promoted.
+    """
+    if op.sequence is not None:
+        return [f"{op.sequence}_array is None"]
+    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
+    unfit = [f"type({array}) is not ndarray" for array in arrays]
+    unfit += [
+        f"({name}_array is not None and type({name}_array) is not ndarray)"
+        for name in op.tensors
+        if op.kinds[name] == OPTIONAL_ARRAY
+    ]
+    if op.promote or op.kernel.expression is not None:
+        unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
+    if op.promote == "float" or op.kernel.takes == FLOATS:
+        unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64)")
+    return unfit
+
+
+def passed_arguments(op: Operator) -> list[str]:
+    """The arguments of the kernel call."""
+    passed = []
+    for name in op.names:
+        value = public_name(name) if op.kinds[name] == VALUE else f"{name}_array"
+        passed.append(f"{name}={value}" if name in op.keyword_only else value)
+    return passed
+
+
+def kernel_lines(op: Operator) -> list[str]:
+    """The call of the kernel: of its small form where that is for these arguments.
+
+    The generated functions' own module has no name, which keeps NumPy silent about the ufuncs that they call themselves
+    (`decorators._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
+    """
+    kernel, passed = op.kernel, ", ".join(passed_arguments(op))
+    general = quietly(op, kernel.general, f"array = general({passed})")
+    if kernel.small is None:
+        return general
+    if not kernel.small_takes(op.keyword_only):
+        few = ", ".join(f"{name}_array" for name in op.tensors)
+        return by_keywords(op, quietly(op, kernel.small, f"array = small({few})"), general)
+    small = quietly(op, kernel.small, f"array = small({passed})")
+    if kernel.limit is None:
+        return small
+    return [*block(f"if {op.tensors[0]}_array.size <= {kernel.limit}:", small), *block("else:", general)]
+
+
+def by_keywords(op: Operator, small: list[str], general: list[str]) -> list[str]:
+    """The `small` lines where all keyword parameters have their defaults, else the `general` ones."""
+    keywords = [name for name in op.names if name in op.keyword_only]
+    if not keywords:
+        return small
+    condition = " and ".join(f"{name} is default_{name}" for name in keywords)
+    return [*block(f"if {condition}:", small), *block("else:", general)]
+
+
+def quietly(op: Operator, form: Any, line: str) -> list[str]:
+    """`line`, which calls this form of the kernel, with NumPy's floating-point warnings off if there can be any."""
+    if op.view or op.kernel.is_quiet(form):
+        return [line]
+    return ["token = quiet()", "try:", f"    {line}", "finally:", "    restore(token)"]
+
+
+def overwriting_lines(op: Operator, leave: str) -> list[str]:
+    """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it."""
+    kernel, array, passed = op.kernel, f"{op.tensors[0]}_array", ", ".join(passed_arguments(op))
+    if isinstance(kernel.general, numpy.ufunc):
+        return [f"general({passed}, out={array})"]
+    if kernel.inplace is not None:
+        general = quietly(op, kernel.inplace, f"changing({passed})")
+    else:
+        name = "small" if kernel.small is not None and kernel.small_takes(op.keyword_only) else "general"
+        general = quietly(op, getattr(kernel, name), f"changed = {name}({passed})")
+        general += [
+            f"if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:",
+            f"    {leave}",
+            f"{array}[...] = changed",
+        ]
+    if not isinstance(kernel.small, numpy.ufunc):
+        return general
+    few = ", ".join(f"{name}_array" for name in op.tensors)
+    return by_keywords(op, [f"small({few}, out={array})"], general)

@@ -1,0 +1,126 @@
+"""The source of each operator's node class: read back what was saved, let go of it, apply the formulas."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..tape.node import Node
+from ..tape.saved import saved_attributes
+from .declaration import Operator, parameters_of
+from .source import SOURCES, compile_source
+
+
+def node_source(op: Operator) -> str:
+    """The source of `backward` (on arrays) and `backward_recorded` (on tensors)."""
+    return backward_source(op, recorded=False) + "\n\n" + backward_source(op, recorded=True)
+
+
+def backward_source(op: Operator, recorded: bool) -> str:
+    """One of the two: load what was saved, let go of it, apply the formulas."""
+    lines = [f"def backward{'_recorded' if recorded else ''}(node, grad, keep, edges):"]
+    several = len(op.differentiable) > 1 and op.joint is None
+    for item in op.saved_inputs + op.saved_results:
+        lines += ["    " + line for line in load_lines(op, item, recorded)]
+    lines += [f"    {item} = node.saved_{item}" for item in op.saved_values]
+    for item in op.lists:
+        lines += [f"    if type({item}) is not tuple and ({item} is RELEASED or {item}.packed is not None):"]
+        lines += [f"        {item} = unpack_list(node, '{item}')"]
+    # What no gradient needed was not saved, and may be left out again.
+    partly = [item for item in op.saved_inputs if op.joint is None and len(op.saved[item]) < len(op.differentiable)]
+    released = [f"node.saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.lists) if item not in partly]
+    release = [f"{' = '.join(released)} = RELEASED"] if released else []
+    for item in partly:
+        release += [f"if {item} is not None:", f"    node.saved_{item} = RELEASED"]
+    if release:
+        lines += ["    if not keep:", *("        " + line for line in release)]
+    xp = "tensor_namespace" if recorded else "array_namespace"
+    if op.joint is not None:
+        needs = "tuple(edge is not None for edge in edges)"
+        args = formula_arguments(op.joint, {"needs": needs, "xp": xp})
+        lines.append(f"    return joint({args})")
+    else:
+        terms = []
+        for index, (name, formula) in enumerate(op.formulas.items()):
+            term = f"vjp_{name}({formula_arguments(formula, {'xp': xp})})"
+            terms.append(f"{term} if edges[{index}] is not None else None" if several else term)
+        if op.sequence is not None:
+            lines.append(f"    return {terms[0]}")
+        else:
+            lines.append(f"    return ({', '.join(terms)},)")
+    return "\n".join(lines)
+
+
+def formula_arguments(formula: Any, special: dict[str, str]) -> str:
+    """The arguments of a formula, by the names of its parameters."""
+    special = {**special, "grads": "grad"}
+    return ", ".join(special.get(name, name) for name in parameters_of(formula))
+
+
+def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
+    """Read a saved tensor back, checking that nobody has changed it since."""
+    saved = f"{item} = node.saved_{item}"
+    if item in op.saved_results:
+        usable = f"type({item}) is ndarray and node.counter_{item}[0] == node.version_{item}"
+        if not recorded:
+            return [saved, f"if not ({usable}):", f"    {item} = unpack_array(node, '{item}', {item})"]
+        number = (op.outputs or ("result",)).index(item)
+        edge = "None" if item in op.nondifferentiable_outputs else f"(node, {number})"
+        return [
+            saved,
+            f"if {usable} and node.hooks is None:",
+            f"    {item} = alias({item}, node.counter_{item}, {edge})",
+            "else:",
+            f"    {item} = unpack(node, '{item}')",
+        ]
+    changed = f"{item}._counter is not None and {item}._counter[0] != node.version_{item}"
+    if recorded:
+        return [
+            saved,
+            f"if {item} is not None and (type({item}) is Packed or {changed}):",
+            f"    {item} = unpack(node, '{item}')",
+        ]
+    return [
+        saved,
+        f"if {item} is not None:",
+        f"    if {changed}:",
+        f"        {item} = unpack_array(node, '{item}', {item})",
+        "    else:",
+        f"        {item} = {item}._array",
+    ]
+
+
+def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]:
+    """Make the node class of `op`, named `name`, in `namespace`."""
+    source = node_source(op)
+    filename = f"<adjoint {op.name} node>"
+    compile_source(source, filename, namespace)
+    SOURCES[op.name + " node"] = source
+    slots = [f"saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.saved_values)]
+    slots += [f"version_{item}" for item in (*op.saved_inputs, *op.saved_results)]
+    slots += [f"counter_{item}" for item in op.saved_results]
+    outputs = op.outputs or ("result",)
+    members = {
+        "__slots__": tuple(slots),
+        "__module__": "builtins",  # as PyTorch shows its node classes
+        "__doc__": op.doc,
+        "operator": op,
+        "saved_names": (*op.saved_inputs, *op.saved_results, *op.saved_values),
+        "saved_tensor_names": (*op.saved_inputs, *op.saved_results),
+        "saved_list_names": op.lists,
+        "input_slots": tuple([sys.intern(f"saved_{item}") for item in op.saved_inputs]),
+        "result_slots": tuple(
+            [
+                (sys.intern(f"saved_{item}"), outputs.index(item), item not in op.nondifferentiable_outputs)
+                for item in op.saved_results
+            ]
+        ),
+        "shown": op.shown,
+        "takes": op.takes,
+        "backward": namespace["backward"],
+        "backward_recorded": namespace["backward_recorded"],
+    }
+    made = type(name, (Node,), members)
+    for attribute, reading in saved_attributes(made).items():
+        setattr(made, attribute, reading)
+    return made

@@ -1,0 +1,156 @@
+"""The tensors among an operator's arguments: checked, promoted to one dtype, numbers made into constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..dtypes import Rank, promote
+from ..kernels.runtime.lazy_conj import resolved, unmarked
+from ..tape import modes
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, ndarray, wrap
+from .arguments import invalid_arguments
+from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .signatures import type_name
+
+
+def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[Any]]:
+    """The tensors among `args` by name, numbers made into constants, and the arguments of the array function."""
+    tensors: dict[str, Any] = {}
+    for position, (name, value) in enumerate(zip(op.names, args, strict=True)):
+        kind = op.kinds[name]
+        if kind == VALUE:
+            continue
+        if kind == ARRAYS:
+            tensors[name] = checked_sequence(op, name, position, value)
+        elif (
+            isinstance(value, Tensor)
+            or (value is None and kind == OPTIONAL_ARRAY)
+            or (
+                op.numbers
+                and isinstance(value, (int, float, complex, numpy.number, numpy.bool_))
+                and (position > 0 or op.number_first)
+            )
+        ):
+            tensors[name] = value
+        elif op.overloaded:
+            raise invalid_arguments(op.called, *args)
+        else:
+            shown = "input" if name == "self" else name
+            raise TypeError(
+                f"{op.called}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type_name(value)}"
+            )
+    if op.overloaded and not any(isinstance(value, Tensor) for value in tensors.values()):
+        raise invalid_arguments(op.called, *args)
+    if op.check is not None:
+        op.check(*args)
+    for name, function in op.constants.items():
+        check_constant(function, name, tensors[name])
+    target = result_dtype(op, tensors) if op.promote else None
+    read = unmarked if op.view else resolved
+    arrays: list[Any] = []
+    for name, value in zip(op.names, args, strict=True):
+        if op.kinds[name] == VALUE:
+            arrays.append(value)
+        elif op.kinds[name] == ARRAYS:
+            arrays.append([prepared(read(item._array), target) for item in tensors[name]])
+        elif isinstance(tensors[name], Tensor):
+            arrays.append(prepared(read(tensors[name]._array), target))
+        elif tensors[name] is None:
+            arrays.append(None)
+        else:
+            tensors[name] = constant_tensor(tensors[name], target or dtypes.scalar_dtype(value))
+            arrays.append(tensors[name]._array)
+    return tensors, arrays
+
+
+def check_constant(function: str, name: str, value: Tensor | None) -> None:
+    """Raise if `value` requires grad, for an argument by which there is no derivative."""
+    if value is not None and value.requires_grad and modes.is_recording():
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot have "
+            "requires_grad True."
+        )
+
+
+def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list[Tensor]:
+    """A sequence argument as a list, if all its elements are tensors."""
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(
+            f"{op.called}(): argument '{name}' (position {position + 1}) must be tuple of Tensors, "
+            f"not {type(value).__name__}"
+        )
+    for index, item in enumerate(value):
+        if not isinstance(item, Tensor):
+            raise TypeError(f"expected Tensor as element {index} in argument {position}, but got {type(item).__name__}")
+    return list(value)
+
+
+def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
+    """The arrays of a sequence of plain tensors of one dtype, and their edges if there are any; None for what is none.
+
+    Nor for arrays on `meta`, or yet to be conjugated or negated, which are instances of subclasses.
+    """
+    if type(items) is not list and type(items) is not tuple:
+        return None, None
+    arrays, edges, recorded, kind = [], [], False, None
+    for item in items:
+        if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
+            return None, None
+        array = item._array
+        if type(array) is not ndarray:
+            return None, None
+        if array.dtype is not kind:
+            if kind is not None:
+                return None, None
+            kind = array.dtype
+        arrays.append(array)
+        edge = item._edge if item._base is None else current_edge(item)
+        if edge is not None:
+            recorded = True
+            if edge is LEAF:
+                edge = item
+        edges.append(edge)
+    return arrays, tuple(edges) if recorded else None
+
+
+def prepared(array: Any, target: Any) -> Any:
+    """`array` with elements of `target`, if one is asked for."""
+    return array if target is None or array.dtype == target.numpy else array.astype(target.numpy)
+
+
+def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
+    """The dtype that all inputs are brought to."""
+    kinds = []
+    for value in tensors.values():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, Tensor):
+                kinds.append((item.dtype, Rank.DIMENSIONED if item._array.ndim else Rank.ZERO_DIM))
+            elif item is not None:
+                kinds.append((dtypes.scalar_dtype(item), Rank.SCALAR))
+    if not kinds:
+        return None
+    target = promote(tuple(kinds))
+    if op.promote == "float" and not (target.is_floating_point or target.is_complex):
+        return dtypes.get_default_dtype()
+    return target
+
+
+def constant_tensor(number: Any, kind: Any) -> Tensor:
+    """A zero-dimensional tensor of `kind` that stands for a Python number."""
+    try:
+        array = numpy.asarray(number, dtype=kind.numpy)
+    except (OverflowError, TypeError):
+        array = wrapped_integer(number, kind)
+    tensor = wrap(array)
+    tensor._own_extra().number = lambda: wrap(numpy.asarray(number, dtype=dtypes.scalar_dtype(number).numpy))
+    return tensor
+
+
+def wrapped_integer(number: Any, kind: Any) -> Any:
+    """An integer beyond the range of `kind`, modulo its size, as a cast in C does."""
+    if isinstance(number, int) and number.bit_length() <= 64:
+        return numpy.asarray(number & ((1 << 64) - 1), dtype=numpy.uint64).astype(kind.numpy)
+    raise RuntimeError("value cannot be converted to type without overflow")

@@ -1,0 +1,146 @@
+"""Recording on the slow path: views tied to their bases, nodes made, what they save saved by generated functions."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ..kernels.memory.copying import clone
+from ..kernels.runtime.lazy_conj import resolved
+from ..tape import modes, views
+from ..tape.anomaly import note_operation
+from ..tape.edges import edge_of
+from ..tape.node import NOWHERE, Node, own_hooks, start
+from ..tape.saved import about_to_change, bump, detached, mark_inference, pack_saved, save_input, shared_counter
+from ..tensor import Tensor, can_require_grad, is_recorded, wrap
+from .declaration import ARRAYS, Operator
+
+
+def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | None) -> None:
+    """Tie `view`, on the memory of `source`, to the base of `source`."""
+    if source._extra is not None and source._extra.inference:
+        mark_inference(view)  # which no history concerns, neither its own nor that of a base
+        return
+    view._base = source if source._base is None else source._base
+    view._counter = shared_counter(source)
+    view._view_version = view._counter[0]
+    if modes.STATE.inference:
+        creation = views.INFERENCE
+    elif not modes.is_recording():
+        creation = views.NO_GRAD
+    elif creation is None and source._base is not None and source._creation is not None:
+        creation = source._creation
+    view._creation = creation
+    if not recording and view._base._edge is not None and can_require_grad(view._array):
+        view._edge = NOWHERE  # it requires grad as its base does, though nothing of its making is recorded
+
+
+def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
+    """One edge for each differentiable input (each element, for a sequence)."""
+    edges: list[Any] = []
+    for position in op.differentiable_positions:
+        value = args[position]
+        if isinstance(value, Tensor):
+            edges.append(edge_of(value))
+        elif op.kinds[op.names[position]] == ARRAYS:
+            edges += [edge_of(item) if isinstance(item, Tensor) else None for item in value]
+        else:
+            edges.append(None)
+    return edges
+
+
+def with_tensors(op: Operator, args: tuple[Any, ...], tensors: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments, tensors in place of numbers that are operands."""
+    return tuple([tensors.get(name, value) for name, value in zip(op.names, args, strict=True)])
+
+
+def record(
+    op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], edges: list[Any], outputs: list[Tensor], several: bool
+) -> None:
+    """Make the node of this operation and point the outputs at it."""
+    given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
+    node: Any = object.__new__(op.node_class)
+    start(node, tuple(edges), 2)
+    # A node of one input runs also where the gradient leads nowhere.
+    op.saving.inputs(node, given if len(given) == 1 else edges, with_tensors(op, args, tensors), None)
+    shapes, kinds = [output._array.shape for output in outputs], [output._array.dtype for output in outputs]
+    node.shape, node.dtype = (shapes, kinds) if several else (shapes[0], kinds[0])
+    op.saving.results(node, edges, outputs)
+    for number, output in enumerate(outputs):
+        constant = bool(op.outputs) and op.outputs[number] in op.nondifferentiable_outputs
+        if not constant and can_require_grad(output._array):
+            output._edge = (node, number)
+    if modes.STATE.saved_tensor_hooks:
+        pack_saved(node, outputs)
+
+
+def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_target: bool) -> None:
+    """Save an input, or a sequence of them; `changed` is the tensor that an in-place operation is about to change.
+
+    If that is the one to save, and the target, a copy is saved. As another operand it is not copied: backward finds that it has
+    been changed, and the tensor itself will refer to the node.
+    """
+    if isinstance(tensor, (list, tuple)):
+        setattr(node, f"saved_{item}", list(tensor))
+        setattr(node, f"version_{item}", 0)
+        return
+    if changed is not None and tensor is changed:
+        if is_target:
+            tensor = detached_copy(changed)
+        else:
+            tensor = detached(changed, shared_counter(changed))
+            tensor._edge = changed._edge
+            tensor._own_extra().stands_for = weakref.ref(changed)
+    save_input(node, item, tensor)
+
+
+def detached_copy(tensor: Tensor) -> Tensor:
+    """The value of a tensor before it is changed in place, with its history and its tangents."""
+    of_batch = getattr(tensor, "without_history", None)
+    copy: Any = wrap(clone(resolved(tensor._array))) if of_batch is None else of_batch(copy=True)
+    copy._edge = tensor._edge
+    if tensor._extra is not None and tensor._extra.tangents is not None:
+        for level, tangent in tensor._extra.tangents.items():
+            if tangent is not None:
+                level.attach(copy, tangent.clone())
+    return copy
+
+
+def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
+    """Run `change`, which changes the first of `args` in place, and make its node the tensor's history."""
+    target: Tensor = args[0]
+    recording = (
+        modes.is_recording() and any(edge is not None for edge in edges) and can_require_grad(target._array)
+    )  # what is written to a tensor of integers has no gradient
+    node: Any = None
+    if recording:
+        edges = [None if edge is NOWHERE else edge for edge in edges]
+        node = object.__new__(op.inplace_node_class)
+        start(node, tuple(edges), 2)
+        op.saving.inputs(node, edges, with_tensors(op, args, tensors), target)
+        if modes.STATE.saved_tensor_hooks:
+            pack_saved(node, ())
+    about_to_change(target)
+    given = before_change(tensors, target, recording) if modes.ANOMALY.enabled else None
+    change()
+    bump(target, f"{op.called}_", depth=3)
+    if recording:
+        node.shape, node.dtype = target._array.shape, target._array.dtype
+        op.saving.results(node, edges, (target,))
+        if modes.STATE.saved_tensor_hooks:
+            pack_saved(node, [target])
+        views.rebase_history(target, node, 3)
+        if target._base is not None and op.saved_results and is_recorded(target._edge):
+            # What is saved of the result has the view's history, of which `node` is a part.
+            own_hooks(node).of_view = weakref.ref(target._edge[0])
+    if given is not None:
+        note_operation(f"{op.called}_", *given, recording)
+
+
+def before_change(tensors: dict[str, Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:
+    """The operands of an in-place operation, and the base of a view, before it; what changes. Unrecorded, that is no source."""
+    changed = [target] if target._base is None else [target, target._base]
+    copies = {id(tensor): detached_copy(tensor) for tensor in changed}
+    for copy in () if recording else copies.values():
+        copy._edge = None
+    return [copies.get(id(value), value) for value in (*tensors.values(), *changed[1:])], changed

@@ -1,0 +1,181 @@
+"""The source that records an operation: where gradients go, the node, and what it saves.
+
+The generated functions have these lines inline. The slow path calls functions of the same lines, `save_inputs` and
+`save_results`; indexing calls `part_node`. So what is saved, and when, is said here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .source import block, public_name
+
+RECORDING = "(GATE.grad or STATE.grad_enabled)"
+
+FRAME = ["if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
+
+
+def frame_lines(caller: int) -> list[str]:
+    """Find the user's frame, most often `caller` frames above."""
+    return [f"frame = getframe({caller})", *FRAME]
+
+
+# --- edges ----------------------------------------------------------------------------------------------------
+
+
+def edge_lines(op: Operator) -> list[str]:
+    """Find where the gradients go: `edge_0`, `edge_1`, ... A view's has been found along with its base."""
+    lines = []
+    for index, name in enumerate(op.differentiable if op.sequence is None else ()):
+        public = public_name(name)
+        none = f"None if {public} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        if not (op.view and index == 0):
+            lines.append(f"edge_{index} = {none}{public}._edge if {public}._base is None else current_edge({public})")
+    return lines
+
+
+def is_recorded(op: Operator) -> str:
+    """The condition under which there is something to record."""
+    if op.sequence is not None:
+        return f"edges is not None and {RECORDING}"
+    needed = " or ".join(f"edge_{index} is not None" for index in range(len(op.differentiable)))
+    return f"({needed}) and {RECORDING}" if len(op.differentiable) > 1 else f"{needed} and {RECORDING}"
+
+
+# --- the node -------------------------------------------------------------------------------------------------
+
+
+def node_lines(op: Operator, shape: str, dtype: str) -> list[str]:
+    """Make the node of an operation in the user's `frame`, without what it saves."""
+    lines = []
+    edges = "edges"
+    if op.sequence is None:
+        count = range(len(op.differentiable))
+        for index in count:  # a view whose base requires grad, but not the view's making, makes no use of a gradient
+            lines += [f"if edge_{index} is NOWHERE:", f"    edge_{index} = None"]
+        ends = [
+            f"{public_name(name)} if edge_{index} is LEAF else edge_{index}"
+            for index, name in enumerate(op.differentiable)
+        ]
+        edges = f"({', '.join(ends)},)"
+    return [
+        *lines,
+        "node = NodeClass()",
+        f"node.edges = {edges}",
+        "node.hooks = None",
+        "node.sequence = next_sequence()",
+        f"node.shape = {shape}",
+        f"node.dtype = {dtype}",
+        "node.code = frame.f_code",
+        "node.lasti = frame.f_lasti",
+    ]
+
+
+def pack_lines(op: Operator, results: str) -> list[str]:
+    """Send what the node keeps through the saved-tensor hooks, if there are any."""
+    if not (op.saved_inputs or op.saved_results or op.lists):
+        return []
+    return ["if GATE.hooked:", f"    pack_saved(node, {results})"]
+
+
+# --- what the node saves --------------------------------------------------------------------------------------
+
+
+def input_lines(op: Operator, changed: str | None = None) -> list[str]:
+    """Save inputs and parameters; of the input that is about to be `changed` in place, a copy."""
+    lines = []
+    for item in op.saved_inputs:
+        public = public_name(item)
+        if item == changed:
+            save = [f"node.saved_{item} = detached_copy({public})", f"node.version_{item} = 0"]
+        else:
+            none = f"{public} is None or " if op.kinds[item] == OPTIONAL_ARRAY else ""
+            version = f"0 if {none}{public}._counter is None else {public}._counter[0]"
+            save = [f"node.saved_{item} = {public}", f"node.version_{item} = {version}"]
+        lines += if_needed(op, item, save)
+    return lines + value_lines(op)
+
+
+def value_lines(op: Operator) -> list[str]:
+    """Save parameters, shapes and dtypes."""
+    return [f"node.saved_{item} = {value_expression(op, item)}" for item in op.saved_values]
+
+
+def result_lines(op: Operator, array: str | None = None) -> list[str]:
+    """Save results, whose version counters begin here."""
+    lines = []
+    for item in op.saved_results:
+        saved = array or (f"{item}_array" if op.outputs else "array")
+        save = [f"node.saved_{item} = {saved}", f"node.version_{item} = 0"]
+        lines += if_needed(op, item, [*save, f"node.counter_{item} = {item}._counter = [0]"])
+    return lines
+
+
+def if_needed(op: Operator, item: str, save: list[str]) -> list[str]:
+    """The lines that save `item`, run only if an input whose formula names it needs a gradient."""
+    users = op.saved[item]
+    if op.sequence is not None or len(users) == len(op.differentiable):
+        return save
+    needed = [f"edge_{op.differentiable.index(user)} is not None" for user in users]
+    return [*block(f"if {' or '.join(needed)}:", save), "else:", f"    node.saved_{item} = None"]
+
+
+def value_expression(op: Operator, item: str) -> str:
+    """How a saved value is read: a parameter, or the shape, dtype, strides or geometry of an input."""
+    name = item.removesuffix("_geometry")
+    if name != item and name in op.kinds:
+        return f"Geometry({name}_array)"
+    for suffix in ("shape", "dtype", "strides"):
+        name = item.removesuffix(f"_{suffix}")
+        if name != item and name in op.kinds:
+            if op.kinds[name] == ARRAYS:
+                return f"[item.{suffix} for item in {name}_array]"
+            none = "" if op.kinds[name] == ARRAY else f"None if {name}_array is None else "
+            return f"{none}{name}_array.{suffix}"
+    return public_name(item)
+
+
+# --- functions of these lines, for the slow path and for indexing -----------------------------------------------
+
+
+def saving_source(op: Operator) -> str:
+    """The source of `save_inputs(node, edges, args, changed)`, `save_results(node, edges, outputs)`, `saved_values(args)`.
+
+    `args` has tensors in place of numbers; `changed` is the tensor that the operation is about to change in place, or None.
+    """
+    edges = [f"edge_{index}" for index in range(len(op.differentiable))] if op.sequence is None else []
+    read_edges = [f"{', '.join(edges)}, = edges"] if edges else []
+    read = [f"{', '.join(map(public_name, op.names))}, = args"]
+    for name in op.names:
+        if op.kinds[name] == ARRAYS:
+            read.append(f"{name}_array = [item._array for item in {name}]")
+        elif op.kinds[name] != VALUE:
+            none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
+            read.append(f"{name}_array = {none}{public_name(name)}._array")
+    lines = [*read_edges, *read]
+    for item in op.saved_inputs:
+        first = item == op.tensors[0] if op.tensors else False
+        lines += if_needed(op, item, [f"save_operand(node, '{item}', {public_name(item)}, changed, {first})"])
+    for item in op.lists:
+        lines += [f"if hasattr({item}, 'check_savable'):", f"    {item}.check_savable()"]
+    inputs = block("def save_inputs(node, edges, args, changed):", [*lines, *value_lines(op)])
+    results = [*read_edges, f"{', '.join(op.outputs or ('result',))}, = outputs"] if op.saved_results else ["pass"]
+    for item in op.saved_results:
+        results += if_needed(op, item, [f"save_result(node, '{item}', {item})"])
+    values = ", ".join(f"'{item}': {value_expression(op, item)}" for item in op.saved_values)
+    definitions = [
+        inputs,
+        block("def save_results(node, edges, outputs):", results),
+        block("def saved_values(args):", [*read, f"return {{{values}}}"]),
+    ]
+    return "\n\n\n".join("\n".join(lines) for lines in definitions) + "\n"
+
+
+def part_source(op: Operator) -> str:
+    """The source of `part_node(edge_0, self_array, array, frame, ...)`: the node of a view that indexing takes by itself."""
+    values = [public_name(name) for name in op.names if op.kinds[name] == VALUE]
+    lines = [*node_lines(op, "array.shape", "array.dtype"), *value_lines(op), "return node"]
+    # Indexing knows no tensor for what is between its steps, and a leaf stands for itself.
+    lines = [line.replace("input if edge_0 is LEAF else edge_0", "edge_0") for line in lines]
+    return "\n".join(
+        [*block(f"def part_node({', '.join(['edge_0', 'self_array', 'array', 'frame', *values])}):", lines), ""]
+    )

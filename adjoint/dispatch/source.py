@@ -1,0 +1,37 @@
+"""Generated source: how it is put together, compiled and kept, so that tracebacks and debuggers show it."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable
+from typing import Any
+
+SOURCES: dict[str, str] = {}
+"""The source of each function and node that has been generated: `print(adjoint.operators.SOURCES["mul"])`."""
+
+
+def public_name(name: str) -> str:
+    """`self` in a declaration is `input` to those who call the function."""
+    return "input" if name == "self" else name
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """The lines one step further in."""
+    return ["    " + line for line in lines]
+
+
+def block(head: str, body: Iterable[str]) -> list[str]:
+    """A compound statement."""
+    return [head, *indented(body)]
+
+
+def guard(alternatives: Iterable[str], leave: str) -> list[str]:
+    """Leave by the statement `leave` if one of the conditions holds."""
+    condition = " or ".join(alternatives)
+    return [f"if {condition}:", f"    {leave}"] if condition else []
+
+
+def compile_source(source: str, filename: str, namespace: dict[str, Any]) -> None:
+    """Execute generated source so that tracebacks and debuggers can show it."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    exec(compile(source, filename, "exec"), namespace)
