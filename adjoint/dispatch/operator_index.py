@@ -9,6 +9,10 @@ FAMILIES: dict[str, dict[str, str]] = {
             "full full_like ones ones_like scalar_tensor tensor zeros zeros_like "
         ),
     },
+    "create.filling": {
+        "Tensor": "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_",
+        "operators": "bernoulli_of_tensor cauchy exponential geometric log_normal random random_between random_to uniform",
+    },
     "create.legacy": {
         "Tensor": "new type",
         "operators": "type_of",
@@ -18,12 +22,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "create.random": {
-        "Tensor": "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_",
         "Tensor torch": "bernoulli multinomial poisson",
-        "operators": (
-            "bernoulli_of_each bernoulli_of_one bernoulli_of_tensor cauchy exponential geometric log_normal "
-            "normal_of_both normal_of_mean normal_of_std random random_between random_to uniform "
-        ),
+        "operators": "bernoulli_of_each bernoulli_of_one normal_of_both normal_of_mean normal_of_std",
         "torch": (
             "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad binomial normal rand "
             "rand_like randint randint_like randn randn_like randperm "
