@@ -1,4 +1,4 @@
-"""Tensors filled in place with random numbers, bit for bit PyTorch's from the same seed. The gradient of what is drawn is zero."""
+"""Tensors filled in place with random numbers, bit for bit PyTorch's from the same seed. The gradient of the numbers is zero."""
 
 from __future__ import annotations
 
