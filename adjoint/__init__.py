@@ -11,6 +11,7 @@ tensor([2., 4., 6.])
 from math import e, inf, nan, pi
 
 from . import _C, autograd, backends, cuda, fft, linalg, operators, ops, special
+from . import late_bound as _late_bound
 from ._version import __version__
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
 from .autograd.debug.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
@@ -75,6 +76,9 @@ from .settings import (
     use_deterministic_algorithms,
 )
 from .tensor import Tensor
+
+_late_bound.LATE.reduce_array = _late_bound.on_first_use("adjoint.serialization.rebuild", "reduce_array")
+_late_bound.LATE.wrap_public_functions = _late_bound.importing("adjoint.overrides")
 
 newaxis = None
 

@@ -2,9 +2,11 @@
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import prod
-from typing import Any, ClassVar, NoReturn, SupportsIndex, overload
+from typing import Any, NoReturn, SupportsIndex, overload
+
+from .late_bound import LATE
 
 _DEVICE_TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
@@ -61,9 +63,11 @@ class device:
         """Which device of its kind, or None for the current one."""
         return self._index
 
-    # Put here by `adjoint.tape.modes`: within a `with` block new tensors are made on the device.
-    __enter__: ClassVar[Callable[..., Any]]
-    __exit__: ClassVar[Callable[..., None]]
+    def __enter__(self) -> "device":
+        return LATE.enter_device(self)
+
+    def __exit__(self, *exception: object) -> None:
+        LATE.leave_device(self)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         if name in ("type", "index"):

@@ -14,6 +14,7 @@ import numpy
 from adjoint import dtypes
 from adjoint.kernels.runtime.lazy_conj import resolved
 from adjoint.kernels.runtime.meta_array import Meta
+from adjoint.late_bound import LATE
 
 __all__ = ["format_tensor", "format_with", "get_printoptions", "printoptions", "set_printoptions"]
 
@@ -113,7 +114,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
         name: what stands before the parenthesis; a subclass of Tensor gives its own name.
         contents: printed in place of the elements.
     """
-    if contents is None and (wrapped := within_transforms(tensor)) is not None:
+    if contents is None and (wrapped := LATE.text_within_transforms(tensor)) is not None:
         return wrapped
     options = _options
     array = resolved(tensor._array)
@@ -157,20 +158,10 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
         parts.append(f"grad_fn=<{grad_fn.name().rpartition('::')[2]}>")
     elif tensor.requires_grad:
         parts.append("requires_grad=True")
-    tangent = forward_tangent(tensor)
+    tangent = LATE.forward_tangent(tensor)
     if tangent is not None:
         parts.append(f"tangent={tangent}")
     return parts
-
-
-def forward_tangent(tensor: Printable) -> Any:
-    """The tangent of `tensor` in forward mode: installed by `adjoint.autograd.forward_ad`."""
-    return None
-
-
-def within_transforms(tensor: Printable) -> str | None:
-    """The text of a tensor within the transforms of functions: installed by `adjoint.transforms.wrapped_tensors`."""
-    return None
 
 
 def _is_evident(dtype: dtypes.dtype, empty: bool) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import functools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,13 +17,11 @@ import numpy
 
 from . import dtypes, printing
 from .device import Size, cpu, device, layout, meta, strided
-from .device import device as device_class
-from .dtypes import C_NAMES, dtype
 from .extra import BIRTHS, Extra
-from .kernels.create.creation import array_from_data
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, Pending, bits_of, resolved
 from .kernels.runtime.meta_array import Meta, Unread, check_copy, check_item, check_numpy
+from .late_bound import LATE
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # what operators install
@@ -95,23 +94,22 @@ class Tensor(TensorMethods):
 
     def __new__(cls, *args: Any, device: Any = None, **others: Any) -> Tensor:
         """A tensor of the given sizes, not initialised, or of the given data."""
-        if others and cls is Tensor:
-            raise _no_such_form(args, others)
-        return make_subclass(cls, legacy_array(args, dtypes.get_default_dtype(), device))
+        names = others if cls is Tensor else None
+        return make_subclass(cls, LATE.legacy_array(args, dtypes.get_default_dtype(), device, names))
 
     def __init_subclass__(cls, plain: bool | None = None, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if plain is not False:
             PLAIN_TYPES.add(cls)
         if plain is None:
-            subclassed(cls)
+            LATE.subclassed(cls)
 
     # --- data -------------------------------------------------------------------------------------------------
 
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
-        result = share_inference(wrap(self._array), self)
+        result = LATE.share_inference(wrap(self._array), self)
         for note in BIRTHS.notes:
             note(result, self)
         return result
@@ -126,7 +124,7 @@ class Tensor(TensorMethods):
         if self._edge is LEAF and (array.shape != own.shape or array.dtype != own.dtype):
             self._own_extra().former = (own.shape, own.dtype)
         self._array = array
-        share_inference(self, value)
+        LATE.share_inference(self, value)
 
     @data.deleter
     def data(self) -> None:
@@ -294,8 +292,10 @@ class Tensor(TensorMethods):
         array = self._array
         if array.size != 1:
             raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-        check_item(array)
-        return storages.to_python(array.reshape(()))
+        if type(array) is not ndarray:
+            check_item(array)
+        number = array.item()
+        return number if type(number) in storages.PYTHON_NUMBERS else storages.to_python(array.reshape(()))
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
@@ -303,7 +303,7 @@ class Tensor(TensorMethods):
 
     def numpy(self, *, force: bool = False) -> ndarray[Any, Any]:
         """The array itself, sharing memory. Of a tensor that requires grad only with `force` or under `no_grad`."""
-        if self.requires_grad and not force and is_grad_enabled():
+        if self.requires_grad and not force and LATE.is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         array = self._array
         check_numpy(array)
@@ -424,7 +424,7 @@ class Tensor(TensorMethods):
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{advice}")
         if value and not can_require_grad(self._array):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-        if value and self._extra is not None and self._extra.inference and not in_inference_mode():
+        if value and self._extra is not None and self._extra.inference and not LATE.in_inference_mode():
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._edge = LEAF if value else None
 
@@ -472,7 +472,7 @@ class Tensor(TensorMethods):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
-            check_new_grad(self, value)
+            LATE.check_new_grad(self, value)
         self._grad = value
 
     @grad.deleter
@@ -519,31 +519,33 @@ class Tensor(TensorMethods):
         result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
         memo[id(self)] = result
         result._edge = LEAF if self.requires_grad else None
-        born(result)
+        LATE.mark_if_inference(result)
         if self._grad is not None:
             result._grad = copy.deepcopy(self._grad, memo)
         result.__dict__ = copy.deepcopy(self.__dict__, memo)
         return result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from .serialization.rebuild import reduce_array
-
-        return (rebuild, (type(self), *reduce_array(self._array), self.requires_grad, self.__dict__))
+        return (rebuild, (type(self), *LATE.reduce_array(self._array), self.requires_grad, self.__dict__))
 
 
 def rebuild(cls: type[Tensor], build: Callable[..., Any], parts: Any, requires_grad: bool, state: Any) -> Tensor:
     """Undo `Tensor.__reduce_ex__`."""
     tensor = make_subclass(cls, build(*parts))
     tensor._edge = LEAF if requires_grad else None
-    born(tensor)
+    LATE.mark_if_inference(tensor)
     if state:
         tensor.__dict__.update(state)
     return tensor
 
 
+new_tensor: Callable[[], Tensor] = functools.partial(object.__new__, Tensor)
+"""Makes a tensor of which nothing has been set yet; a partial call takes less time than one with the class as argument."""
+
+
 def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     """A leaf on `array` itself."""
-    tensor: Tensor = new(Tensor)
+    tensor = new_tensor()
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
@@ -587,92 +589,11 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim + limit if dim < 0 else dim
 
 
-def legacy_array(
-    args: tuple[Any, ...], kind: dtype, device: Any = None, exact: bool = False
-) -> numpy.ndarray[Any, Any]:
-    """The array of `Tensor(3, 5)` (uninitialised), `Tensor(data)` or `Tensor()`, with elements of `kind`.
-
-    A tensor is taken as it is; with `exact`, one of another dtype is refused.
-    """
-    if device is not None and device_class(device).type != "cpu":
-        raise RuntimeError(
-            f"legacy constructor expects device type: cpu but device type: {device_class(device).type} was passed"
-        )
-    data = args[0] if len(args) == 1 else None
-    if isinstance(data, Tensor):
-        if exact and data.dtype is not kind:
-            raise TypeError(f"expected {_options(kind)} (got {_options(data.dtype)})")
-        return data._array
-    is_size = isinstance(data, Size) or (
-        hasattr(data, "__index__") and type(data) is not bool and not isinstance(data, ndarray)
-    )
-    if len(args) == 1 and not is_size:
-        if not hasattr(data, "__len__"):
-            raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
-        return array_from_data(data, kind, unwrap=tensor_array)
-    sizes = data if isinstance(data, Size) else args
-    for position, size in enumerate(sizes):
-        if not hasattr(size, "__index__") or type(size) is bool:
-            if position == 0:
-                raise _no_such_form(args, {})
-            raise TypeError(
-                f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error "
-                f'"type must be tuple of ints,but got {type(size).__name__}"'
-            )
-        if size < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}")
-    return numpy.zeros([int(size) for size in sizes] if sizes or isinstance(data, Size) else 0, kind.numpy)
-
-
-def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
-    """The error for arguments of `Tensor` that none of its forms takes."""
-    given = [type(value).__name__ for value in args]
-    given += [
-        f"{name}={'torch.dtype' if type(value) is dtype else type(value).__name__}" for name, value in names.items()
-    ]
-    return TypeError(
-        f"new() received an invalid combination of arguments - got ({', '.join(given)}), but expected one of:\n"
-        " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
-        " * (tuple of ints size, *, torch.device device = None)\n * (object data, *, torch.device device = None)\n"
-    )
-
-
-def _options(kind: dtype) -> str:
-    """A dtype as one error of PyTorch spells it."""
-    return (
-        f"TensorOptions(dtype={C_NAMES[kind]}, device=cpu, layout=Strided, requires_grad=false (default), "
-        "pinned_memory=false (default), memory_format=(nullopt))"
-    )
-
-
 def tensor_array(value: Any) -> Any:
     """The array of a tensor, anything else as it is."""
     if not isinstance(value, Tensor):
         return value
     return value.numpy() if type(value._array) is Unread else resolved(value._array)
-
-
-def current_edge(view: Tensor) -> Any:
-    """The edge of a view, which in-place operations on its base or its siblings may have made stale."""
-    if view._view_version != (0 if view._counter is None else view._counter[0]):
-        regenerate(view)
-    edge = view._edge
-    if view._base._edge is None:  # type: ignore[union-attr]
-        return None if edge is NOWHERE else edge  # the base may have been told to require no grad since
-    return NOWHERE if edge is None else edge
-
-
-def subclassed(cls: type[Tensor]) -> None:
-    """Told of each new class of tensors: `adjoint.tape.torch_function.subclassed`, put here when that is imported."""
-
-
-# The rooms of the tape, and of autograd, put these here when they are imported.
-share_inference: Callable[..., Tensor] = lambda alias, tensor: alias
-in_inference_mode: Callable[[], bool] = bool
-born: Callable[[Tensor], None] = lambda tensor: None
-is_grad_enabled: Callable[[], bool] = bool
-NOWHERE: Any = None
-check_new_grad: Callable[[Tensor, Any], None] = lambda tensor, grad: None
 
 
 def is_recorded(edge: Any) -> bool:
@@ -683,10 +604,5 @@ def is_recorded(edge: Any) -> bool:
 def history(view: Tensor) -> Any:
     """The edge of a view for those who ask for it; RuntimeError where it has become ambiguous."""
     if view._view_version != (0 if view._counter is None else view._counter[0]):
-        regenerate(view, told=True)
+        LATE.regenerate(view, True)
     return view._edge
-
-
-def regenerate(view: Tensor, *, told: bool = False) -> None:
-    """Give a stale view a new edge into its base's history; `adjoint.tape.views` installs the real thing."""
-    raise RuntimeError("adjoint.operators is not imported")

@@ -65,6 +65,23 @@ def add_without_grad(torch: ModuleType) -> Timed:
     return lambda: a + b
 
 
+@case("add with broadcasting, 10x10 and 10")
+def add_broadcasting(torch: ModuleType) -> Timed:
+    a, row = torch.randn(10, 10, requires_grad=True), torch.randn(10, requires_grad=True)
+    return lambda: a + row
+
+
+@case("item()")
+def item(torch: ModuleType) -> Timed:
+    a = torch.randn(())
+    return lambda: a.item()
+
+
+@case("zeros(10)")
+def zeros(torch: ModuleType) -> Timed:
+    return lambda: torch.zeros(10)
+
+
 @case("mul under no_grad 10x10")
 def mul_under_no_grad(torch: ModuleType) -> Timed:
     a, b = _pair(torch, 10, 10)
@@ -85,6 +102,12 @@ def in_place(torch: ModuleType) -> Timed:
         return a.add_(b)
 
     return step
+
+
+@case("in place: add_ 10x10")
+def add_in_place(torch: ModuleType) -> Timed:
+    a, b = torch.zeros(10, 10), torch.randn(10, 10)
+    return lambda: a.add_(b)
 
 
 @case("in place on a history, forward and backward")
@@ -214,6 +237,17 @@ def index_by_tensor_backward(torch: ModuleType) -> Timed:
     return step
 
 
+def _joining(name: str) -> None:
+    @case(f"{name} of 4")
+    def join(torch: ModuleType) -> Timed:
+        parts = [torch.randn(5, 10, requires_grad=True) for _ in range(4)]
+        return lambda: getattr(torch, name)(parts)
+
+
+_joining("cat")
+_joining("stack")
+
+
 @case("cat of 4, forward and backward")
 def cat(torch: ModuleType) -> Timed:
     parts = [torch.randn(5, 10, requires_grad=True) for _ in range(4)]
@@ -229,6 +263,12 @@ def cat(torch: ModuleType) -> Timed:
 
 
 # ---------------------------------------------------------------- reductions
+
+
+@case("reduction: sum")
+def total(torch: ModuleType) -> Timed:
+    x = torch.randn(10, 10, requires_grad=True)
+    return lambda: x.sum()
 
 
 def _reduction(name: str, reduce) -> None:
@@ -309,6 +349,28 @@ _training_step("SGD, momentum", lambda optim, parameters: optim.SGD(parameters, 
 _training_step("Adam", lambda optim, parameters: optim.Adam(parameters, lr=0.001))
 
 
+def _update(name: str, make_optimizer) -> None:
+    @case(f"{name} zero_grad+step, 50 parameters")
+    def update(torch: ModuleType) -> Timed:
+        parameters = [torch.nn.Parameter(torch.randn(10)) for _ in range(50)]
+        gradients = [torch.randn(10) for _ in parameters]
+        optimizer = make_optimizer(torch.optim, parameters)
+
+        def step():
+            optimizer.zero_grad()
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient
+            optimizer.step()
+            return parameters[0]
+
+        return step
+
+
+# With the faster of PyTorch's forms, that over lists.
+_update("SGD", lambda optim, parameters: optim.SGD(parameters, lr=1e-6, foreach=True))
+_update("Adam", lambda optim, parameters: optim.Adam(parameters, lr=1e-6, foreach=True))
+
+
 @case("RNN unrolled 30 steps, forward and backward")
 def unrolled_rnn(torch: ModuleType) -> Timed:
     into, within = torch.nn.Linear(8, 16), torch.nn.Linear(16, 16)
@@ -351,6 +413,29 @@ def custom_function(torch: ModuleType) -> Timed:
     return step
 
 
+@case("custom Function that saves its input, squared and summed, forward and backward")
+def custom_square(torch: ModuleType) -> Timed:
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    x = torch.randn(10, 10, requires_grad=True)
+
+    def step():
+        x.grad = None
+        (Square.apply(x) ** 2).sum().backward()
+        return x.grad
+
+    return step
+
+
 @case("second derivative through a small network")
 def second_derivative_of_network(torch: ModuleType) -> Timed:
     net = torch.nn.Sequential(torch.nn.Linear(10, 20), torch.nn.Tanh(), torch.nn.Linear(20, 1))
@@ -388,6 +473,23 @@ def tensor_hooks(torch: ModuleType) -> Timed:
     return step
 
 
+@case("hooks that replace the gradient on ten tensors")
+def replacing_hooks(torch: ModuleType) -> Timed:
+    x = torch.randn(10, 10, requires_grad=True)
+
+    def double_and_hook(tensor):
+        doubled = tensor * 2
+        doubled.register_hook(lambda grad: grad * 0.5)
+        return doubled
+
+    def step():
+        x.grad = None
+        _chain(torch, x, double_and_hook)
+        return x.grad
+
+    return step
+
+
 @case("saved-tensor hooks")
 def saved_tensor_hooks(torch: ModuleType) -> Timed:
     x = torch.randn(10, 10, requires_grad=True)
@@ -407,6 +509,19 @@ def second_derivative(torch: ModuleType) -> Timed:
 
     def step():
         y = (x * x * x).sum()
+        (first,) = torch.autograd.grad(y, x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        return second
+
+    return step
+
+
+@case("second derivative of a short chain")
+def second_derivative_of_chain(torch: ModuleType) -> Timed:
+    x = torch.randn(10, 10, requires_grad=True)
+
+    def step():
+        y = torch.exp(torch.sin(x)).sum()
         (first,) = torch.autograd.grad(y, x, create_graph=True)
         (second,) = torch.autograd.grad(first.sum(), x)
         return second

@@ -117,7 +117,6 @@ TUPLES = """
     unsafe_chunk max_dim min_dim var_mean std_mean sort topk kthvalue mode aminmax cummax cummin slogdet
     atleast_tensors
 """.split()
-ON_LISTS = "_fused_sgd _fused_adam _fused_adamw".split()
 EITHER = "max min median nanmedian unique unique_consecutive nonzero where".split()
 
 RETURNS = {
@@ -133,7 +132,8 @@ RETURNS = {
     "register_post_accumulate_grad_hook": "_RemovableHandle",
     "retains_grad": "_bool",
     "_backward_hooks": "Any",
-    **dict.fromkeys(ON_LISTS, "None"),
+    "_fused_update": "_bool",
+    "_count_steps": "list[_float]",
 }
 
 OVERLOADED = {
@@ -214,8 +214,7 @@ def signature(function: Any, first: str, with_out: bool) -> str:
         if name == "out" and not with_out:
             continue
         if number == 0 and name in ("self", "input"):
-            kind = "Sequence[Tensor]" if function.__name__.rstrip("_") in ON_LISTS else "Tensor"
-            parts.append("self" if first == "self" else f"{first}: {kind}")
+            parts.append("self" if first == "self" else f"{first}: Tensor")
             continue
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             parts.append(f"*{name}: Any")

@@ -247,12 +247,13 @@ def test_a_hook_put_on_a_node_while_it_reads_what_it_saved_runs():
     assert seen == ["post"]
 
 
-def test_what_a_post_accumulate_hook_returns_goes_to_the_next():
+def test_what_a_post_accumulate_hook_returns_goes_to_the_next_and_is_refused():
     x = ones(2)
     x.register_post_accumulate_grad_hook(lambda leaf: leaf.grad.mul_(3))
     seen = []
     x.register_post_accumulate_grad_hook(lambda value: seen.append(value.tolist()))
-    x.sum().backward()
+    with pytest.raises(RuntimeError, match="post accumulate grad hooks should return None"):
+        x.sum().backward()
     assert seen == [[3, 3]]
     x.register_post_accumulate_grad_hook(lambda value: 0.5)
     with pytest.raises(TypeError, match="hook returned 'float'"):

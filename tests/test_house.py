@@ -1,7 +1,7 @@
 """The shape of the package: imports point downward only, rooms stay small, no drawers."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,18 +47,11 @@ LAYERS = [
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.notices", "adjoint.settings", "adjoint._version"},
+    {"adjoint.late_bound"},
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
 ON_THE_PUBLIC_API = {f"adjoint.{room}" for room in ("distributions", "func", "nn", "optim", "testing", "utils")}
-
-# Imports that point upward, made inside a function when it first runs: a tensor is pickled as a checkpoint holds it, and the
-# first class that may take over calls has all of them asked.
-LATE = {
-    ("adjoint.tensor", "adjoint.serialization"),
-    ("adjoint.tape", "adjoint.overrides"),
-    ("adjoint.autograd", "adjoint.transforms"),
-}
 
 # `utils` is a name of PyTorch's for two public packages and two modules, and for nothing else.
 NOT_DRAWERS = {"adjoint.utils", "adjoint.nn.utils", "adjoint.nn.modules.utils", "adjoint.distributions.utils"}
@@ -142,6 +135,16 @@ def imports_of(module: str) -> list[Import]:
     return visitor.found
 
 
+def imports_for_types(module: str) -> list[str]:
+    """What a module imports for type annotations only."""
+    visitor = Imports(module)
+    for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for child in node.body:
+                visitor.visit(child)
+    return [found.target for found in visitor.found]
+
+
 def imports_within() -> Iterator[Import]:
     for module in FILES:
         for found in imports_of(module):
@@ -153,13 +156,69 @@ def is_allowed(found: Import) -> bool:
     source, target = room(found.source), room(found.target)
     if source == target or source == "adjoint":
         return True
-    if found.late and (source, target) in LATE:
-        return True
     if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
         return True
     if source in ON_THE_PUBLIC_API:
         return target == "adjoint" or target in ON_THE_PUBLIC_API
     return PACKAGES[source] < PACKAGES[target]
+
+
+# Imports inside functions that would close a cycle of modules, and why they are there.
+CLOSING = {
+    # Where no tangent rule is declared, forward mode transposes reverse mode.
+    ("adjoint.transforms.forward_mode", "adjoint.transforms.reverse"),
+    # A custom `Function` that generates its batching rule is mapped by another one, which uses the batching interpreter.
+    ("adjoint.transforms.batch_level", "adjoint.transforms.mapped_function"),
+    # The checks raise the error that `gradcheck`, which calls them, declares.
+    ("adjoint.autograd.check.gradcheck", "adjoint.autograd.check.derivative_checks"),
+    ("adjoint.autograd.check.jacobians", "adjoint.autograd.check.gradcheck"),
+}
+
+
+def cycles(found: Iterable[Import]) -> list[list[str]]:
+    """Groups of modules each of which imports all others of its group, by way of one another."""
+    targets: dict[str, set[str]] = {}
+    for each in found:
+        if each.source != each.target and each.target in FILES:
+            targets.setdefault(each.source, set()).add(each.target)
+    reached = {}
+    for module in targets:
+        seen, waiting = set(), [module]
+        while waiting:
+            for target in targets.get(waiting.pop(), set()) - seen:
+                seen.add(target)
+                waiting.append(target)
+        reached[module] = seen
+    groups = {
+        tuple(sorted(other for other in seen if module in reached.get(other, ())))
+        for module, seen in reached.items()
+        if module in seen
+    }
+    return [list(group) for group in sorted(groups)]
+
+
+def test_no_modules_import_one_another():
+    assert cycles(found for found in imports_within() if not found.late) == []
+
+
+def test_no_modules_import_one_another_when_functions_run():
+    assert cycles(found for found in imports_within() if (found.source, found.target) not in CLOSING) == []
+
+
+@pytest.mark.parametrize("pair", sorted(CLOSING), ids=" to ".join)
+def test_imports_that_close_a_cycle_are_needed_in_the_list(pair):
+    assert cycles(found for found in imports_within() if (found.source, found.target) not in CLOSING - {pair}) != []
+
+
+def test_no_modules_of_nn_name_one_another_in_annotations():
+    in_nn = [
+        Import(module, target, late=True, line=0)
+        for module in FILES
+        if module.startswith("adjoint.nn")
+        for target in (*imports_for_types(module), *(found.target for found in imports_of(module)))
+        if target.startswith("adjoint.nn")
+    ]
+    assert cycles(in_nn) == []
 
 
 def test_every_module_has_a_floor():
@@ -170,9 +229,30 @@ def test_imports_point_downward_only():
     assert [str(found) for found in imports_within() if not is_allowed(found)] == []
 
 
-def test_late_imports_that_are_listed_exist():
-    made = {(room(found.source), room(found.target)) for found in imports_within() if found.late}
-    assert made >= LATE
+def assigned_from_outside(module: str) -> Iterator[str]:
+    """Assignments in `module` to globals of other modules of the package."""
+    tree = ast.parse(FILES[module].read_text(encoding="utf-8"))
+    package = module if FILES[module].name == "__init__.py" else module.rpartition(".")[0]
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            base = parents[: len(parents) - node.level + 1] if node.level else []
+            base = ".".join([*base, *([node.module] if node.module else [])])
+            modules |= {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            modules |= {alias.asname: alias.name for alias in node.names if alias.asname}
+    for node in ast.walk(tree):
+        is_set = (
+            isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+        )
+        if is_set and modules.get(node.value.id) in FILES:
+            yield f"{module} line {node.lineno}: {ast.unparse(node)}"
+
+
+def test_no_module_sets_the_globals_of_another():
+    """What a layer gives to those below, it gives by `adjoint.late_bound`."""
+    assert [found for module in FILES for found in assigned_from_outside(module)] == []
 
 
 @pytest.mark.parametrize("package", ["torch", "tensorflow", "jax"])
@@ -225,5 +305,13 @@ def test_the_rule_catches_what_it_is_there_to_catch():
     assert not is_allowed(Import("adjoint.kernels.math.pointwise", "adjoint", late=True, line=1))
     assert not is_allowed(Import("adjoint.nn.modules.linear", "adjoint.tape.nodes", late=False, line=1))
     assert not is_allowed(Import("adjoint.tensor", "adjoint.random", late=False, line=1))
+    assert not is_allowed(Import("adjoint.tensor", "adjoint.serialization.rebuild", late=True, line=1))
     assert is_allowed(Import("adjoint.operators.shape.view", "adjoint.tape.nodes", late=False, line=1))
     assert is_allowed(Import("adjoint.nn.modules.linear", "adjoint", late=False, line=1))
+
+
+def test_cycles_are_found():
+    names = ["adjoint.nn.init", "adjoint.nn.parameter", "adjoint.nn.modules.call", "adjoint.nn.modules.linear"]
+    around = [Import(a, b, late=False, line=1) for a, b in zip(names, [*names[1:3], names[0]], strict=False)]
+    assert cycles(around) == [sorted(names[:3])]
+    assert cycles(around[:2]) == []

@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+from ..late_bound import LATE, on_first_use
 from ..tape.modes import STATE, is_grad_enabled
 from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -25,6 +26,8 @@ from .grad_mode import (
 from .gradcheck import gradcheck, gradgradcheck
 from .graph_task import is_checkpoint_valid as _is_checkpoint_valid
 from .variable import Variable, variable
+
+LATE.vmap = on_first_use("adjoint.transforms.reverse", "vmap")
 
 
 def _profiler_enabled() -> bool:

@@ -13,9 +13,9 @@ import numpy
 from ..kernels.memory.storage import owner
 from ..kernels.runtime.meta_array import Meta
 from ..tape.modes import GATE, STATE
-from ..tape.saved import counting, mark_inference, shared_counter
+from ..tape.versions import counting, mark_inference, shared_counter
 from ..tape.views import check_inference
-from ..tensor import Tensor, as_array, ndarray, new, wrap
+from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
 
 _LOCKS = tuple(threading.Lock() for _ in range(64))
 
@@ -54,7 +54,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                     grad = laid_out_like(grad, array)
             elif shared:
                 grad = grad.copy("K")
-            result: Tensor = new(Tensor)
+            result = new_tensor()
             result._array = grad
             result._edge = result._grad = result._base = result._counter = result._extra = None
             if GATE.special and STATE.inference:
@@ -96,7 +96,7 @@ class Shown(dict[int, Any]):
 
     def tensor(self, array: Any) -> Tensor:
         """The tensor of `array`, which shares the version of what was given if it is the same memory."""
-        if not self:
+        if not self and self.given:
             self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
         key = id(array)
         if key in self:

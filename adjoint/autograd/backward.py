@@ -16,6 +16,7 @@ from ..dtypes import from_numpy
 from ..kernels.runtime.floating import quiet, restore
 from ..kernels.runtime.lazy_conj import resolved
 from ..kernels.runtime.meta_array import Meta
+from ..late_bound import LATE
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -248,8 +249,6 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
 
 def batched_grad(roots: Any, targets: Any, grads: list[Tensor], keep: bool, create_graph: bool) -> list[Any]:
     """One vector-Jacobian product for each slice of the leading dimension, all at once; None for what is not used."""
-    from ..transforms.reverse import vmap
-
     unused: list[bool] = []
 
     def product(*vector: Tensor) -> tuple[Any, ...]:
@@ -257,7 +256,7 @@ def batched_grad(roots: Any, targets: Any, grads: list[Tensor], keep: bool, crea
         unused[:] = [value is None for value in found]
         return tuple(value for value in found if value is not None)
 
-    found = iter(vmap(product)(*grads))
+    found = iter(LATE.vmap(product)(*grads))
     return [None if nothing else next(found) for nothing in unused]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from ..tape import modes
 from ..tape.node import InputMetadata as _InputMetadata
 from ..tape.node import Node
-from ..tape.saved import SavedTensor as SavedTensor
-from ..tape.saved import shared_counter
+from ..tape.saved_attributes import SavedTensor as SavedTensor
+from ..tape.versions import shared_counter
 from ..tensor import Tensor
 from .graph import saved_tensors_hooks
 

@@ -1,7 +1,8 @@
 """The engine: walks the recorded graph from the roots and brings every gradient to where it belongs.
 
 Nodes are numbered as they are recorded, and an edge always leads to a node that existed before; so descending order of
-their numbers is an order in which all gradients into a node have arrived when its turn comes. A first pass finds
+their numbers is an order in which all gradients into a node have arrived when its turn comes (once somebody has set a number,
+the edges are counted instead). A first pass finds
 the reachable nodes and counts how often each leaf is used; a second visits the nodes in that order. A leaf accumulates
 as soon as its last gradient is in. There is no recursion: a graph may be a million nodes deep.
 
@@ -14,11 +15,13 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Container
+from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any
 
 from ..extra import OWN
-from ..tape import modes, origin
+from ..late_bound import LATE
+from ..tape import modes
 from ..tape.modes import GATE, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.torch_function import DOORS, recorded
@@ -38,7 +41,7 @@ from .hook_calls import (
 )
 
 _by_sequence = attrgetter("sequence")
-origin.engine = globals()
+LATE.engine_globals = globals()
 
 
 DEEPEST = 40
@@ -236,8 +239,46 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
             elif edge is not None:
                 uses[edge] = uses[edge] + 1 if edge in uses else 1
     if len(order) > 1:
-        order.sort(key=_by_sequence, reverse=True)
+        if Node.renumbered:
+            order = by_dependencies(roots, order)
+        else:
+            order.sort(key=_by_sequence, reverse=True)
     return order, uses
+
+
+class _Ready:
+    """A node whose gradients are complete, as it stands in a heap: the highest sequence number comes first."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def __lt__(self, other: _Ready) -> bool:
+        return self.node.sequence > other.node.sequence
+
+
+def by_dependencies(roots: list[Any], found: list[Node]) -> list[Node]:
+    """The nodes of `found` in an order in which each follows all that lead to it, also where numbers were set by the user."""
+    awaited = dict.fromkeys(found, 0)
+    for node in found:
+        for edge in node.edges:
+            if type(edge) is tuple:
+                awaited[edge[0]] += 1
+    ready: list[_Ready] = []
+    order: list[Node] = []
+    for node in dict.fromkeys(edge[0] for edge in roots if type(edge) is tuple):
+        if not awaited[node]:
+            heappush(ready, _Ready(node))
+    while ready:
+        node = heappop(ready).node
+        order.append(node)
+        for edge in node.edges:
+            if type(edge) is tuple:
+                awaited[edge[0]] -= 1
+                if not awaited[edge[0]]:
+                    heappush(ready, _Ready(edge[0]))
+    return order
 
 
 def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture) -> bool:
@@ -288,7 +329,8 @@ def deliver(edge: Any, grad: Any, buffers: dict[Any, Any], source: Node | None =
     if node.is_nowhere:
         return
     if type(node.shape) is list:
-        grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
+        if array.shape != node.shape[number] or array.dtype is not node.dtype[number]:
+            grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
         held = buffers.get(node)
         if held is None:
             held = buffers[node] = [None] * len(node.shape)

@@ -18,8 +18,9 @@ from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
 from ..tape.interpreters import innermost
 from ..tape.node import Node, start
-from ..tape.saved import bump, detached, mark_inference, released, shared_counter
+from ..tape.saved import detached, released
 from ..tape.torch_function import has_override
+from ..tape.versions import bump, mark_inference, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass, wrap
 from .conform import as_taken
 from .debug.anomaly_mode import check_nan
@@ -166,7 +167,7 @@ class FunctionNode(FunctionCtx, Node):
         if len(results) != len(self._tensor_inputs):
             results = self._counted(results)
         checked: list[Tensor | None] = []
-        for position, (result, is_tensor) in enumerate(zip(results, self._tensor_inputs, strict=True), start=1):
+        for position, (result, is_tensor) in enumerate(zip(results, self._tensor_inputs), start=1):  # noqa: B905  (of one length)
             if is_tensor:
                 if result is not None:
                     if not isinstance(result, Tensor):
@@ -363,7 +364,7 @@ class Function(metaclass=FunctionMeta):
             outputs = tie_outputs(cls, node, args, outputs, recording)
             result = tuple(outputs) if several else outputs[0]
         if recording:
-            save(node, args, outputs)
+            save(node, outputs)
         if watched:
             made = [each for each in outputs if isinstance(each, Tensor)]
             note_operation(cls.__name__, args, made, any(type(each._edge) is tuple for each in made))
@@ -524,13 +525,9 @@ DIRTY_VIEW = (
 
 def check_dirty(tensor: Tensor) -> None:
     """Raise if autograd does not allow `tensor` to have been changed in place."""
-    try:
-        views.check_history(tensor)
-    except RuntimeError as error:
-        message = str(error)
-        if message.startswith("a leaf"):
-            message = message.replace("is being used in", "has been used in")
-        raise RuntimeError(message) from None
+    if tensor.requires_grad and not is_recorded(tensor._edge):
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    views.check_history(tensor)
 
 
 def viewed(tensor: Tensor) -> Tensor:
@@ -549,19 +546,22 @@ def viewed(tensor: Tensor) -> Tensor:
     return view
 
 
-def save(node: Any, args: tuple[Any, ...], outputs: list[Any]) -> None:
+def save(node: Any, outputs: list[Any]) -> None:
     """Store what `save_for_backward` was given."""
     if node.to_save is None:
         return
-    numbers = {id(output): number for number, output in enumerate(outputs) if isinstance(output, Tensor)}
     saved: list[SavedVariable | None] = []
     for tensor in node.to_save:
         if tensor is None:
             saved.append(None)
         elif isinstance(tensor, Tensor):
-            number = numbers.get(id(tensor))
-            output_edge = number is not None and type(tensor._edge) is tuple and tensor._edge[0] is node
-            saved.append(SavedVariable(tensor, number if output_edge else None))
+            edge = tensor._edge
+            number = edge[1] if type(edge) is tuple and edge[0] is node else None
+            if (
+                number is None and node.marked_dirty
+            ):  # a view that was changed in place leads to the node through its base
+                number = next((number for number in node.marked_dirty if outputs[number] is tensor), None)
+            saved.append(SavedVariable(tensor, number))
         else:
             raise TypeError(
                 f"save_for_backward can only save variables, but argument {len(saved)} is of type {type(tensor).__name__}"

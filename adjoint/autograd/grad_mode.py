@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..dispatch.signatures import type_name
 from ..tape import modes
-from ..tape.saved import shared_counter
+from ..tape.versions import shared_counter
 from ..tensor import Tensor
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..tape import modes, node
 from ..tape.hook_handles import RemovableHandle
-from ..tape.saved import bump
+from ..tape.versions import bump
 from ..tensor import Tensor
 from .backward import _engine_run_backward as _engine_run_backward
 from .gradient_edge import GradientEdge, get_gradient_edge

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..kernels.runtime.lazy_conj import resolved
+from ..late_bound import LATE
 from ..tape import modes
 from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
@@ -207,7 +208,7 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
     return ()
 
 
-AccumulateGrad.__call__ = run_alone  # type: ignore[method-assign,assignment]
+LATE.run_accumulate_grad = run_alone
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:
@@ -215,9 +216,12 @@ def run_post_accumulate_hooks(leaf: Tensor) -> None:
     extra = leaf._extra
     if extra is not None and extra.post_hooks:
         stop_recording()
-        value = leaf
+        value, replaced = leaf, False
         for hook in list(extra.post_hooks.values()):
             result = hook(value)
             if result is not None:
                 check_replacement(value, result, hook)
+                replaced = replaced or result is not value
                 value = result
+        if replaced:
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")

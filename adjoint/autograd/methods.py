@@ -7,15 +7,16 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import adjoint.tensor as tensor_module
+from numpy import ndarray
 
-from ..dtypes import dtype
+from ..dtypes import C_NAMES, dtype
 from ..extra import OWN
+from ..late_bound import LATE
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hook_handles import HookDict, RemovableHandle
 from ..tape.node import own_hooks
-from ..tensor import C_NAMES, Tensor, can_require_grad, history, is_recorded
+from ..tensor import Tensor, can_require_grad, history, is_recorded
 from .backward import backward as run_backward
 
 
@@ -36,14 +37,12 @@ def backward(
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Call `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns replaces the gradient."""
-    if self._base is not None:
-        history(self)
-    edge = edge_of(self)
-    if edge is None:
+    if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     extra = self._own_extra()
     if extra.hooks is None:
         # The dict is tied to the node of this moment: after an in-place operation, hooks stay with the old value.
+        edge = edge_of(self) if self._base is None else history(self)
         extra.hooks = HookDict()
         if type(edge) is tuple:
             own_hooks(edge[0]).add_tensor(edge[1], extra.hooks)
@@ -179,6 +178,10 @@ def keep_backward_hooks(self: Tensor) -> None:
 
 def check_new_grad(tensor: Tensor, grad: Any) -> None:
     """Raise unless `grad` may become the `.grad` of `tensor`."""
+    if type(grad) is Tensor and tensor._extra is None and grad is not tensor:
+        new, own = grad._array, tensor._array
+        if type(new) is ndarray and type(own) is ndarray and new.dtype is own.dtype and new.shape == own.shape:
+            return
     if not isinstance(grad, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
     if grad is tensor:
@@ -218,4 +221,4 @@ def install() -> None:
 
 
 install()
-tensor_module.check_new_grad = check_new_grad
+LATE.check_new_grad = check_new_grad

@@ -8,18 +8,9 @@ from typing import Any
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.node import Node
-from ..tape.saved import (
-    HOOKS_ARE_SET,
-    Packed,
-    SavedTensor,
-    check_callable,
-    detached,
-    modes_without_hooks,
-    pack,
-    shared_counter,
-    shown,
-    stale_error,
-)
+from ..tape.saved import Packed, detached, modes_without_hooks, pack, shown, stale_error
+from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
+from ..tape.versions import shared_counter
 from ..tensor import Tensor
 
 

@@ -68,10 +68,36 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 
+    def checked(self, check: Callable[..., None]) -> Kernel:
+        """The same kernel, with a `check` of its arguments before all but the small form."""
+
+        def before(form: Callable[..., Any] | None) -> Any:
+            if form is None:
+                return None
+
+            def checking(*args: Any, **options: Any) -> Any:
+                check(*args, **options)
+                return form(*args, **options)
+
+            checking.__name__, checking.__doc__ = self.name, form.__doc__
+            return checking
+
+        return Kernel(
+            before(self.general),
+            small=self.small,
+            takes=self.takes,
+            limit=self._limit,
+            inplace=before(self.inplace),
+            quiet=self.quiet,
+            expression=self.expression,
+        )
+
     def small_takes(self, options: frozenset[str]) -> bool:
         """Whether the small form has these keyword-only parameters of the operator."""
         code = getattr(self.small, "__code__", None)
-        return not options or (code is not None and not options.isdisjoint(code.co_varnames))
+        if not options or code is None:
+            return not options
+        return not options.isdisjoint(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     def is_quiet(self, form: Callable[..., Any]) -> bool:
         """Whether a call of this form by code that NumPy does not warn is certain to warn of nothing."""

@@ -22,12 +22,14 @@ TILE_BYTES = 1 << 19
 """About how many bytes of operands one call of a tile's code gets: fewer repay its calls less, more do not stay in cache."""
 
 
-def result_like(arrays: Sequence[ndarray], dtype: Dtype) -> ndarray:
-    """Memory for an elementwise result, in the order in which NumPy would lay it out."""
+def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> ndarray:
+    """Memory for an elementwise result, in the order in which NumPy would lay it out unless it is to be `contiguous`."""
     first = arrays[0]
     shape = first.shape
     if all(array.shape == shape and array.flags.c_contiguous for array in arrays):
         return numpy.empty(shape, dtype)
+    if contiguous:
+        return numpy.empty(numpy.broadcast_shapes(*[array.shape for array in arrays]), dtype)
     if len(arrays) == 1:
         return numpy.empty_like(first, dtype, "K")
     flags = ["zerosize_ok", "refs_ok"]

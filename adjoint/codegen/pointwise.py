@@ -19,7 +19,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import FLOAT32, HALVES, type_name
+from ..kernels.runtime.floating import FLOAT32, HALVES, refuse
+from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
 from . import source
 from .expression import BOOL, REAL, Tree, leaves
@@ -48,6 +49,7 @@ _NAMES: dict[str, Any] = {
     "copyto": numpy.copyto,
     "positive": numpy.positive,
     "full_like": numpy.full_like,
+    "row_major": row_major,
     "ndarray": ndarray,
     "asarray": numpy.asarray,
     "FLOAT32": FLOAT32,
@@ -57,19 +59,15 @@ _NAMES: dict[str, Any] = {
 _building = threading.RLock()
 
 
-def refuse(name: str, array: ndarray) -> NotImplementedError:
-    """The error for a dtype that PyTorch's kernel `name` is not defined for."""
-    return NotImplementedError(f"\"{name}\" not implemented for '{type_name(array.dtype)}'")
-
-
 class Program:
     """One traced function, and the code made of it so far."""
 
-    def __init__(self, function: Callable[..., Any], refusal: str, kinds: str) -> None:
+    def __init__(self, function: Callable[..., Any], refusal: Refusing, kinds: str, contiguous: bool) -> None:
         self.function = function
         self.name = function.__name__
         self.refusal = refusal
         self.kinds = kinds
+        self.contiguous = contiguous
         self.parameters = Parameters(function)
         self._straight: dict[str, Callable[..., Any]] = {}
         self._tiles: dict[str, tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]] = {}
@@ -99,7 +97,13 @@ class Program:
             with _building:
                 namespace = dict(_NAMES)
                 text = source.one_dtype_source(
-                    self.name, self.tree, self._parameter_list, self.parameters.arrays[0], char, namespace
+                    self.name,
+                    self.tree,
+                    self._parameter_list,
+                    self.parameters.arrays[0],
+                    char,
+                    namespace,
+                    self.contiguous,
                 )
                 source.compile_source(text, f"{self.name} {char}", namespace)
                 found = self._straight[char] = namespace[self.name]
@@ -127,7 +131,7 @@ class Program:
             operands = [item.astype(dtype, copy=False) for item in operands]
         half = dtype.itemsize == 2 and dtype in HALVES
         if not half and dtype.kind not in self.kinds:
-            raise refuse(self.refusal, operands[0])
+            raise refuse(self.refusal, operands[0]) if isinstance(self.refusal, str) else self.refusal(operands[0])
         compute = FLOAT32 if half else dtype
         if out is None and max(item.size for item in operands) <= LIMIT:
             if half:
@@ -142,7 +146,7 @@ class Program:
                 raise ValueError("the result does not fit what it is to be written over")
             outs = [out]
         else:
-            outs = [result_like(operands, dtype_of(kind, dtype)) for kind in kinds]
+            outs = [result_like(operands, dtype_of(kind, dtype), self.contiguous) for kind in kinds]
         if outs[0].size:
             run_tiles(tile, operands, values, outs, registers, compute)
         return outs[0] if len(outs) == 1 else tuple(outs)
@@ -163,15 +167,21 @@ def dtype_of(kind: str, dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
     return dtype
 
 
-def pointwise(refusal: str, kinds: str = "f") -> Callable[[Callable[..., Any]], Any]:
+Refusing = str | Callable[[ndarray], Exception]
+"""The name of PyTorch's kernel in the error for an array of another dtype, or what gives that error."""
+
+
+def pointwise(
+    refusal: Refusing, kinds: str = "f", *, contiguous: bool = False
+) -> Callable[[Callable[..., Any]], Kernel]:
     """Make an expression of elements into a `Kernel`.
 
-    Half types are computed in float32 and rounded once. Dtypes that are not of the given `kinds` (NumPy's) are refused in the
-    name of PyTorch's kernel, `refusal`.
+    Half types are computed in float32 and rounded once. Dtypes that are not of the given `kinds` (NumPy's) are refused with
+    `refusal`. `contiguous`: the result lies row by row in memory, whatever the order of the operands.
     """
 
     def declare(function: Callable[..., Any]) -> Kernel:
-        program = Program(function, refusal, kinds)
+        program = Program(function, refusal, kinds, contiguous)
         xp.declare(program.name, function)
         small = _lazily(program, " small", _build_small)
         general = _lazily(program, "", _build_general)
@@ -225,13 +235,15 @@ def _signature(program: Program, namespace: dict[str, Any]) -> str:
 
 def _build_small(program: Program, namespace: dict[str, Any]) -> str:
     signature = _signature(program, namespace)
-    return source.straight_source(program.name, program.tree, signature, program.parameters.arrays[0], namespace)
+    first = program.parameters.arrays[0]
+    return source.straight_source(program.name, program.tree, signature, first, namespace, program.contiguous)
 
 
 def _build_medium(program: Program, namespace: dict[str, Any]) -> str:
     signature = _signature(program, namespace)
+    first = program.parameters.arrays[0]
     return source.straight_source(
-        program.name, program.tree, signature, program.parameters.arrays[0], namespace, masking=True
+        program.name, program.tree, signature, first, namespace, program.contiguous, masking=True
     )
 
 
@@ -260,13 +272,18 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
 
 
 def _build_inplace(program: Program, namespace: dict[str, Any]) -> str:
-    namespace["run"] = program.run
-    first = program.parameters.arrays[0]
+    namespace["run"], namespace["small"] = program.run, _lazily(program, " small", _build_small)
+    first, *others = program.parameters.arrays
     arrays, scalars = _tuple(program.parameters.arrays), _tuple(program.parameters.scalars)
+    alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
     return "\n".join(
         [
             f"def {program.name}({_signature(program, namespace)}):",
-            f"    run(({arrays}), ({scalars}), {first})",
+            f"    dtype = {first}.dtype",
+            f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {program.limit}{alike}:",
+            f"        {first}[...] = small({', '.join(program.parameters.names)})",
+            "    else:",
+            f"        run(({arrays}), ({scalars}), {first})",
             f"    return {first}",
             "",
         ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .elementary import DECOMPOSITIONS
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, REAL, SCALAR, Expression, Graph, Node
-from .tracing import Symbol, _Trace, xp
+from .tracing import Symbol, _Trace
 
 COMPLEX = "FD"
 """The characters of complex dtypes."""
@@ -36,7 +36,7 @@ def lowered(expression: Expression, char: str) -> Expression:
             new[node] = graph.node(CONSTANT, (), SCALAR, 0)
         elif (node.operation, char) in DECOMPOSITIONS:
             function = DECOMPOSITIONS[node.operation, char]
-            new[node] = function(xp, *(Symbol(item, trace) for item in operands)).node
+            new[node] = function(*(Symbol(item, trace) for item in operands)).node
         elif node.operation == "power" and node.kind != SCALAR and operands[1].value in _POWERS:
             new[node] = graph.node(_POWERS[operands[1].value], operands[:1], kind)
         else:

@@ -29,12 +29,15 @@ from .expression import (
     leaves,
     scalar_source,
 )
-from .schedule import COMPLEX, computed, depends_on, last_uses, lowered, register_names, scheduled
+from .schedule import computed, depends_on, last_uses, lowered, register_names, scheduled
 
 SOURCES: dict[str, str] = {}
 """The source of each kernel that has been made, by its name."""
 
 _REAL_PART = {"F": "f", "D": "d", "G": "g"}
+_MASKABLE = "fdilq"
+"""The characters of dtypes whose elements are masked as integers of 32 or 64 bits."""
+
 _COMMUTATIVE = ("add", "multiply", "logical_and", "logical_or", "logical_xor")
 
 
@@ -50,11 +53,19 @@ class Writer:
     """Writes the code of one tree for one dtype; the constants that it needs go into the namespace of the code."""
 
     def __init__(
-        self, char: str, first: str, namespace: dict[str, Any], *, alike: bool = False, masking: bool = True
+        self,
+        char: str,
+        first: str,
+        namespace: dict[str, Any],
+        *,
+        alike: bool = False,
+        masking: bool = True,
+        contiguous: bool = False,
     ) -> None:
         self.char = char
         self.alike = alike
         self.masking = masking
+        self.contiguous = contiguous
         self.first = first  # the name of the first array, whose shape a result has that depends on none
         self.namespace = namespace
         self.constants: dict[tuple[str, str], str] = {}
@@ -140,6 +151,8 @@ class Writer:
             places[node] = free.pop() if free else f"t{len(set(places.values()))}"
             lines.append(f"{places[node]} = {self.call(node, names)}")
         results = [self.result(output, places, lines, known) for output in expression.outputs]
+        if self.contiguous:
+            return [*lines, f"return {', '.join(f'row_major({result})' for result in results)}"]
         if len(results) == 1 and lines and lines[-1].startswith(f"{results[0]} = "):
             return [*lines[:-1], f"return {lines[-1].removeprefix(f'{results[0]} = ')}"]
         return [*lines, f"return {', '.join(results)}"]
@@ -170,7 +183,11 @@ class Writer:
 
     def function(self, operation: str) -> str:
         """The name of the function for an operation, which is put into the namespace."""
-        self.namespace[operation] = FUNCTIONS.get(operation) or getattr(numpy, operation)
+        if operation in FUNCTIONS:
+            name = f"numpy_{operation}"  # the kernel may have the name of the operation
+            self.namespace[name] = FUNCTIONS[operation]
+            return name
+        self.namespace[operation] = getattr(numpy, operation)
         return operation
 
     def tile(self, expression: Expression) -> list[str]:
@@ -184,7 +201,7 @@ class Writer:
             if node.operation in FUNCTIONS:
                 lines.append(f"{out}[...] = {self.function(node.operation)}({', '.join(names)})")
             elif node.operation == "where":
-                choosing = self.char not in COMPLEX and node.kind != BOOL
+                choosing = self.char in _MASKABLE and node.kind != BOOL
                 lines.append(f"{'select' if choosing else 'select_any'}({', '.join(names)}, {out})")
             elif node.operation in ("as_number", "element"):
                 lines.append(f"copyto({out}, {names[0]})")
@@ -203,11 +220,18 @@ class Writer:
 
 
 def straight_source(
-    name: str, tree: Tree, signature: str, first: str, namespace: dict[str, Any], *, masking: bool = False
+    name: str,
+    tree: Tree,
+    signature: str,
+    first: str,
+    namespace: dict[str, Any],
+    contiguous: bool,
+    *,
+    masking: bool = False,
 ) -> str:
     """The function for small arrays of float32 or float64, all of one shape, or broadcast without a step being written over."""
-    single = Writer("f", first, namespace, alike=True, masking=masking).tree(tree, "straight")
-    double = Writer("d", first, namespace, alike=True, masking=masking).tree(tree, "straight")
+    single = Writer("f", first, namespace, alike=True, masking=masking, contiguous=contiguous).tree(tree, "straight")
+    double = Writer("d", first, namespace, alike=True, masking=masking, contiguous=contiguous).tree(tree, "straight")
     lines = double
     if single != double:
         namespace["FLOAT32"] = numpy.dtype(numpy.float32)
@@ -215,9 +239,11 @@ def straight_source(
     return "\n".join([f"def {name}({signature}):", *("    " + line for line in lines)]) + "\n"
 
 
-def one_dtype_source(name: str, tree: Tree, signature: str, first: str, char: str, namespace: dict[str, Any]) -> str:
+def one_dtype_source(
+    name: str, tree: Tree, signature: str, first: str, char: str, namespace: dict[str, Any], contiguous: bool
+) -> str:
     """The function for small arrays of one dtype."""
-    lines = Writer(char, first, namespace).tree(tree, "straight")
+    lines = Writer(char, first, namespace, contiguous=contiguous).tree(tree, "straight")
     return "\n".join([f"def {name}({signature}):", *("    " + line for line in lines)]) + "\n"
 
 

@@ -7,6 +7,7 @@ on elements: that is what `xp.where` is for.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -124,12 +125,25 @@ def _install_operators() -> None:
 _install_operators()
 
 
+_FOLDED: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "negative": operator.neg,
+}
+
+
 def apply(operation: str, *operands: Any) -> Symbol:
     """The symbol for `operation` of these operands, some of which may be Python numbers."""
     trace = next((item.trace for item in operands if isinstance(item, Symbol)), None)
     if trace is None:
         raise TracingError(f"xp.{operation} of Python numbers alone: use the math module")
     nodes = tuple(_node(item, trace) for item in operands)
+    if operation in _FOLDED and all(node.operation == CONSTANT for node in nodes):
+        return Symbol(
+            trace.graph.node(CONSTANT, (), SCALAR, _FOLDED[operation](*[node.value for node in nodes])), trace
+        )
     if all(node.kind == SCALAR for node in nodes):
         return Symbol(trace.graph.node(operation, nodes, SCALAR), trace)
     if len(nodes) != OPERATIONS[operation].arity:
@@ -189,7 +203,8 @@ class Names:
 
     def declare(self, name: str, function: Callable[..., Any]) -> None:
         """Let other expressions use `function` by its name: it becomes a part of them."""
-        self._expressions[name] = function
+        if name not in OPERATIONS:
+            self._expressions[name] = function
 
     def rsqrt(self, x: Any) -> Any:
         """`1 / sqrt(x)`."""

@@ -288,7 +288,7 @@ def layout_lines(op: Operator) -> list[str]:
 
 def wrap_lines(op: Operator, name: str, array: str) -> list[str]:
     """Make the tensor `name` on `array`."""
-    lines = [f"{name} = new(Tensor)", f"{name}._array = {array}", f"{name}._grad = {name}._extra = None"]
+    lines = [f"{name} = new_tensor()", f"{name}._array = {array}", f"{name}._grad = {name}._extra = None"]
     if not op.view:
         return [*lines, f"{name}._base = {name}._counter = None"]
     return [

@@ -16,6 +16,7 @@ import numpy
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
+from ..tape.edges import current_edge
 from ..tape.node import NOWHERE, Node, next_sequence
 from ..tape.saved import (
     RELEASED,
@@ -23,13 +24,13 @@ from ..tape.saved import (
     alias,
     pack_saved,
     save_result,
-    shared_counter,
     unpack,
     unpack_array,
     unpack_list,
 )
+from ..tape.versions import shared_counter
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, current_edge
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, new_tensor
 from . import inplace, node_source, operands, recording, registry, slow_path
 from .arguments import MISSING
 from .constants import NUMBERS, constant
@@ -72,7 +73,7 @@ _BASE: dict[str, Any] = {
     "FLOAT64": numpy.dtype(numpy.float64),
     "ndarray": numpy.ndarray,
     "asarray": numpy.asarray,
-    "new": object.__new__,
+    "new_tensor": new_tensor,
     "new_tuple": tuple.__new__,
     "plain_sequence": operands.plain_sequence,
     "getframe": sys._getframe,

@@ -18,8 +18,9 @@ from importlib import import_module
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
+from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
-from ..tape.torch_function import DOORS, about_to_be_overridden, open_doors, overloaded
+from ..tape.torch_function import DOORS, about_to_be_overridden, overloaded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +63,7 @@ class Beginning:
         """Open doors, if anything overrides functions, else put the function's own code into its place; call it again."""
         function = self.function
         if not DOORS.open and about_to_be_overridden(args, keywords):
-            open_doors()  # one in front of this function, too, if it is one of those that can be overridden
+            LATE.wrap_public_functions()  # one in front of this function, too, if it is one of those that can be overridden
         if self.function is function:
             self.end()
         return function(*args, **keywords)
@@ -186,7 +187,7 @@ def repeated(function: FunctionType, frame: FrameType) -> Callable[[], Any] | No
     if not overloaded(values_in(frame), {}) or stands_behind(frame):
         return None
     args, keywords = arguments(own(function), frame)
-    open_doors()
+    LATE.wrap_public_functions()
     return functools.partial(function, *args, **keywords)
 
 

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from ..tape.node import Node
-from ..tape.saved import saved_attributes
+from ..tape.saved_attributes import saved_attributes
 from .declaration import Operator, parameters_of
 from .source import SOURCES, compile_source
 

@@ -9,9 +9,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "full full_like ones ones_like scalar_tensor tensor zeros zeros_like "
         ),
     },
-    "create.filling": {
-        "Tensor": "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_",
-        "operators": "bernoulli_of_tensor cauchy exponential geometric log_normal random random_between random_to uniform",
+    "create.distribution_samples": {
+        "Tensor torch": "multinomial poisson",
+        "torch": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad binomial",
     },
     "create.legacy": {
         "Tensor": "new type",
@@ -22,12 +22,13 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "create.random": {
-        "Tensor torch": "bernoulli multinomial poisson",
-        "operators": "bernoulli_of_each bernoulli_of_one normal_of_both normal_of_mean normal_of_std",
-        "torch": (
-            "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad binomial normal rand "
-            "rand_like randint randint_like randn randn_like randperm "
+        "Tensor": "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_",
+        "Tensor torch": "bernoulli",
+        "operators": (
+            "bernoulli_of_each bernoulli_of_one bernoulli_of_tensor cauchy exponential geometric log_normal "
+            "normal_of_both normal_of_mean normal_of_std random random_between random_to uniform "
         ),
+        "torch": "normal rand rand_like randint randint_like randn randn_like randperm",
     },
     "create.ranges": {
         "torch": (
@@ -282,7 +283,8 @@ FAMILIES: dict[str, dict[str, str]] = {
             "hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss "
             "multi_margin_loss_backward multilabel_margin_loss multilabel_margin_loss_backward "
             "multilabel_margin_loss_forward multilabel_margin_slopes nll_loss nll_loss2d_backward nll_loss2d_of "
-            "nll_loss_backward nll_loss_of poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss "
+            "nll_loss_backward nll_loss_of poisson_nll_loss reduced smooth_l1_loss soft_margin_loss "
+            "triplet_margin_loss "
         ),
         "torch": "binary_cross_entropy_with_logits",
     },
@@ -294,7 +296,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "batch_norm group_norm layer_norm rms_norm",
     },
     "nn.optimization": {
-        "torch": "_fused_adam_ _fused_adamw_ _fused_sgd_",
+        "torch": "_count_steps_ _fused_update_",
     },
     "nn.padding": {
         "operators": (

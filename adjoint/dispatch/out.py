@@ -16,7 +16,7 @@ from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.node import Node, start
-from ..tape.saved import about_to_change, bump
+from ..tape.versions import about_to_change, bump
 from ..tensor import Tensor
 from .declaration import Operator
 

@@ -11,7 +11,8 @@ from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.node import NOWHERE, Node, own_hooks, start
-from ..tape.saved import about_to_change, bump, detached, mark_inference, pack_saved, save_input, shared_counter
+from ..tape.saved import detached, pack_saved, save_input
+from ..tape.versions import about_to_change, bump, mark_inference, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, wrap
 from .declaration import ARRAYS, Operator
 

@@ -20,7 +20,7 @@ from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.interpreters import below, innermost, note_births
-from ..tape.saved import mark_inference
+from ..tape.versions import mark_inference
 from ..tensor import Tensor, as_array, wrap
 from .arguments import MISSING, bind
 from .declaration import Operator

@@ -1,4 +1,4 @@
-"""`torch.distributions`: laws of random numbers with densities, samples, and gradients through both; names, no logic.
+"""`torch.distributions`: probability distributions with densities, samples, and gradients through both; names, no logic.
 
 >>> import adjoint as torch
 >>> from adjoint.distributions import Normal, kl_divergence
@@ -111,7 +111,7 @@ _MODULES = {
     "transformed_distribution": "TransformedDistribution", "uniform": "Uniform", "von_mises": "VonMises", "weibull": "Weibull",
     "wishart": "Wishart",
 }  # fmt: skip
-"""The modules that PyTorch has, one for each law, and what is found there."""
+"""The modules that PyTorch has, one for each distribution, and what is found there."""
 
 for _name, _laws in _MODULES.items():
     _family = sys.modules[globals()[_laws.split()[0]].__module__]

@@ -1,4 +1,4 @@
-"""Laws on intervals and on the circle."""
+"""Distributions on intervals and on the circle."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Uniform(Distribution):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers in [0, 1] much like those of the beta law: `P(X < x) = 1 - (1 - x**concentration1)**concentration0`."""
+    """Numbers in [0, 1] much like those of the beta distribution: `P(X < x) = 1 - (1 - x**concentration1)**concentration0`."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -254,7 +254,7 @@ class VonMises(Distribution):
 
     @lazy_property
     def _proposal_r(self) -> Tensor:
-        """The shape of the wrapped Cauchy law that samples are proposed from."""
+        """The shape of the wrapped Cauchy distribution that samples are proposed from."""
         kappa = self.concentration.detach().double()
         tau = 1 + (1 + 4 * kappa**2).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * kappa)

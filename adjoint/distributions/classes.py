@@ -1,4 +1,4 @@
-"""Laws of one class among several, of how often each is drawn, and mixtures by class."""
+"""Distributions of one class among several, of how often each is drawn, and mixtures by class."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Categorical(ProbsOrLogits, Distribution):
 
 
 class OfCategories(Distribution):
-    """A law of vectors that have a component for each category of a categorical law, its first part."""
+    """A distribution of vectors that have a component for each category of a categorical distribution, its first part."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
@@ -207,7 +207,7 @@ class Multinomial(OfCategories):
 
 
 class MixtureSameFamily(Distribution):
-    """Values of one of several components, the last batch dimension of a distribution, chosen by a categorical law.
+    """Values of one of several components, the last batch dimension of a distribution, chosen by a categorical distribution.
 
     >>> import adjoint as torch
     >>> from adjoint.distributions import Normal

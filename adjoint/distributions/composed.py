@@ -1,4 +1,4 @@
-"""Laws made of other laws."""
+"""Distributions made of other distributions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Independent(Distribution, Generic[D]):
 
 
 class TransformedDistribution(Distribution):
-    """The law of samples of `base_distribution` after a transform, or several in a row.
+    """The distribution of samples of `base_distribution` after a transform, or several in a row.
 
     >>> import adjoint as torch
     >>> from adjoint.distributions import AffineTransform, SigmoidTransform, Uniform
@@ -197,7 +197,7 @@ class TransformedDistribution(Distribution):
 
 
 class Folded(TransformedDistribution):
-    """The absolute value of a number from a law of the width `scale` that is symmetric about 0."""
+    """The absolute value of a number from a distribution of the width `scale` that is symmetric about 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -206,7 +206,7 @@ class Folded(TransformedDistribution):
     def __init__(self, symmetric: Distribution, validate_args: bool | None) -> None:
         super().__init__(symmetric, AbsTransform(), validate_args=validate_args)
 
-    scale = same_as("base_dist.scale", "The width of the law before the absolute value is taken.")
+    scale = same_as("base_dist.scale", "The width of the distribution before the absolute value is taken.")
 
     @property
     def mode(self) -> Tensor:

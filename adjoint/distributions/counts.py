@@ -1,4 +1,4 @@
-"""Laws of numbers that count."""
+"""Distributions of numbers that count."""
 
 from __future__ import annotations
 
@@ -193,8 +193,8 @@ class Geometric(ProbsOrLogits, Distribution):
 class NegativeBinomial(ProbsOrLogits, Distribution):
     """How many trials, of success probability `probs`, succeed before `total_count` have failed.
 
-    It is also the law of a Poisson count whose rate has a gamma law, which is how it is drawn and why `total_count` need
-    not be whole.
+    A Poisson count whose rate has a gamma distribution has this distribution. Samples are drawn in that way, and for
+    that reason `total_count` need not be an integer.
     """
 
     arg_constraints = {

@@ -16,7 +16,7 @@ __all__ = ["Distribution", "expand_by_parameters"]
 
 
 class Distribution:
-    """A law, or a batch of laws of `batch_shape`, each for values of `event_shape`.
+    """A distribution, or a batch of distributions of `batch_shape`, each for values of `event_shape`.
 
     A class lists its parameters with their constraints in `arg_constraints`, and sets them as attributes before it
     calls `super().__init__`, which checks them.
@@ -84,7 +84,7 @@ class Distribution:
 
     @property
     def batch_shape(self) -> Size:
-        """The shape of the batch of laws."""
+        """The shape of the batch of distributions."""
         return self._batch_shape
 
     @property
@@ -166,7 +166,7 @@ class Distribution:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _check_sample(self, value: Tensor) -> None:
-        """Raise for what cannot be a sample, if this law checks values."""
+        """Raise for what cannot be a sample, if this distribution checks values."""
         if self._validate_args:
             self._validate_sample(value)
 

@@ -1,4 +1,4 @@
-"""The gamma law, and those whose samples are made of its samples."""
+"""The gamma distribution, and those whose samples are made of its samples."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Exponential(ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """The law of a sum of the squares of `df` standard normal numbers."""
+    """The distribution of a sum of the squares of `df` standard normal numbers."""
 
     arg_constraints = {"df": constraints.positive}
 
@@ -168,7 +168,7 @@ class Chi2(Gamma):
 
 
 class InverseGamma(TransformedDistribution):
-    """The law of 1 / x for x from the gamma law of `concentration` and `rate`."""
+    """The distribution of 1 / x for x from the gamma distribution of `concentration` and `rate`."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
@@ -182,8 +182,8 @@ class InverseGamma(TransformedDistribution):
 
     expand = expand_by_parameters
 
-    concentration = same_as("base_dist.concentration", "The concentration of the gamma law.")
-    rate = same_as("base_dist.rate", "The rate of the gamma law.")
+    concentration = same_as("base_dist.concentration", "The concentration of the gamma distribution.")
+    rate = same_as("base_dist.rate", "The rate of the gamma distribution.")
 
     @property
     def mean(self) -> Tensor:
@@ -205,7 +205,7 @@ class InverseGamma(TransformedDistribution):
 
 
 class _Dirichlet(torch.autograd.Function):
-    """Samples that move with their concentrations: one component as the beta law that it has, the others in proportion."""
+    """Differentiable samples: one component moves as a beta sample with its concentrations, the others in proportion."""
 
     @staticmethod
     def forward(ctx: Any, concentration: Tensor) -> Tensor:
@@ -345,7 +345,7 @@ class Beta(ExponentialFamily):
 
 
 class FisherSnedecor(Distribution):
-    """The law of the quotient of two mean squares, of `df1` and of `df2` standard normal numbers."""
+    """The distribution of the quotient of two mean squares, of `df1` and of `df2` standard normal numbers."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
@@ -389,7 +389,7 @@ class FisherSnedecor(Distribution):
 
 
 class StudentT(Distribution):
-    """The law of a normal number over the root of a mean square of `df` others, times `scale`, moved to `loc`."""
+    """The distribution of a normal number over the root of a mean square of `df` others, times `scale`, moved to `loc`."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -475,7 +475,7 @@ class Weibull(TransformedDistribution):
 
 
 class Gumbel(TransformedDistribution):
-    """The law of the largest of many numbers: `P(X < loc + scale * z) = exp(-exp(-z))`."""
+    """The distribution of the largest of many numbers: `P(X < loc + scale * z) = exp(-exp(-z))`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

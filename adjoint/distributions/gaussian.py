@@ -1,4 +1,4 @@
-"""The normal law and those of what is made of normal numbers."""
+"""The normal distribution and those of what is made of normal numbers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = [
 
 
 class Normal(ExponentialFamily):
-    """The normal law of mean `loc` and standard deviation `scale`.
+    """The normal distribution of mean `loc` and standard deviation `scale`.
 
     >>> import adjoint as torch
-    >>> law = Normal(torch.tensor([0.0]), torch.tensor([2.0]))
-    >>> law.log_prob(torch.tensor([1.0]))
+    >>> normal = Normal(torch.tensor([0.0]), torch.tensor([2.0]))
+    >>> normal.log_prob(torch.tensor([1.0]))
     tensor([-1.7371])
     """
 
@@ -86,7 +86,7 @@ class Normal(ExponentialFamily):
 
 
 class HalfNormal(Folded):
-    """The absolute value of a number from the normal law about 0 of standard deviation `scale`."""
+    """The absolute value of a number from the normal distribution about 0 of standard deviation `scale`."""
 
     base_dist: Normal
 
@@ -105,7 +105,7 @@ class HalfNormal(Folded):
 
 
 class LogNormal(TransformedDistribution):
-    """Numbers whose logarithm has the normal law of mean `loc` and standard deviation `scale`."""
+    """Numbers whose logarithm has the normal distribution of mean `loc` and standard deviation `scale`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
@@ -184,7 +184,7 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
 
 
 class OfCovariance(Distribution):
-    """A law with a covariance, given as such, by its inverse or by its Cholesky factor; the others follow when asked for."""
+    """A distribution with a covariance, given as a matrix, its inverse or its Cholesky factor; the others are computed late."""
 
     def _factorize(self, name: str, matrix: Tensor) -> None:
         """Find the Cholesky factor of the covariance from the one that is given."""
@@ -214,11 +214,11 @@ class OfCovariance(Distribution):
 
 
 class MultivariateNormal(OfCovariance):
-    """The normal law of vectors of mean `loc`, and a covariance given as such, by its inverse or its Cholesky factor.
+    """The normal distribution of vectors of mean `loc`, and a covariance given as such, by its inverse or its Cholesky factor.
 
     >>> import adjoint as torch
-    >>> law = MultivariateNormal(torch.zeros(2), torch.tensor([[4.0, 2.0], [2.0, 2.0]]))
-    >>> law.scale_tril
+    >>> normal = MultivariateNormal(torch.zeros(2), torch.tensor([[4.0, 2.0], [2.0, 2.0]]))
+    >>> normal.scale_tril
     tensor([[2., 0.],
             [1., 1.]])
     """
@@ -287,7 +287,7 @@ class MultivariateNormal(OfCovariance):
 
 
 class LowRankMultivariateNormal(Distribution):
-    """The normal law of mean `loc` and covariance `cov_factor @ cov_factor.T + diag(cov_diag)`.
+    """The normal distribution of mean `loc` and covariance `cov_factor @ cov_factor.T + diag(cov_diag)`.
 
     With a factor of n rows and m columns, densities take m systems of m equations instead of n of n, by the matrix
     inversion lemma and the matrix determinant lemma.

@@ -266,31 +266,31 @@ def _transformed_transformed(p: TransformedDistribution, q: TransformedDistribut
     return kl_divergence(p.base_dist, q.base_dist)
 
 
-# --- of multivariate normal laws ------------------------------------------------------------------------------
+# --- of multivariate normal distributions ---------------------------------------------------------------------
 
 
 def _of_normals(n: int, log_det_p: Tensor, log_det_q: Tensor, trace: Tensor, distance: Tensor) -> Tensor:
     return 0.5 * (log_det_q - log_det_p + trace + distance - n)
 
 
-def _low_rank(law: LowRankMultivariateNormal) -> tuple[Tensor, Tensor, Tensor]:
-    return law._unbroadcasted_cov_factor, law._unbroadcasted_cov_diag, law._capacitance_tril
+def _low_rank(normal: LowRankMultivariateNormal) -> tuple[Tensor, Tensor, Tensor]:
+    return normal._unbroadcasted_cov_factor, normal._unbroadcasted_cov_diag, normal._capacitance_tril
 
 
-def _log_det(law: Any) -> Tensor:
-    if isinstance(law, LowRankMultivariateNormal):
-        return _batch_lowrank_logdet(law._unbroadcasted_cov_diag, law._capacitance_tril)
-    return 2 * law._half_log_det()
+def _log_det(normal: Any) -> Tensor:
+    if isinstance(normal, LowRankMultivariateNormal):
+        return _batch_lowrank_logdet(normal._unbroadcasted_cov_diag, normal._capacitance_tril)
+    return 2 * normal._half_log_det()
 
 
-def _columns(law: Any) -> Tensor:
+def _columns(normal: Any) -> Tensor:
     """Vectors of which the outer products sum to the covariance, one a row."""
-    if isinstance(law, LowRankMultivariateNormal):
-        factor, diagonal, _ = _low_rank(law)
+    if isinstance(normal, LowRankMultivariateNormal):
+        factor, diagonal, _ = _low_rank(normal)
         batch = torch.broadcast_shapes(factor.shape[:-2], diagonal.shape[:-1])
         parts = (factor.mT, torch.diag_embed(diagonal.sqrt()))
         return torch.cat([part.expand(*batch, -1, -1) for part in parts], -2)
-    return law._unbroadcasted_scale_tril.mT
+    return normal._unbroadcasted_scale_tril.mT
 
 
 def _normals(p: Any, q: Any) -> Tensor:
@@ -429,7 +429,7 @@ def _any_normal(p: Any, q: Normal) -> Tensor:
 
 
 def _below(p: Any, bound: float | Tensor) -> Any:
-    """Where a uniform law gives values below a bound; the others here do not."""
+    """Where a uniform distribution gives values below a bound; the others here do not."""
     return p.low < bound if isinstance(p, Uniform) else torch.zeros_like(p.mean, dtype=torch.bool)
 
 

@@ -1,4 +1,4 @@
-"""Laws of matrices."""
+"""Distributions of matrices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["LKJCholesky", "Wishart"]
 
 
 class Wishart(OfCovariance, ExponentialFamily):
-    """The law of the sum of `x @ x.T` over `df` normal vectors x of mean 0 and the given covariance."""
+    """The distribution of the sum of `x @ x.T` over `df` normal vectors x of mean 0 and the given covariance."""
 
     support = constraints.positive_definite
     has_rsample = True

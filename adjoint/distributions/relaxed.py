@@ -1,4 +1,4 @@
-"""Differentiable stand-ins for discrete laws."""
+"""Relaxed distributions: continuous, differentiable approximations of discrete ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli",
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
-    """The log-odds of what a `RelaxedBernoulli` law gives: a logistic number about `logits`, over `temperature`."""
+    """The log-odds of what a `RelaxedBernoulli` distribution gives: a logistic number about `logits`, over `temperature`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
@@ -74,7 +74,7 @@ class RelaxedBernoulli(TransformedDistribution):
 
 
 class ExpRelaxedCategorical(OfCategories):
-    """The logarithms of what a `RelaxedOneHotCategorical` law gives."""
+    """The logarithms of what a `RelaxedOneHotCategorical` distribution gives."""
 
     support = constraints.real_vector  # of which the exponentials sum to 1
     has_rsample = True

@@ -1,4 +1,4 @@
-"""Laws on lines and half-lines whose tails are heavier than those of normal numbers."""
+"""Distributions on lines and half-lines whose tails are heavier than those of normal numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Cauchy", "GeneralizedPareto", "HalfCauchy", "Laplace", "Pareto"]
 
 
 class Cauchy(Distribution):
-    """The law of a quotient of two normal numbers, moved to the median `loc` and of half width `scale`.
+    """The distribution of a quotient of two normal numbers, moved to the median `loc` and of half width `scale`.
 
     It has no mean.
     """
@@ -64,7 +64,7 @@ class Cauchy(Distribution):
 
 
 class HalfCauchy(Folded):
-    """The absolute value of a number from the Cauchy law about 0 of half width `scale`."""
+    """The absolute value of a number from the Cauchy distribution about 0 of half width `scale`."""
 
     base_dist: Cauchy
 
@@ -81,7 +81,7 @@ class HalfCauchy(Folded):
 
 
 class Laplace(Distribution):
-    """Exponential laws of mean `scale` on both sides of `loc`."""
+    """Exponential distributions of mean `scale` on both sides of `loc`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -161,7 +161,7 @@ class Pareto(TransformedDistribution):
 class GeneralizedPareto(Distribution):
     """What exceeds a high threshold `loc`: `P(X > loc + scale * z) = (1 + concentration * z)**(-1 / concentration)`.
 
-    With concentration 0 it is an exponential law; with a negative one it ends at `loc - scale / concentration`.
+    With concentration 0 it is an exponential distribution; with a negative one it ends at `loc - scale / concentration`.
     """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}

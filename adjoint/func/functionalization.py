@@ -81,7 +81,7 @@ def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 @functools.cache
 def _each_its_own() -> Any:
-    """The mode in which new tensors are one for each example; made when it is first needed, as modes put doors everywhere."""
+    """The mode in which new tensors have a value for each example. It is made on first use: modes slow every function."""
 
     class EachItsOwn(torch.overrides.TorchFunctionMode):
         def __init__(self, transform: Any) -> None:

@@ -126,7 +126,7 @@ def _storages(graph: list[Node]) -> dict[int, int]:
     found: dict[int, int] = {}
     leaves = {id(owner(edge._array)) for node in graph for edge in node.edges if isinstance(edge, Tensor)}
     for node in graph:
-        for item in items_of(node.function if type(node) is CopySlices else node):
+        for item in items_of(node):
             value = item.value.packed if type(item.value) is Packed else item.value
             if isinstance(value, Tensor) and value._extra is not None and value._extra.number is not None:
                 continue  # a number, which the library keeps

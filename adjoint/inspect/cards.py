@@ -173,7 +173,7 @@ class _Writer:
     def outputs(self, tensors: list[TensorBox]) -> list[Card]:
         """Cards for the outputs of one operation; where they are too many, one for all.
 
-        What an operation makes only for its own derivative, and nobody uses, is not shown beside what it is for.
+        An output that is made only for the operation's own derivative, and that nothing else uses, is not shown.
         """
         tensors = [tensor for tensor in tensors if tensor.id in self.used or tensor.name] or tensors
         if len(tensors) <= SHOWN_OUTPUTS:

@@ -88,9 +88,14 @@ def operation_of(name: str) -> str:
 
 def operation(node: Node) -> str:
     """What the operation of `node` is called."""
-    if type(node) is CopySlices:
-        return operation(node.function).rstrip("_") + "_"
-    return node._forward_cls.__name__ if isinstance(node, FunctionNode) else kind_of(type(node)).operation
+    cls = class_of(node)
+    name = cls._forward_cls.__name__ if issubclass(cls, FunctionNode) else kind_of(cls).operation
+    return name.rstrip("_") + "_" if type(node) is CopySlices else name
+
+
+def class_of(node: Node) -> type[Node]:
+    """The class of `node`; of one for a change of a view in place, that of the operation that made the change."""
+    return node.function_class if type(node) is CopySlices else type(node)
 
 
 class Item(NamedTuple):
@@ -106,6 +111,16 @@ class Item(NamedTuple):
 
 def items_of(node: Node) -> Iterator[Item]:
     """The tensors that `node` has saved, or what stands in their places."""
+    if type(node) is CopySlices:
+        cls = node.function_class
+        if node.function is not None:
+            yield from items_of(node.function)
+        elif issubclass(cls, FunctionNode):
+            yield Item("saved_tensors", RELEASED)
+        else:
+            for slot in kind_of(cls).slots:
+                yield Item(slot.name, RELEASED, None, None, slot.input, slot.output_nr)
+        return
     if isinstance(node, FunctionNode):
         if node._saved is None:
             yield Item("saved_tensors", RELEASED)
@@ -139,7 +154,7 @@ def input_names(node: Node) -> list[str]:
         given = given[len(given) - len(node._tensor_inputs) :]  # without `ctx`
         names = [name for name, is_tensor in zip(given, node._tensor_inputs, strict=False) if is_tensor]
     else:
-        kind = kind_of(type(node.function if type(node) is CopySlices else node))
+        kind = kind_of(class_of(node))
         if kind.operator is not None and kind.sequence is not None:
             return [f"{kind.sequence}[{index}]" for index in range(count)]
         names = kind.inputs
@@ -194,7 +209,7 @@ def formula_of(node: Node) -> dict[str, str]:
     if isinstance(node, FunctionNode):
         cls = node._forward_cls
         return {"backward": source_of(cls.backward if cls.vjp is Function.vjp else cls.vjp)}
-    return kind_of(type(node.function if type(node) is CopySlices else node)).formula
+    return kind_of(class_of(node)).formula
 
 
 @cache

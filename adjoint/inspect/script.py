@@ -1,4 +1,4 @@
-"""Running somebody's script and keeping the graph of its last backward."""
+"""Running a user's script and keeping the graph of its last backward."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Kept:
 def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False) -> Kept:
     """Run the script at `path` as `python path` would, and keep the graph of its last backward, with its steps if `trace`.
 
-    Every backward is drawn before it runs, as nobody knows which will be the last; this takes about as long as the backward.
+    Every backward is drawn before it runs, because the last one is not known in advance. Drawing takes as long as a backward.
     """
     kept = Kept()
     before = sys.argv, sys.path[:]

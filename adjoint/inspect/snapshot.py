@@ -217,7 +217,7 @@ class Walk:
         edge = tensor._edge
         if type(edge) is not tuple or tensor.is_inference():
             return
-        if tensor._base is not None and int(tensor._view_version) != int(_version(tensor._counter)):
+        if tensor._base is not None and int(tensor._view_version) != _version(tensor._counter):
             return  # a view of what has been changed since
         box = self.outputs.get((id(edge[0]), edge[1]))
         if box is not None and box.name is None:
@@ -274,9 +274,11 @@ class Walk:
     def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
         """What `node` has saved; returns the tensors off the graph among it, by name."""
         constants: dict[str, TensorBox] = {}
+        items = items_of(node)
         if type(node) is CopySlices:
-            node, inputs = node.function, [None, *inputs[1:]]
-        for item in items_of(node):
+            inputs = [None, *inputs[1:]]
+            node = node if node.function is None else node.function
+        for item in items:
             value, tensor = item.value, None
             if item.output_nr is not None:
                 tensor = self.outputs.get((id(node), item.output_nr))
@@ -304,7 +306,12 @@ class Walk:
         value = item.value
         if value is None:
             return Saved(item.name, "none")
-        saved = Saved(item.name, "ok", None if tensor is None else tensor.id, version_saved=item.version)
+        saved = Saved(
+            item.name,
+            "ok",
+            None if tensor is None else tensor.id,
+            version_saved=None if item.version is None else int(item.version),
+        )
         if value is RELEASED:
             saved.state, saved.version_saved = "freed", None
         elif type(value) is Packed:
@@ -362,7 +369,7 @@ def _is_nowhere(edge: Any) -> bool:
 
 
 def _version(counter: list[Any] | None) -> int:
-    return 0 if counter is None else counter[0]
+    return 0 if counter is None else int(counter[0])
 
 
 @cache

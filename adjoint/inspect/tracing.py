@@ -1,6 +1,6 @@
 """`trace_backward`: a backward that notes what every node was given, what it made of it and what it let go.
 
-It stands where a profile's recorder does, at the engine's own door beside which nodes run when nobody watches. So nothing is
+It takes the place of a profile's recorder, through which the engine runs nodes only while one is set. So nothing is
 registered on nodes or tensors, and nothing stays behind.
 """
 
@@ -18,7 +18,6 @@ from ..autograd.conform import as_taken
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node
 from ..tape.saved import RELEASED
-from ..tape.views import CopySlices
 from ..tensor import Tensor
 from .drawing import Graph, check
 from .model import Flow, NodeBox, Step
@@ -183,23 +182,23 @@ class Tracer:
     # --- as a recorder ------------------------------------------------------------------------------------------
 
     def asks(self) -> bool:
-        """Whether an operator is to be run by `operation`: only for who watched before."""
+        """Whether an operator is to be run by `operation`: only for the recorder that was set before."""
         return self.outer is not None and self.outer.asks()
 
     def operation(self, *args: Any, **names: Any) -> Any:
-        """Leave operators to who watched before."""
+        """Leave operators to the recorder that was set before."""
         return self.outer.operation(*args, **names)
 
     def function(self, name: str, function: Any, args: Any, names: Any) -> Any:
-        """Leave functions made of operators to who watched before."""
+        """Leave functions made of operators to the recorder that was set before."""
         return function(*args, **names) if self.outer is None else self.outer.function(name, function, args, names)
 
     def custom(self, name: str, function: Any, args: Any) -> Any:
-        """Leave functions that somebody has written to who watched before."""
+        """Leave functions of the user to the recorder that was set before."""
         return function(args) if self.outer is None else self.outer.custom(name, function, args)
 
     def begin(self, *args: Any, **names: Any) -> Any:
-        """Leave the user's sections to who watched before."""
+        """Leave the user's sections to the recorder that was set before."""
         return None if self.outer is None else self.outer.begin(*args, **names)
 
     def finish(self, event: Any) -> None:
@@ -265,8 +264,7 @@ class Tracer:
 
 def _held(node: Node) -> list[str]:
     """The names of the saved tensors that `node` holds."""
-    inner = node.function if type(node) is CopySlices else node
-    return [item.name for item in items_of(inner) if item.value is not None and item.value is not RELEASED]
+    return [item.name for item in items_of(node) if item.value is not None and item.value is not RELEASED]
 
 
 def _arrived(key: str, grad: Any) -> list[Flow]:

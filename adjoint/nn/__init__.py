@@ -1,4 +1,4 @@
-"""`torch.nn`: modules and what they are made of; names, no logic."""
+"""`torch.nn`: modules, parameters, and the functions they call; names, no logic."""
 
 from . import functional, init, utils
 from .modules import *

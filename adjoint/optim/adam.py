@@ -7,26 +7,41 @@ from typing import Any
 
 import adjoint as torch
 
-from .optimizer import (
-    Optimizer,
-    Params,
-    as_real,
-    check_betas,
-    check_eps,
-    check_fused,
-    check_lr,
-    check_not_negative,
-    count_step,
+from .declared import (
+    Declared,
+    Given,
+    decay_rates,
     decayed,
+    decays,
     direction,
+    epsilon,
+    learning_rate,
+    not_negative,
     number,
-    start,
 )
+from .optimizer import Params
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 
-class Adam(Optimizer):
+def _in_lists(given: Given) -> bool:
+    return bool(given["foreach"]) and not given["capturable"]
+
+
+def _rate_in_lists(given: Given) -> None:
+    if isinstance(given["lr"], torch.Tensor) and _in_lists(given):
+        raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+
+
+def _both_betas(given: Given) -> None:
+    first, second = given["betas"]
+    if isinstance(first, torch.Tensor) != isinstance(second, torch.Tensor):
+        raise ValueError("betas must be either both floats or both Tensors")
+    if isinstance(first, torch.Tensor) and _in_lists(given):
+        raise ValueError("betas[0] as a Tensor is not supported for capturable=False and foreach=True")
+
+
+class Adam(Declared):
     """Adaptive moment estimation (Kingma and Ba, 2015).
 
     With gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t:
@@ -59,6 +74,14 @@ class Adam(Optimizer):
         "fused": None,
     }
 
+    _options = (
+        *("lr", "betas", "eps", "weight_decay", "amsgrad"),
+        *("maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay"),
+    )
+    _checks = (_rate_in_lists, learning_rate, epsilon, _both_betas, decay_rates, not_negative("weight_decay"))
+    _state = ("exp_avg", "exp_avg_sq")
+    _rounds_once = True
+
     def __init__(
         self,
         params: Params,
@@ -75,90 +98,35 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        check_lr(lr, foreach, capturable)
-        check_eps(eps)
-        if isinstance(betas[0], torch.Tensor) != isinstance(betas[1], torch.Tensor):
-            raise ValueError("betas must be either both floats or both Tensors")
-        if isinstance(betas[0], torch.Tensor) and foreach and not capturable:
-            raise ValueError("betas[0] as a Tensor is not supported for capturable=False and foreach=True")
-        check_betas(betas)
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
-        check_fused(fused, foreach, differentiable)
+        super().__init__(params, locals())
 
-    def _update_group(self, group: dict[str, Any]) -> None:
-        params = [param for param in group["params"] if param.grad is not None]
-        betas = group["betas"]
-        tensor_options = any(isinstance(option, torch.Tensor) for option in (group["lr"], *betas))
-        if group["differentiable"] or tensor_options or any(param.is_complex() for param in params):
-            super()._update_group(group)
-            return
-        amsgrad = group["amsgrad"]
-        states = [self.state[param] for param in params]
-        for param, state in zip(params, states, strict=True):
-            if not state:
-                start(state, param, *_averages(amsgrad))
-            state["step"].add_(1)
-        step = torch._fused_adamw_ if group["decoupled_weight_decay"] else torch._fused_adam_
-        step(
-            params,
-            [param.grad for param in params],
-            [state["exp_avg"] for state in states],
-            [state["exp_avg_sq"] for state in states],
-            [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
-            [state["step"] for state in states],
-            lr=group["lr"],
-            beta1=betas[0],
-            beta2=betas[1],
-            weight_decay=group["weight_decay"],
-            eps=group["eps"],
-            amsgrad=amsgrad,
-            maximize=group["maximize"],
-        )
+    def _state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return (*self._state, "max_exp_avg_sq") if group["amsgrad"] else self._state
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        if not state:
-            start(state, param, *_averages(group["amsgrad"]))
-        beta1, beta2 = group["betas"]
-        beta1, beta2 = number(beta1), number(beta2)
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         lr = group["lr"]
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        if group["maximize"]:
-            grad = -grad
-        step = count_step(state)
-        grad = decayed(param, grad, group, lr)
-        largest = state["max_exp_avg_sq"] if group["amsgrad"] else None
-        if param.is_complex():
-            param, grad, mean, square = as_real(param, grad, mean, square)
-            if largest is not None:
-                (largest,) = as_real(largest)
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        beta1, beta2 = map(number, group["betas"])
+        return {
+            **decays(group, lr),
+            "beta1": beta1,
+            "beta2": beta2,
+            "eps": number(group["eps"]),
+            "root": (1 - beta2**step) ** 0.5,
+            "size": number(lr / (1 - beta1**step)),
+        }
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, mean: Any, square: Any, largest: Any = None) -> None:
+        grad = decayed(xp, options, param, grad)
+        xp.lerp_(mean, grad, 1 - options.beta1)
+        xp.mul_(square, options.beta2)
+        xp.addcmul_(square, grad, grad, value=1 - options.beta2)
         if largest is not None:
-            torch.maximum(largest, square, out=largest)
+            xp.copy_(largest, xp.maximum(largest, square))
             square = largest
-        denominator = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(group["eps"])
-        param.addcdiv_(mean, denominator, value=-number(lr / (1 - beta1**step)))
-
-
-def _averages(amsgrad: bool) -> tuple[str, ...]:
-    """What `Adam` keeps of each parameter."""
-    return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
+        denominator = xp.sqrt(square) / options.root
+        denominator += options.eps
+        xp.addcdiv_(param, mean, denominator, value=-options.size)
 
 
 class AdamW(Adam):
@@ -184,20 +152,7 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        Declared.__init__(self, params, {**locals(), "decoupled_weight_decay": True})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -206,7 +161,7 @@ class AdamW(Adam):
             group["decoupled_weight_decay"] = True
 
 
-class Adamax(Optimizer):
+class Adamax(Declared):
     """Adam with the maximum norm (Kingma and Ba, 2015, section 7.1).
 
     With gradient g (plus `weight_decay` times the parameter p) in step t:
@@ -228,6 +183,13 @@ class Adamax(Optimizer):
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
+    _options = (
+        *("lr", "betas", "eps", "weight_decay"),
+        *("foreach", "maximize", "differentiable", "capturable"),
+    )
+    _checks = (learning_rate, epsilon, decay_rates, not_negative("weight_decay"))
+    _state = ("exp_avg", "exp_inf")
+
     def __init__(
         self,
         params: Params,
@@ -241,38 +203,29 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_eps(eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, locals())
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        if not state:
-            start(state, param, "exp_avg", "exp_inf")
-        step = count_step(state)
-        grad = direction(param, grad, group)
-        mean, largest = state["exp_avg"], state["exp_inf"]
-        if param.is_complex():
-            param, grad, mean, largest = as_real(param, grad, mean, largest)
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         beta1, beta2 = group["betas"]
-        mean.lerp_(grad, 1 - beta1)
-        torch.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"]), out=largest)
-        param.addcdiv_(mean, largest, value=-number(group["lr"]) / (1 - beta1**step))
+        return {
+            "maximize": group["maximize"],
+            "weight_decay": number(group["weight_decay"]),
+            "beta1": beta1,
+            "beta2": beta2,
+            "eps": group["eps"],
+            "size": number(group["lr"]) / (1 - beta1**step),
+        }
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, mean: Any, largest: Any) -> None:
+        grad = direction(options, param, grad)
+        xp.lerp_(mean, grad, 1 - options.beta1)
+        xp.mul_(largest, options.beta2)
+        xp.copy_(largest, xp.maximum(largest, xp.abs(grad) + options.eps))
+        xp.addcdiv_(param, mean, largest, value=-options.size)
 
 
-class NAdam(Optimizer):
+class NAdam(Declared):
     """Adam with Nesterov momentum (Dozat, 2016).
 
     With gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t:
@@ -303,6 +256,14 @@ class NAdam(Optimizer):
         "decoupled_weight_decay": False,
     }
 
+    _options = (
+        *("lr", "betas", "eps", "weight_decay", "momentum_decay", "decoupled_weight_decay"),
+        *("maximize", "foreach", "capturable", "differentiable"),
+    )
+    _checks = (learning_rate, epsilon, decay_rates, not_negative("weight_decay", "momentum_decay"))
+    _state = ("exp_avg", "exp_avg_sq")
+    _own_numbers = True
+
     def __init__(
         self,
         params: Params,
@@ -318,52 +279,42 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_eps(eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, locals())
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        if not state:
-            state["step"] = torch.tensor(0.0, dtype=torch.float32)
-            state["mu_product"] = torch.tensor(1.0, dtype=torch.float32)
-            state["exp_avg"] = torch.zeros_like(param)
-            state["exp_avg_sq"] = torch.zeros_like(param)
-        if group["maximize"]:
-            grad = -grad
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        if param.is_complex():
-            param, grad, mean, square = as_real(param, grad, mean, square)
-        step = count_step(state)
-        lr = number(group["lr"])
-        grad = decayed(param, grad, group, lr)
+    def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
+        state["step"] = torch.zeros((), dtype=torch.float32)
+        state["mu_product"] = torch.ones((), dtype=torch.float32)
+        state["exp_avg"] = torch.zeros_like(param)
+        state["exp_avg_sq"] = torch.zeros_like(param)
+
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         beta1, beta2 = group["betas"]
-        decay = group["momentum_decay"]
+        lr, decay = number(group["lr"]), group["momentum_decay"]
         mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
         mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))
         mu_product = state["mu_product"].mul_(mu).item()
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        denominator = square.div(1 - beta2**step).sqrt().add_(group["eps"])
-        param.addcdiv_(grad, denominator, value=(-lr * (1.0 - mu) / (1.0 - mu_product)))
-        param.addcdiv_(mean, denominator, value=(-lr * mu_next) / (1.0 - mu_product * mu_next))
+        return {
+            **decays(group, lr),
+            "beta1": beta1,
+            "beta2": beta2,
+            "eps": group["eps"],
+            "correction": 1 - beta2**step,
+            "grad_size": lr * (1.0 - mu) / (1.0 - mu_product),
+            "mean_size": lr * mu_next / (1.0 - mu_product * mu_next),
+        }
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, mean: Any, square: Any) -> None:
+        grad = decayed(xp, options, param, grad)
+        xp.lerp_(mean, grad, 1 - options.beta1)
+        xp.mul_(square, options.beta2)
+        xp.addcmul_(square, grad, grad, value=1 - options.beta2)
+        denominator = xp.sqrt(square / options.correction) + options.eps
+        xp.addcdiv_(param, grad, denominator, value=-options.grad_size)
+        xp.addcdiv_(param, mean, denominator, value=-options.mean_size)
 
 
-class RAdam(Optimizer):
+class RAdam(Declared):
     """Adam whose step is rectified while few gradients are known (Liu et al., 2020).
 
     As Adam, but with ρ∞ = 2 / (1 - β₂) - 1 and ρₜ = ρ∞ - 2 t β₂ᵗ / (1 - β₂ᵗ) the step is multiplied by
@@ -389,6 +340,13 @@ class RAdam(Optimizer):
         "capturable": False,
     }
 
+    _options = (
+        *("lr", "betas", "eps", "weight_decay"),
+        *("maximize", "foreach", "capturable", "decoupled_weight_decay", "differentiable"),
+    )
+    _checks = (learning_rate, epsilon, decay_rates, not_negative("weight_decay"))
+    _state = ("exp_avg", "exp_avg_sq")
+
     def __init__(
         self,
         params: Params,
@@ -403,44 +361,33 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_eps(eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, locals())
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        if not state:
-            start(state, param, "exp_avg", "exp_avg_sq")
-        if group["maximize"]:
-            grad = -grad
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        if param.is_complex():
-            param, grad, mean, square = as_real(param, grad, mean, square)
-        step = count_step(state)
-        lr = number(group["lr"])
-        grad = decayed(param, grad, group, lr)
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         beta1, beta2 = group["betas"]
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        update = mean / (1 - beta1**step) * lr
-        rectification = _rectification(beta2, step)
-        if rectification is not None:
-            inverse_root = square.sqrt().add_(group["eps"]).reciprocal() * (1 - beta2**step) ** 0.5
-            update = update * inverse_root * rectification
-        param.add_(update, alpha=-1.0)
+        lr = number(group["lr"])
+        return {
+            **decays(group, lr),
+            "beta1": beta1,
+            "beta2": beta2,
+            "eps": group["eps"],
+            "lr": lr,
+            "correction": 1 - beta1**step,
+            "root": (1 - beta2**step) ** 0.5,
+            "rectification": _rectification(beta2, step),
+        }
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, mean: Any, square: Any) -> None:
+        grad = decayed(xp, options, param, grad)
+        xp.lerp_(mean, grad, 1 - options.beta1)
+        xp.mul_(square, options.beta2)
+        xp.addcmul_(square, grad, grad, value=1 - options.beta2)
+        update = mean / options.correction * options.lr
+        if options.rectification is not None:
+            inverse_root = xp.reciprocal(xp.sqrt(square) + options.eps) * options.root
+            update = update * inverse_root * options.rectification
+        xp.add_(param, update, alpha=-1.0)
 
 
 def _rectification(beta2: float, step: float) -> float | None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import adjoint as torch
 
+from .declared import learning_rate, number
 from .line_search import strong_wolfe
-from .optimizer import Optimizer, Params, check_lr, number
+from .optimizer import Optimizer, Params
 
 __all__ = ["LBFGS"]
 
@@ -43,7 +44,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        check_lr(lr)
+        learning_rate({"lr": lr})
         defaults = {
             "lr": lr,
             "max_iter": max_iter,

@@ -99,7 +99,7 @@ class Optimizer:
             options of their own.
         defaults: the options of groups that do not say otherwise.
 
-    A subclass defines `step`, or the update of one parameter (`_update`).
+    A subclass defines `step`, or the update of a group (`_update_group`).
     """
 
     # Options that came later: what groups without them (loaded from an older state) mean.
@@ -148,7 +148,7 @@ class Optimizer:
         Args:
             closure: reevaluates the model and returns the loss, which is returned.
         """
-        if type(self)._update is Optimizer._update:
+        if type(self)._update_group is Optimizer._update_group:
             raise NotImplementedError
         loss = None
         if closure is not None:
@@ -165,15 +165,7 @@ class Optimizer:
         return loss
 
     def _update_group(self, group: dict[str, Any]) -> None:
-        """Update the parameters of a group that have a gradient."""
-        update = self._update
-        for param in group["params"]:
-            grad = param.grad
-            if grad is not None:
-                update(param, grad, group)
-
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        """Update one parameter in place."""
+        """Update the parameters of a group that have a gradient, in place."""
         raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -184,12 +176,14 @@ class Optimizer:
         return self._clear(set_to_none)
 
     def _clear(self, set_to_none: bool) -> None:
+        if set_to_none:
+            for group in self.param_groups:
+                for param in group["params"]:
+                    param.grad = None
+            return
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is None:
-                    continue
-                if set_to_none:
-                    param.grad = None
                     continue
                 if param.grad.grad_fn is not None:
                     param.grad.detach_()
@@ -371,88 +365,6 @@ class Optimizer:
                 if key != "params":
                     text += f"    {key}: {group[key]}\n"
         return text + ")"
-
-
-def number(value: Any) -> Any:
-    """A learning rate (or other option) that may be a tensor of one element, as a number."""
-    return value.item() if isinstance(value, torch.Tensor) else value
-
-
-def check_lr(lr: Any, foreach: bool | None = None, capturable: bool = True) -> None:
-    """Refuse a learning rate that is negative or a tensor of several elements."""
-    if isinstance(lr, torch.Tensor):
-        if foreach and not capturable:
-            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        if lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-    if lr < 0.0:
-        raise ValueError(f"Invalid learning rate: {lr}")
-
-
-def check_not_negative(**values: Any) -> None:
-    """Refuse options below zero."""
-    for name, value in values.items():
-        if not value >= 0.0:
-            raise ValueError(f"Invalid {name} value: {value}")
-
-
-def check_eps(eps: float) -> None:
-    """Refuse a negative epsilon."""
-    if not eps >= 0.0:
-        raise ValueError(f"Invalid epsilon value: {eps}")
-
-
-def check_betas(betas: tuple[Any, Any]) -> None:
-    """Refuse decay rates outside `[0, 1)`."""
-    for i, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-
-
-def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
-    """Refuse combinations that exclude each other in PyTorch; otherwise these options have no effect here."""
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def direction(param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
-    """The gradient to descend: negated if the group maximizes, with its weight decay."""
-    if group["maximize"]:
-        grad = -grad
-    if group["weight_decay"] != 0:
-        grad = grad + param * number(group["weight_decay"])
-    return grad
-
-
-def decayed(param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any], lr: Any) -> torch.Tensor:
-    """The gradient with the weight decay of the group, or as it is if that is decoupled: then the parameter itself decays."""
-    if group["weight_decay"] == 0:
-        return grad
-    if group["decoupled_weight_decay"]:
-        param.mul_(number(1 - lr * group["weight_decay"]))
-        return grad
-    return grad.add(param, alpha=group["weight_decay"])
-
-
-def start(state: dict[str, Any], param: torch.Tensor, *like_param: str) -> None:
-    """Fill the state of a parameter that has none: no step is counted, and zeros like the parameter have these names."""
-    state["step"] = torch.zeros((), dtype=torch.float32)
-    for name in like_param:
-        state[name] = torch.zeros_like(param)
-
-
-def count_step(state: dict[str, Any]) -> Any:
-    """Add one to the state's step count and return it as a number."""
-    step = state["step"]
-    step.add_(1)
-    return step.item()
-
-
-def as_real(*tensors: torch.Tensor) -> list[torch.Tensor]:
-    """Views of complex tensors as pairs of real numbers."""
-    return [torch.view_as_real(tensor) for tensor in tensors]
 
 
 def _type_name(value: Any) -> str:

@@ -6,24 +6,18 @@ from typing import Any
 
 import adjoint as torch
 
-from .optimizer import (
-    Optimizer,
-    Params,
-    as_real,
-    check_eps,
-    check_fused,
-    check_lr,
-    check_not_negative,
-    count_step,
-    direction,
-    number,
-    start,
-)
+from .declared import Declared, Given, direction, epsilon, learning_rate, not_negative, number
+from .optimizer import Params
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop", "Rprop"]
 
 
-class Adadelta(Optimizer):
+def _rho(given: Given) -> None:
+    if not 0.0 <= given["rho"] <= 1.0:
+        raise ValueError(f"Invalid rho value: {given['rho']}")
+
+
+class Adadelta(Declared):
     """Scales by the ratio of running root mean squares of updates and gradients (Zeiler, 2012).
 
     With gradient g (plus `weight_decay` times the parameter p):
@@ -46,6 +40,10 @@ class Adadelta(Optimizer):
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
+    _options = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable", "foreach", "differentiable")
+    _checks = (learning_rate, _rho, epsilon, not_negative("weight_decay"))
+    _state = ("square_avg", "acc_delta")
+
     def __init__(
         self,
         params: Params,
@@ -59,40 +57,24 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        if not 0.0 <= rho <= 1.0:
-            raise ValueError(f"Invalid rho value: {rho}")
-        check_eps(eps)
-        check_not_negative(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, locals())
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        if not state:
-            start(state, param, "square_avg", "acc_delta")
-        state["step"].add_(1)
-        grad = direction(param, grad, group)
-        square, update = state["square_avg"], state["acc_delta"]
-        if param.is_complex():
-            param, grad, square, update = as_real(param, grad, square, update)
-        rho, eps = group["rho"], group["eps"]
-        square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        delta = update.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
-        update.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        param.add_(delta, alpha=-number(group["lr"]))
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
+        return {name: number(group[name]) for name in ("lr", "rho", "eps", "weight_decay", "maximize")}
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, square: Any, update: Any) -> None:
+        rho, eps = options.rho, options.eps
+        grad = direction(options, param, grad)
+        xp.mul_(square, rho)
+        xp.addcmul_(square, grad, grad, value=1 - rho)
+        delta = xp.sqrt(update + eps) / xp.sqrt(square + eps) * grad
+        xp.mul_(update, rho)
+        xp.addcmul_(update, delta, delta, value=1 - rho)
+        xp.add_(param, delta, alpha=-options.lr)
 
 
-class Adagrad(Optimizer):
+class Adagrad(Declared):
     """Divides by the root of the sum of all squared gradients so far (Duchi et al., 2011).
 
     With gradient g (plus `weight_decay` times the parameter p) in step t:
@@ -114,6 +96,13 @@ class Adagrad(Optimizer):
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
+    _options = (
+        *("lr", "lr_decay", "eps", "weight_decay", "initial_accumulator_value"),
+        *("foreach", "maximize", "differentiable", "fused"),
+    )
+    _checks = (learning_rate, not_negative("lr_decay", "weight_decay", "initial_accumulator_value"), epsilon)
+    _state = ("sum",)
+
     def __init__(
         self,
         params: Params,
@@ -128,33 +117,15 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check_not_negative(
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-        )
-        check_eps(eps)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
-        check_fused(fused, foreach, differentiable)
+        super().__init__(params, locals())
         for group in self.param_groups:
             for param in group["params"]:
                 first: Any = group["initial_accumulator_value"]
                 if param.is_complex():
                     first = complex(first, first)
-                start(self.state[param], param)
-                self.state[param]["sum"] = torch.full_like(param, first).detach()
+                self.state[param].update(
+                    step=torch.zeros((), dtype=torch.float32), sum=torch.full_like(param, first).detach()
+                )
 
     def share_memory(self) -> None:
         """Move the state to shared memory."""
@@ -162,19 +133,22 @@ class Adagrad(Optimizer):
             for param in group["params"]:
                 self.state[param]["sum"].share_memory_()
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        step = count_step(state)
-        total = state["sum"]
-        grad = direction(param, grad, group)
-        lr = number(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
-        if param.is_complex():
-            param, grad, total = as_real(param, grad, total)
-        total.addcmul_(grad, grad)
-        param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "maximize": group["maximize"],
+            "weight_decay": number(group["weight_decay"]),
+            "eps": group["eps"],
+            "lr": number(group["lr"]) / (1 + (step - 1) * group["lr_decay"]),
+        }
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, total: Any) -> None:
+        grad = direction(options, param, grad)
+        xp.addcmul_(total, grad, grad)
+        xp.addcdiv_(param, grad, xp.sqrt(total) + options.eps, value=-options.lr)
 
 
-class RMSprop(Optimizer):
+class RMSprop(Declared):
     """Divides by a running root mean square of the gradient (Hinton, lecture 6 of "Neural Networks for ML", 2012).
 
     With gradient g (plus `weight_decay` times the parameter p):
@@ -205,6 +179,13 @@ class RMSprop(Optimizer):
         "capturable": False,
     }
 
+    _options = (
+        *("lr", "momentum", "alpha", "eps", "centered", "weight_decay"),
+        *("capturable", "foreach", "maximize", "differentiable"),
+    )
+    _checks = (learning_rate, epsilon, not_negative("momentum", "weight_decay", "alpha"))
+    _state = ("square_avg",)
+
     def __init__(
         self,
         params: Params,
@@ -219,54 +200,44 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_eps(eps)
-        check_not_negative(momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, locals())
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        if not state:
-            start(state, param, "square_avg")
-            if group["momentum"] > 0:
-                state["momentum_buffer"] = torch.zeros_like(param)
-            if group["centered"]:
-                state["grad_avg"] = torch.zeros_like(param)
-        state["step"].add_(1)
-        grad = direction(param, grad, group)
-        square, velocity, mean = state["square_avg"], state.get("momentum_buffer"), state.get("grad_avg")
-        if param.is_complex():
-            param, grad, square = as_real(param, grad, square)
-            velocity = None if velocity is None else torch.view_as_real(velocity)
-            mean = None if mean is None else torch.view_as_real(mean)
-        alpha = group["alpha"]
-        square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-        if group["centered"]:
-            mean.lerp_(grad, 1 - alpha)
-            root = square.addcmul(mean, mean, value=-1).sqrt_()
+    def _state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        momentum = ("momentum_buffer",) if group["momentum"] > 0 else ()
+        return (*self._state, *momentum, *(("grad_avg",) if group["centered"] else ()))
+
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
+        names = ("lr", "alpha", "eps", "weight_decay", "momentum", "maximize", "centered")
+        return {name: number(group[name]) for name in names}
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, square: Any, *others: Any) -> None:
+        alpha = options.alpha
+        grad = direction(options, param, grad)
+        xp.mul_(square, alpha)
+        xp.addcmul_(square, grad, grad, value=1 - alpha)
+        if options.centered:
+            mean = others[-1]
+            xp.lerp_(mean, grad, 1 - alpha)
+            square = xp.clone(square)
+            xp.addcmul_(square, mean, mean, value=-1)
+        root = xp.sqrt(square) + options.eps
+        if options.momentum > 0:
+            velocity = others[0]
+            xp.mul_(velocity, options.momentum)
+            xp.addcdiv_(velocity, grad, root)
+            xp.add_(param, velocity, alpha=-options.lr)
         else:
-            root = square.sqrt()
-        root.add_(group["eps"])
-        if group["momentum"] > 0:
-            velocity.mul_(group["momentum"]).addcdiv_(grad, root)
-            param.add_(velocity, alpha=-number(group["lr"]))
-        else:
-            param.addcdiv_(grad, root, value=-number(group["lr"]))
+            xp.addcdiv_(param, grad, root, value=-options.lr)
 
 
-class Rprop(Optimizer):
+def _etas(given: Given) -> None:
+    shorter, longer = given["etas"]
+    if not 0.0 < shorter < 1.0 < longer:
+        raise ValueError(f"Invalid eta values: {shorter}, {longer}")
+
+
+class Rprop(Declared):
     """Steps by the sign of the gradient, longer while it keeps its sign (Riedmiller and Braun, 1993).
 
     Args:
@@ -283,6 +254,10 @@ class Rprop(Optimizer):
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
+    _options = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable", "capturable")
+    _checks = (learning_rate, _etas)
+    _state = ("prev", "step_size")
+
     def __init__(
         self,
         params: Params,
@@ -295,38 +270,30 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, locals())
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        if not state:
-            lr = number(group["lr"])
-            start(state, param, "prev")
-            state["step_size"] = torch.full_like(grad, complex(lr, lr) if grad.is_complex() else lr)
-        state["step"].add_(1)
-        if group["maximize"]:
-            grad = -grad
-        previous, step_size = state["prev"], state["step_size"]
-        if param.is_complex():
-            param, grad, previous, step_size = as_real(param, grad, previous, step_size)
+    def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
+        lr = number(group["lr"])
+        state["step"] = torch.zeros((), dtype=torch.float32)
+        state["prev"] = torch.zeros_like(param)
+        grad: Any = param.grad
+        state["step_size"] = torch.full_like(grad, complex(lr, lr) if param.is_complex() else lr)
+
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         shorter, longer = group["etas"]
-        agreement = grad.mul(previous)
+        least, most = group["step_sizes"]
+        return {"maximize": group["maximize"], "shorter": shorter, "longer": longer, "least": least, "most": most}
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, previous: Any, step_size: Any) -> None:
+        if options.maximize:
+            grad = -grad
+        agreement = grad * previous
         changed = agreement < 0
-        factor = torch.ones_like(agreement).masked_fill_(agreement > 0, longer).masked_fill_(changed, shorter)
-        step_size.mul_(factor).clamp_(*group["step_sizes"])
+        factor = xp.masked_fill(xp.new_ones(agreement, agreement.shape), agreement > 0, options.longer)
+        xp.mul_(step_size, xp.masked_fill(factor, changed, options.shorter))
+        xp.clamp_(step_size, options.least, options.most)
         # Where the sign has changed the element stays, and the next step counts as a first one.
-        grad = grad.masked_fill(changed, 0)
-        param.addcmul_(grad.sign(), step_size, value=-1)
-        previous.copy_(grad)
+        grad = xp.masked_fill(grad, changed, 0)
+        xp.addcmul_(param, xp.sign(grad), step_size, value=-1)
+        xp.copy_(previous, grad)

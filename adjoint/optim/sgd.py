@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import adjoint as torch
 
-from .optimizer import (
-    Optimizer,
-    Params,
-    as_real,
-    check_fused,
-    check_lr,
-    check_not_negative,
-    count_step,
-    direction,
-    number,
-)
+from .declared import Batch, Declared, Given, direction, learning_rate, not_negative, number
+from .optimizer import Params
 
 __all__ = ["ASGD", "SGD"]
 
 
-class SGD(Optimizer):
+def _nesterov(given: Given) -> None:
+    if given["nesterov"] and (given["momentum"] <= 0 or given["dampening"] != 0):
+        raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+
+
+class SGD(Declared):
     """Stochastic gradient descent with momentum (Sutskever et al., 2013).
 
     With gradient g (plus `weight_decay` times the parameter p) and velocity v:
@@ -47,7 +45,13 @@ class SGD(Optimizer):
     tensor([0.], requires_grad=True)
     """
 
+    _options = (
+        *("lr", "momentum", "dampening", "weight_decay", "nesterov"),
+        *("maximize", "foreach", "differentiable", "fused"),
+    )
     _later_options = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
+    _checks = (learning_rate, not_negative("momentum", "weight_decay"), _nesterov)
+    _rounds_once = True
 
     def __init__(
         self,
@@ -63,65 +67,43 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check_not_negative(momentum=momentum, weight_decay=weight_decay)
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
-        check_fused(fused, foreach, differentiable)
+        super().__init__(params, locals())
 
-    def _update_group(self, group: dict[str, Any]) -> None:
-        params = [param for param in group["params"] if param.grad is not None]
-        momentum = group["momentum"]
-        started = [param for param in params if momentum != 0 and "momentum_buffer" in self.state[param]]
-        if group["differentiable"] or (started and len(started) < len(params)) or any(p.is_complex() for p in params):
-            super()._update_group(group)
-            return
-        first = momentum != 0 and not started
-        if first:
-            for param in params:
-                self.state[param]["momentum_buffer"] = torch.empty_like(param)
-        torch._fused_sgd_(
-            params,
-            [param.grad for param in params],
-            [self.state[param]["momentum_buffer"] for param in params] if momentum != 0 else [],
-            weight_decay=group["weight_decay"],
-            momentum=momentum,
-            lr=group["lr"],
-            dampening=group["dampening"],
-            nesterov=group["nesterov"],
-            maximize=group["maximize"],
-            is_first_step=first,
+    def _batches(self, params: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
+        numbers = {name: number(group[name]) for name in ("lr", "momentum", "dampening", "weight_decay")}
+        options = SimpleNamespace(
+            **numbers, nesterov=group["nesterov"], maximize=group["maximize"], is_first_step=False
         )
+        if group["momentum"] == 0:
+            yield options, params, []
+            return
+        later = [param for param in params if self.state[param].get("momentum_buffer") is not None]
+        if later:
+            yield options, later, [[self.state[param]["momentum_buffer"] for param in later]]
+        if len(later) < len(params):
+            first = (
+                params if not later else [param for param in params if self.state[param].get("momentum_buffer") is None]
+            )
+            for param in first:
+                grad: Any = param.grad
+                self.state[param]["momentum_buffer"] = torch.empty_like(grad)
+            options = SimpleNamespace(**{**vars(options), "is_first_step": True})
+            yield options, first, [[self.state[param]["momentum_buffer"] for param in first]]
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        momentum = group["momentum"]
-        if group["maximize"] or group["weight_decay"] != 0:
-            grad = direction(param, grad, group)
-        if momentum != 0:
-            state = self.state[param]
-            velocity = state.get("momentum_buffer")
-            if velocity is None:
-                velocity = state["momentum_buffer"] = grad.detach().clone()
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, velocity: Any = None) -> None:
+        grad = direction(options, param, grad)
+        if velocity is not None:
+            if options.is_first_step:
+                xp.copy_(velocity, xp.detach(grad))
             else:
-                dampening = group["dampening"]
-                velocity.mul_(momentum).add_(grad * (1 - dampening) if dampening else grad)
-            grad = grad + velocity * momentum if group["nesterov"] else velocity
-        param.sub_(grad * number(group["lr"]))
+                xp.mul_(velocity, options.momentum)
+                xp.add_(velocity, grad * (1 - options.dampening) if options.dampening else grad)
+            grad = grad + velocity * options.momentum if options.nesterov else velocity
+        xp.add_(param, grad * -options.lr)
 
 
-class ASGD(Optimizer):
+class ASGD(Declared):
     """Stochastic gradient descent that also averages the parameters (Polyak and Juditsky, 1992).
 
     With gradient g (plus `weight_decay` times the parameter p) in step t:
@@ -143,7 +125,14 @@ class ASGD(Optimizer):
         ValueError: for negative options.
     """
 
+    _options = (
+        *("lr", "lambd", "alpha", "t0", "weight_decay"),
+        *("foreach", "maximize", "differentiable", "capturable"),
+    )
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _checks = (learning_rate, not_negative("weight_decay"))
+    _state = ("ax",)
+    _own_numbers = True
 
     def __init__(
         self,
@@ -158,39 +147,33 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_not_negative(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, locals())
 
-    def _update(self, param: torch.Tensor, grad: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[param]
+    def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
+        state["step"] = torch.zeros((), dtype=torch.float32)
+        state["eta"] = torch.tensor(number(group["lr"]), dtype=torch.float32)
+        state["mu"] = torch.ones((), dtype=torch.float32)
+        state["ax"] = torch.zeros_like(param)
+
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         lr, lambd = number(group["lr"]), group["lambd"]
-        if not state:
-            state["step"] = torch.zeros((), dtype=torch.float32)
-            state["eta"] = torch.tensor(lr, dtype=torch.float32)
-            state["mu"] = torch.ones((), dtype=torch.float32)
-            state["ax"] = torch.zeros_like(param)
-        grad = direction(param, grad, group)
-        average = state["ax"]
-        if param.is_complex():
-            param, grad, average = as_real(param, grad, average)
-        step = count_step(state)
         eta, mu = state["eta"].item(), state["mu"].item()
-        param.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
-        if mu == 1:
-            average.copy_(param)
-        else:
-            average.add_(param.sub(average).mul_(mu))
         state["eta"].fill_(lr / ((1 + lambd * lr * step) ** group["alpha"]))
         state["mu"].fill_(1 / max(1, step - group["t0"]))
+        return {
+            "maximize": group["maximize"],
+            "weight_decay": number(group["weight_decay"]),
+            "shrink": 1 - lambd * eta,
+            "eta": eta,
+            "mu": mu,
+        }
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, average: Any) -> None:
+        grad = direction(options, param, grad)
+        xp.mul_(param, options.shrink)
+        xp.add_(param, grad, alpha=-options.eta)
+        if options.mu == 1:
+            xp.copy_(average, param)
+        else:
+            xp.add_(average, (param - average) * options.mu)

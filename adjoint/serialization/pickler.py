@@ -83,5 +83,5 @@ def _file_name(obj: object) -> tuple[str, str] | None:
 
 @cache
 def _known_reductions() -> tuple[Any, Any]:
-    """The reductions that this room replaces; a subclass with one of its own keeps it."""
+    """The reductions that this module replaces; a subclass that defines a reduction keeps its own."""
     return Tensor.__reduce_ex__, tensors.parameter_class().__reduce_ex__

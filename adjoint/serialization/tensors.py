@@ -28,7 +28,7 @@ __all__ = [
 
 @cache
 def parameter_class() -> type[Tensor]:
-    """The class of parameters. Files name it, yet it lives in a higher room: it is looked up when first needed."""
+    """The class of parameters. Files name the class, yet it is defined in a higher layer: it is looked up on first use."""
     found: type[Tensor] = importlib.import_module("adjoint.nn.parameter").Parameter
     return found
 

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy
 
+from ..late_bound import LATE
 from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes, origin
 from .edges import edge_of
@@ -109,6 +110,9 @@ def note_node(node: Any) -> None:
     task = modes.STATE.task
     if task is not None and task.node is not None:
         node.metadata["parent_"] = task.node
+
+
+LATE.note_node = note_node
 
 
 def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool) -> None:

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from ..tensor import LEAF, Tensor, current_edge
+from ..late_bound import LATE
+from ..tensor import LEAF, Tensor
+from .node import NOWHERE
 
 
 def edge_of(tensor: Tensor) -> Any:
     """Where a gradient of `tensor` goes: None, `(node, output_nr)`, or `tensor` itself if it is a leaf."""
     edge = tensor._edge if tensor._base is None else current_edge(tensor)
     return tensor if edge is LEAF else edge
+
+
+def current_edge(view: Tensor) -> Any:
+    """The edge of a view, which in-place operations on its base or its siblings may have made stale."""
+    if view._view_version != (0 if view._counter is None else view._counter[0]):
+        LATE.regenerate(view, False)
+    edge = view._edge
+    if view._base._edge is None:  # type: ignore[union-attr]
+        return None if edge is NOWHERE else edge  # the base may have been told to require no grad since
+    return NOWHERE if edge is None else edge
+
+
+def edges_of(items: Iterable[Tensor]) -> tuple[Any, ...] | None:
+    """Where gradients of each tensor go; None if they all go nowhere."""
+    edges, recorded = [], False
+    for item in items:
+        edge = item._edge if item._base is None else current_edge(item)
+        if edge is not None:
+            recorded = True
+        edges.append(item if edge is LEAF else edge)
+    return tuple(edges) if recorded else None

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..device import device
+from ..late_bound import LATE
 
 
 class _Gate:
@@ -110,8 +111,9 @@ def is_recording() -> bool:
 
 def set_grad(enabled: bool) -> None:
     """Switch recording on or off in this thread."""
-    if enabled != STATE.grad_enabled:
-        STATE.grad_enabled = enabled
+    state = STATE.__dict__  # this thread's, so as to look for it once
+    if enabled != state.get("grad_enabled", True):
+        state["grad_enabled"] = enabled
         with _lock:  # as `_count`, in fewer steps
             _away_from_default["grad"] = away = _away_from_default["grad"] + (-1 if enabled else 1)
             GATE.grad = away == 0
@@ -180,19 +182,15 @@ def current_place() -> Any:
     return STATE.places[-1] if STATE.places else STATE.default_place
 
 
-def _enter_place(self: device) -> device:
-    STATE.places = (*STATE.places, self)
+def _enter_place(place: device) -> device:
+    STATE.places = (*STATE.places, place)
     _count("special", 1)
-    return self
+    return place
 
 
-def _leave_place(self: device, *exception: object) -> None:
+def _leave_place(place: device) -> None:
     STATE.places = STATE.places[:-1]
     _count("special", -1)
-
-
-device.__enter__ = _enter_place
-device.__exit__ = _leave_place
 
 
 def set_view_replay(enabled: bool) -> None:
@@ -255,3 +253,9 @@ def close_gate() -> None:
 def open_gate() -> None:
     """The reverse of `close_gate`."""
     _count("special", -1)
+
+
+LATE.is_grad_enabled = is_grad_enabled
+LATE.in_inference_mode = lambda: STATE.inference
+LATE.enter_device = _enter_place
+LATE.leave_device = _leave_place

@@ -18,6 +18,7 @@ import numpy
 
 from ..device import device as device_class
 from ..dtypes import dtype, from_numpy
+from ..late_bound import LATE
 from ..tensor import Tensor, as_array, wrap
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle
@@ -77,6 +78,8 @@ class Node:
     operator: ClassVar[Any]  # of the nodes of operators
     takes: ClassVar[int | None] = None
     """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
+    renumbered: ClassVar[bool] = False
+    """Whether any node has been given another sequence number than that of its making."""
     runs_undefined: ClassVar[bool] = False
     is_nowhere: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
@@ -128,8 +131,15 @@ class Node:
         return self.sequence
 
     def _set_sequence_nr(self, number: int) -> None:
-        """Set the number by which backward orders the nodes."""
+        """Set the number by which backward chooses among the nodes whose gradients are complete: the highest runs first."""
+        if not isinstance(number, int):
+            raise TypeError("an integer is required")
+        if number < 0:
+            raise OverflowError("can't convert negative int to unsigned")
+        if number >> 64:
+            raise OverflowError("int too big to convert")
         self.sequence = number
+        Node.renumbered = True
 
     @property
     def requires_grad(self) -> bool:
@@ -234,6 +244,10 @@ class AccumulateGrad(Node):
         self.shape = variable._array.shape
         self.dtype = variable._array.dtype
 
+    def __call__(self, *grads: Any, **names: Any) -> Any:
+        """Accumulate a gradient."""
+        return LATE.run_accumulate_grad(self, *grads, **names)
+
 
 def own_hooks(node: Node) -> NodeHooks:
     """The hooks of `node`, made on first use."""
@@ -283,9 +297,7 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     node.code = frame.f_code
     node.lasti = frame.f_lasti
     if ANOMALY.enabled:
-        from .anomaly import note_node
-
-        note_node(node)
+        LATE.note_node(node)
         for end, _ in node.next_functions:
             if isinstance(end, AccumulateGrad) and "traceback_" not in end.metadata:
                 end.metadata["traceback_"] = node.metadata["traceback_"]

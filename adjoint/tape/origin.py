@@ -5,8 +5,8 @@ from __future__ import annotations
 import linecache
 import sys
 from types import CodeType, FrameType
-from typing import Any
 
+from ..late_bound import LATE
 from .modes import GATE, STATE
 
 getframe = sys._getframe
@@ -14,10 +14,6 @@ getframe = sys._getframe
 _INSIDE = __name__.partition(".")[0] + "."
 _OURS: set[str | None] = {_INSIDE[:-1]}
 """The packages of ours that have been seen as callers."""
-
-
-engine: dict[str, Any] | None = None
-"""The globals of `adjoint.autograd.engine`, put here when that is imported."""
 
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
@@ -30,7 +26,9 @@ def nearest_user_frame(frame: FrameType) -> FrameType:
         if package not in _OURS and not is_internal(package):
             GATE.user = names
             break
-        if names is engine and task is None:  # all that a backward records has one frame, which is looked for once
+        if (
+            names is LATE.engine_globals and task is None
+        ):  # all that a backward records has one frame, which is looked for once
             task = STATE.task
             if task.frame is not None:
                 return task.frame

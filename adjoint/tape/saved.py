@@ -7,33 +7,16 @@ answer to the same attributes, so that the generated code of a backward meets th
 
 from __future__ import annotations
 
-import functools
-import threading
-import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import adjoint.tensor as tensor_module
-
 from ..kernels.runtime.lazy_conj import Pending, resolved
-from ..tensor import LEAF, Tensor, current_edge, is_recorded, ndarray, new, wrap
+from ..tensor import LEAF, Tensor, is_recorded, ndarray, new_tensor, wrap
 from . import modes, origin
-from .anomaly import BY_DEFINITION, note_cut
-from .edges import edge_of
+from .edges import current_edge, edge_of
 from .modes import STATE
 from .node import FREED_MESSAGE, Node
-
-FREED_BEFORE_HOOKS = (
-    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "
-    "you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
-    "time or if you need to access saved variables after calling backward."
-)
-HOOKS_ARE_SET = (
-    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a "
-    "time."
-)
-
-_counter_lock = threading.Lock()
+from .versions import Mark, shared_counter
 
 
 class _Released:
@@ -52,39 +35,6 @@ class _Released:
 
 
 RELEASED = _Released()
-
-
-class DetachedVersion(int):
-    """The version at which `tensor` was cut from its history in place.
-
-    It equals the number it is, but differs from all others, so that what was saved of the tensor before is looked at again.
-    """
-
-    tensor: weakref.ref[Tensor]
-
-    def __ne__(self, other: object) -> bool:
-        return other is not self
-
-    __hash__ = int.__hash__
-
-
-class PendingVersion(int):
-    """The version of a tensor whose array is to be resolved when it is read; it differs from all others for who asks that."""
-
-    def __ne__(self, other: object) -> bool:
-        return True
-
-    __hash__ = int.__hash__
-
-
-def detach_in_place(tensor: Tensor) -> None:
-    """Cut `tensor` from its history; those who have saved it find out by its version."""
-    if is_recorded(tensor._edge):
-        counter = shared_counter(tensor)
-        if counter is not _NO_VERSIONS:
-            counter[0] = DetachedVersion(counter[0])
-            counter[0].tensor = weakref.ref(tensor)
-    tensor._edge = None
 
 
 _DETACHED = (
@@ -186,7 +136,7 @@ def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
     setattr(node, f"saved_{item}", tensor)
     version = 0 if tensor is None or tensor._counter is None else tensor._counter[0]
     if tensor is not None and isinstance(tensor._array, Pending):
-        version = PendingVersion(shared_counter(tensor)[0])
+        version = Mark(int(shared_counter(tensor)[0]))
     setattr(node, f"version_{item}", version)
 
 
@@ -230,81 +180,6 @@ def pack_saved(node: Node, results: Any) -> None:
         state["saved_tensor_hooks"], state["grad_enabled"] = hooks, grad_enabled
 
 
-class InferenceVersions:
-    """The version counter of inference tensors: asking it for a version, as saving does, is an error.
-
-    `counter`: what counts changes nevertheless, where the tensor was not itself made in inference mode, but is an alias of one
-    that was.
-    """
-
-    __slots__ = ("counter",)
-
-    def __init__(self, counter: list[Any] | None) -> None:
-        self.counter = counter
-
-    def counted(self) -> list[Any]:
-        """What counts changes; RuntimeError where nothing does."""
-        if self.counter is None:
-            raise RuntimeError("Inference tensors do not track version counter.")
-        return self.counter
-
-    def __getitem__(self, index: Any) -> Any:
-        # A transform in reverse, or one that was called in inference mode, may save one: its graph is used within it.
-        state = modes.STATE
-        if state.task is not None or any(
-            transform.begun_in_inference or not hasattr(transform, "concerns") for transform in state.transforms
-        ):
-            return 0 if self.counter is None else self.counter[index]
-        raise RuntimeError(
-            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
-            "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
-            "use `torch.no_grad()` instead of `torch.inference_mode()`."
-        )
-
-
-_NO_VERSIONS: Any = InferenceVersions(None)
-
-
-def mark_inference(tensor: Tensor) -> None:
-    """Make `tensor` one that was made in inference mode: it has no versions and can never be saved."""
-    tensor._own_extra().inference = True
-    tensor._counter = _NO_VERSIONS
-
-
-def born(tensor: Tensor) -> None:
-    """Make `tensor`, which no operator has made, an inference tensor if this thread is in inference mode."""
-    if modes.STATE.inference:
-        mark_inference(tensor)
-
-
-def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor:
-    """Make `alias`, no view, which has got the memory of `tensor`, an inference tensor if that is one.
-
-    Outside of inference mode its changes are counted. `name`: what has made the alias, which ends the history.
-    """
-    if modes.ANOMALY.enabled and tensor.requires_grad:
-        note_cut(name, BY_DEFINITION, [tensor], [alias])
-    if tensor._extra is None or not tensor._extra.inference:  # asked without going through doors
-        return alias
-    if (alias._extra is None or not alias._extra.inference) and alias._base is None:
-        alias._own_extra().inference = True
-        versions: Any = _NO_VERSIONS if modes.STATE.inference and alias._counter is None else shared_counter(alias)
-        versions = InferenceVersions(versions) if isinstance(versions, list) else versions
-        alias._counter = versions
-    return alias
-
-
-tensor_module.share_inference, tensor_module.born = share_inference, born
-
-
-def counting(tensor: Tensor) -> list[Any] | None:
-    """The version counter of `tensor`, shared with whoever asks for it; None if nothing counts its changes now."""
-    counter: Any = shared_counter(tensor)
-    if type(counter) is InferenceVersions:
-        return None if modes.STATE.inference else counter.counter
-    return counter
-
-
 def detached(tensor: Tensor, counter: list[Any] | None) -> Tensor:
     """A tensor on the same memory and version counter, without history."""
     if type(tensor) is not Tensor and hasattr(tensor, "without_history"):  # examples of a batch
@@ -316,51 +191,12 @@ def detached(tensor: Tensor, counter: list[Any] | None) -> Tensor:
 
 def alias(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
     """A tensor on `array` with a version counter and a place in the graph."""
-    result: Tensor = new(Tensor)
+    result = new_tensor()
     result._array = array
     result._grad = result._base = result._extra = None
     result._counter = counter
     result._edge = edge
     return result
-
-
-def shared_counter(tensor: Tensor) -> list[Any]:
-    """The version counter of `tensor`, made if it has none yet, for somebody to share."""
-    counter = tensor._counter
-    if counter is None:
-        with _counter_lock:
-            counter = tensor._counter
-            if counter is None:
-                counter = tensor._counter = [0]
-    return counter
-
-
-def about_to_change(tensor: Tensor) -> None:
-    """Tell who wants to know it that `tensor` is about to be changed in place (by the general path of an operation)."""
-    watch = modes.STATE.before_change
-    if watch is not None:
-        watch(tensor)
-
-
-def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
-    """Note an in-place change of `tensor` by operation `name`, and the user's line that made it."""
-    counter = counting(tensor)
-    if counter is None:
-        return
-    frame = origin.user_frame(depth + 1)
-    counter[1:] = (frame.f_code, frame.f_lasti, name)
-    counter[0] += 1
-
-
-def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
-    """Note an in-place change of each of `tensors`, made by one operation at one line."""
-    frame = origin.user_frame(depth + 1)
-    change = (frame.f_code, frame.f_lasti, name)
-    for tensor in tensors:
-        counter = counting(tensor)
-        if counter is not None:
-            counter[1:] = change
-            counter[0] += 1
 
 
 def unpack(node: Node, item: str) -> Tensor | None:
@@ -423,9 +259,9 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     if counter is None or type(saved) is Packed:
         return
     version = counter[0]
-    if version == expected:
-        detached = type(version) is DetachedVersion and version is not expected and version.tensor() is saved
-        if detached and modes.STATE.task is not None:
+    if int(version) == int(expected):
+        marked = type(version) is Mark and version is not expected
+        if marked and version.tensor() is saved and modes.STATE.task is not None:
             raise RuntimeError(_DETACHED)
         return
     is_result = isinstance(saved, ndarray)
@@ -460,7 +296,7 @@ def stale_error(
         described += f", which is output {edge[1]} of {edge[0].operation()},"
     error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{described} is at version {counter[0]}; expected version {expected} instead. "
+        f"{described} is at version {int(counter[0])}; expected version {int(expected)} instead. "
         f"{_TRACED if modes.ANOMALY.enabled else _TRACE}"
     )
     error.node = node  # type: ignore[attr-defined]
@@ -480,146 +316,3 @@ def _tensor_type(array: Any) -> str:
     from ..dtypes import from_numpy
 
     return f"torch.{from_numpy(array.dtype).scalar_type}Tensor"
-
-
-def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
-    """Raise unless both hooks can be called."""
-    if not (callable(pack_hook) and callable(unpack_hook)):
-        raise TypeError(
-            "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
-            "    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
-            "arg1: collections.abc.Callable) -> None"
-        )
-
-
-class SavedTensor:
-    """A saved tensor as `node._raw_saved_<name>` shows it: not unpacked, open to hooks."""
-
-    __slots__ = ("_item", "_node")
-
-    def __init__(self, node: Node, item: str) -> None:
-        self._node = node
-        self._item = item
-
-    def __repr__(self) -> str:
-        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
-
-    @property
-    def data(self) -> Any:
-        """The packed object if hooks are registered, else the tensor."""
-        saved = getattr(self._node, f"saved_{self._item}")
-        if saved is RELEASED:
-            raise released(self._node)
-        return saved.packed if type(saved) is Packed else unpack(self._node, self._item)
-
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
-        saved = getattr(self._node, f"saved_{self._item}")
-        if saved is RELEASED:
-            raise RuntimeError(FREED_BEFORE_HOOKS)
-        if type(saved) is Packed:
-            raise RuntimeError(HOOKS_ARE_SET)
-        if saved is None:
-            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        check_callable(pack_hook, unpack_hook)
-        edge = None
-        if isinstance(saved, ndarray):
-            saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
-        else:
-            edge = edge_of(saved)
-        with modes_without_hooks():
-            setattr(self._node, f"saved_{self._item}", pack(shown(saved, None), (pack_hook, unpack_hook), edge))
-
-
-class SavedElement(SavedTensor):
-    """One tensor of a saved list, as `node._raw_saved_<name>[position]` shows it."""
-
-    __slots__ = ("_position",)
-
-    def __init__(self, node: Node, item: str, position: int) -> None:
-        super().__init__(node, item)
-        self._position = position
-
-    @property
-    def data(self) -> Any:
-        """The packed object if hooks are registered, else the tensor, which may be None."""
-        saved = getattr(self._node, f"saved_{self._item}")
-        if saved is RELEASED:
-            raise released(self._node)
-        packed = saved.packed.get(self._position) if saved.packed is not None else None
-        return saved.element(self._position) if packed is None else packed.packed
-
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Replace the tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
-        saved = getattr(self._node, f"saved_{self._item}")
-        if saved is RELEASED:
-            raise RuntimeError(FREED_BEFORE_HOOKS)
-        if saved.packed is not None and self._position in saved.packed:
-            raise RuntimeError(HOOKS_ARE_SET)
-        if saved.element(self._position) is None:
-            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        check_callable(pack_hook, unpack_hook)
-        with modes_without_hooks():
-            packed = saved.packed_by((pack_hook, unpack_hook), (self._position,))
-        setattr(self._node, f"saved_{self._item}", packed)
-
-
-_SHOWN_AS = {"_shape": "_sym_sizes", "_strides": "_sym_strides"}
-_SIZES_FROM_THE_END = frozenset(
-    "dim dims dim0 dim1 dim2 dimension index start end offset diagonal shifts ignore_index k".split()
-)
-
-
-def shown_name(item: str) -> str:
-    """The name by which PyTorch shows the saved `item`."""
-    for ending, shown in _SHOWN_AS.items():
-        if item.endswith(ending):
-            return item.removesuffix(ending) + shown
-    return item
-
-
-def saved_attributes(node_class: Any) -> dict[str, property]:
-    """`_saved_<name>` and `_raw_saved_<name>` of the nodes of a class, by what it says they save.
-
-    A `__getattr__` would make every reading of any attribute slower.
-    """
-    shown = node_class.shown
-    hidden = {name for name, show in shown.items() if show is None}
-    names = [f"_saved_{name}" for name in (*map(shown_name, node_class.saved_names), *shown)]
-    raw = [f"_raw_saved_{name}" for name in (*node_class.saved_tensor_names, *node_class.saved_list_names)]
-    return {
-        name: property(functools.partial(read_saved, attribute=name))
-        for name in (*names, *raw)
-        if name.rpartition("_saved_")[2] not in hidden
-    }
-
-
-def read_saved(node: Node, attribute: str) -> Any:
-    """`node._saved_<name>` and `node._raw_saved_<name>`, for people who look."""
-    raw = attribute.startswith("_raw_saved_")
-    name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
-    if raw and name in node.saved_list_names:
-        return tuple([SavedElement(node, name, position) for position in range(len(node.shown[name](node)))])
-    if node.shown.get(name) is not None:
-        return _unsigned(name, node.shown[name](node))
-    item = next(item for item in node.saved_names if shown_name(item) == name)
-    if item not in node.saved_tensor_names:
-        value = getattr(node, f"saved_{item}")
-        if item.endswith("_strides") and value is not None:
-            return tuple(step // node.dtype.itemsize for step in value)
-        return _unsigned(name, value)
-    if raw:
-        return SavedTensor(node, item)
-    tensor = unpack(node, item)
-    if tensor is not None and tensor._extra is not None and tensor._extra.number is not None:
-        return tensor._extra.number()
-    return tensor
-
-
-def _unsigned(name: str, value: Any) -> Any:
-    """Negative dimensions and positions as PyTorch shows them: as unsigned numbers of 64 bits."""
-    if name not in _SIZES_FROM_THE_END:
-        return value
-    if isinstance(value, tuple):
-        return tuple(_unsigned(name, item) for item in value)
-    return value + (1 << 64) if type(value) is int and value < 0 else value

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy
 
-import adjoint.tensor as tensor_module
-
 from ..device import Size, device
 from ..dtypes import dtype
+from ..late_bound import LATE
 from ..notices import warn
 from ..tensor import Tensor
 from .modes import STATE
@@ -239,12 +238,7 @@ def converted(result: Any, cls: type[Tensor]) -> Any:
 def subclassed(cls: type[Tensor]) -> None:
     """A new class of tensors that may take over calls has the doors opened."""
     if cls.__torch_function__ is not disabled_torch_function_impl:
-        open_doors()
-
-
-def open_doors() -> None:
-    """Put doors in front of everything that can be overridden, once."""
-    from .. import overrides  # noqa: F401  (opens them)
+        LATE.wrap_public_functions()
 
 
 def about_to_be_overridden(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
@@ -277,7 +271,7 @@ def is_reason(kind: type) -> bool:
 
 torch_function.__name__, torch_function.__qualname__ = "__torch_function__", "Tensor.__torch_function__"
 Tensor.__torch_function__ = classmethod(torch_function)
-tensor_module.subclassed = subclassed
+LATE.subclassed = subclassed
 
 
 class _Doors:

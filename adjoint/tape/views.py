@@ -12,46 +12,32 @@ from typing import Any
 
 import numpy
 
-import adjoint.tensor as tensor_module
-
 from ..kernels.memory import storage
 from ..kernels.runtime.lazy_conj import resolved, toggled
-from ..tensor import LEAF, Tensor, current_edge, is_recorded, pending
+from ..late_bound import LATE
+from ..tensor import LEAF, Tensor, is_recorded, pending
 from . import modes
-from .edges import edge_of
-from .node import FREED_MESSAGE, NOWHERE, Node, own_hooks, start
+from .edges import current_edge, edge_of
+from .node import FREED_MESSAGE, Node, own_hooks, start
 
 NO_GRAD = "no_grad"
 INFERENCE = "inference_mode"
 MULTI_OUTPUT = "multi_output"
 CUSTOM = "custom"
 
-make_as_strided_node: Any = None
-"""Set by `adjoint.operators.memory.storage_views`: makes the node of `as_strided(base, ...)` for a view's geometry."""
 
-replay: Any = None
-"""Set by `adjoint.operators.memory.storage_views`: applies to a base the operations that made a view of it."""
-
-real_view: Any = None
-complex_view: Any = None
-"""Set by `adjoint.operators.memory.storage_views`: `view_as_real` and `view_as_complex`."""
-
-lazily: Any = None
-"""Set by `adjoint.operators.memory.storage_views`: a view of which something is yet to be conjugated or negated."""
-
-
-def regenerate(view: Tensor, *, told: bool = False) -> None:
+def regenerate(view: Tensor, told: bool = False) -> None:
     """Give `view`, whose memory has changed since its edge was made, an edge into its base's present history.
 
     Where the way it was made hides what the change means for it, that is an error, but not where nothing is recorded (and
     nobody asks to be `told`).
     """
-    base = view._base
+    base: Any = view._base
     version = view._counter[0]  # type: ignore[index]
-    if type(version) is not int and view._view_version == version:
+    if type(version) is not int and int(view._view_version) == int(version):
         view._view_version = version
         return  # nothing has changed but that the base was detached
-    base_edge = edge_of(base)  # type: ignore[arg-type]
+    base_edge = edge_of(base)
     if base_edge is not None or is_recorded(view._edge):  # the base may have been detached since
         if view._creation is not None:
             if told or modes.is_recording():
@@ -59,17 +45,14 @@ def regenerate(view: Tensor, *, told: bool = False) -> None:
             return
         old = view._edge
         if modes.STATE.view_replay and view._extra is not None and view._extra.made_by is not None:
-            view._edge = replay(base, view._extra.made_by)
+            view._edge = LATE.replay(base, view._extra.made_by)
         else:
-            view._edge = (make_as_strided_node(base, view, base_edge), 0)
-        move_retained(view, old)
+            view._edge = (LATE.as_strided_node(base, view, base_edge), 0)
+        leave_hooks(view, old)
         view._view_version = view._counter[0]  # type: ignore[index]  # else it has yet to see where a history begins
 
 
-tensor_module.regenerate = regenerate
-tensor_module.is_grad_enabled = modes.is_grad_enabled
-tensor_module.NOWHERE = NOWHERE
-tensor_module.in_inference_mode = lambda: modes.STATE.inference
+LATE.regenerate = regenerate
 
 
 def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]]) -> None:
@@ -150,11 +133,11 @@ def check_history(tensor: Tensor) -> None:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     elif tensor.requires_grad:
         check_view_creation(tensor, True)
-        if tensor._edge is None:  # the base has a history since, but nobody has asked this view for its own
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        edge = current_edge(tensor)
-        if edge is LEAF or base._edge is LEAF or (base._edge is None and edge is not None):
+        if not is_recorded(base._edge):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        if not is_recorded(tensor._edge):  # the base has a history since, but nobody has asked this view for its own
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        current_edge(tensor)
 
 
 def check_view_creation(view: Tensor, requires_grad: bool) -> None:
@@ -195,10 +178,12 @@ class Geometry:
 class CopySlices(Node):
     """The history of a base after one of its views was changed in place by the operation of node `function`.
 
-    `released`: a backward has been through here and has kept nothing.
+    A backward that keeps nothing lets go of `function`, but not of what `function` has saved: the saved result of the operation
+    may lead to that node directly. `function_class` stays.
     """
 
-    __slots__ = ("base", "bits", "function", "other_kind", "released", "view")
+    __slots__ = ("base", "bits", "function", "function_class", "other_kind", "view")
+    function: Node | None
 
     def name(self) -> str:
         """PyTorch's full name."""
@@ -212,7 +197,7 @@ class CopySlices(Node):
         self.view = Geometry(view._array)
         self.bits = pending(base), pending(view)
         self.function = function
-        self.released = False
+        self.function_class = type(function)
         self.shape = base._array.shape
         self.dtype = base._array.dtype
 
@@ -220,7 +205,7 @@ class CopySlices(Node):
         """Inside the view the gradient goes through the operation; outside it passes."""
         function = self._function(keep)
         whole, part = self._split(grad)
-        inner = function.backward(_for_function(function, part.copy()), keep, _inner(function, edges))
+        inner = function.backward(_for_function(function, part.copy()), True, _inner(function, edges))
         if inner[0] is None and function.runs_undefined:  # a custom function that gives no gradient
             return (None, *inner[1:])
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
@@ -248,25 +233,27 @@ class CopySlices(Node):
 
     def _function(self, keep: bool) -> Node:
         """The node of the operation, which may run once unless `keep`."""
-        if self.released:
+        function = self.function
+        if function is None:
             raise RuntimeError(FREED_MESSAGE)
-        self.released = not keep
-        return self.function
+        if not keep:
+            self.function = None
+        return function
 
     def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same with tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
-        whole.copy_(lazily(grad, self.bits[0]))
+        whole.copy_(LATE.lazy_view(grad, self.bits[0]))
         offset = self._offset()
         if self.other_kind == "c":
             shape, steps = (*self.view.shape, 2), (*(2 * step for step in self.view.steps), 1)
-            part = complex_view(whole.as_strided(shape, steps, 2 * offset))
+            part = LATE.complex_view(whole.as_strided(shape, steps, 2 * offset))
         else:
-            elements = whole if self.other_kind is None else real_view(whole)
+            elements = whole if self.other_kind is None else LATE.real_view(whole)
             part = elements.as_strided(self.view.shape, self.view.steps, offset)
-        part, whole = lazily(part, self.bits[1]), lazily(whole, self.bits[0])
+        part, whole = LATE.lazy_view(part, self.bits[1]), LATE.lazy_view(whole, self.bits[0])
         function = self._function(keep)
-        inner = function.backward_recorded(_for_function(function, part.clone()), keep, _inner(function, edges))
+        inner = function.backward_recorded(_for_function(function, part.clone()), True, _inner(function, edges))
         if inner[0] is None and function.runs_undefined:
             return (None, *inner[1:])
         if inner[0] is None:
@@ -310,16 +297,16 @@ def rebase_history(tensor: Tensor, node: Node, depth: int, output_nr: int = 0) -
 
 
 def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:
-    """Give `tensor` a new history; a `retain_grad` moves along, other hooks stay with the old node."""
+    """Give `tensor` a new history."""
     old = tensor._edge
+    tensor._edge = edge
+    leave_hooks(tensor, old)
+
+
+def leave_hooks(tensor: Tensor, old: Any) -> None:
+    """Leave the hooks of `tensor`, whose edge was `old`, with the old node; its `retain_grad` follows it to the new one."""
     if type(old) is tuple and tensor._extra is not None:
         tensor._extra.hooks = None
-    tensor._edge = edge
-    move_retained(tensor, old)
-
-
-def move_retained(tensor: Tensor, old: Any) -> None:
-    """Let the `retain_grad` of `tensor`, whose edge was `old`, follow it to its new one."""
     if type(old) is tuple and old[0].hooks is not None:
         retained = old[0].hooks.retained
         if old[1] in retained and retained[old[1]]() is tensor:

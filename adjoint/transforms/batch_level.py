@@ -14,7 +14,7 @@ from ..dispatch.recording import make_view, record, record_change, wanted_edges
 from ..dispatch.slow_path import applied
 from ..tape import modes, views
 from ..tape.interpreters import Level, Transform, below, is_recorded, outside, tensors_in
-from ..tape.saved import bump
+from ..tape.versions import bump
 from ..tensor import Tensor, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
 from .batched_tensor import BatchedTensor

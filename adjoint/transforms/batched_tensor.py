@@ -10,8 +10,8 @@ import numpy
 from ..extra import BIRTHS
 from ..kernels.runtime.meta_array import Unread
 from ..tape.interpreters import below
-from ..tape.saved import shared_counter
 from ..tape.torch_function import disabled_torch_function_impl
+from ..tape.versions import shared_counter
 from ..tensor import Tensor, new
 
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from numpy import may_share_memory
 
-from .. import printing
 from ..autograd.function import share_tangents
 from ..autograd.grad_mode import _Mode, enable_grad
 from ..dispatch import inplace, recording
@@ -26,10 +25,12 @@ from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.slow_path import applied
 from ..kernels.memory import storage
-from ..tape import modes, views
+from ..late_bound import LATE
+from ..tape import modes
 from ..tape.interpreters import Level, below, checked_change, is_recorded, outside, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, pending
+from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual
 from .tangents import TRANSPOSE, tangents
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
@@ -287,18 +288,14 @@ class DualLevel(Level):
                 carried = function.jvp(context, *given)
             finally:
                 context.in_jvp = False
-        carried = carried if isinstance(carried, tuple) else (carried,)
         outputs = results if isinstance(results, tuple) else (results,)
-        if len(carried) != len(outputs):
-            raise RuntimeError(
-                f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got {len(carried)})"
-            )
+        carried = checked_tangents(carried, len(outputs))
         for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):
             if not isinstance(output, Tensor):
                 continue
             if number in context.marked_dirty:
                 place = next(place for place, arg in enumerate(args) if arg is output)
-                _check_changed(given[place], versions[place], tangent)
+                check_changed(given[place], versions[place], tangent)
             if tangent is None:
                 continue
             if number in context.marked_constant or not can_require_grad(output._array):
@@ -306,55 +303,20 @@ class DualLevel(Level):
                     f"Function's jvp returned a gradient at position {number}, but  the corresponding forward output is not a "
                     "differentiable Tensor.You should return None at that position instead."
                 )
-            if not isinstance(tangent, Tensor):
-                raise RuntimeError(
-                    f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}."
-                )
-            _check_shape(output, tangent)
+            is_view = False
             if number not in context.marked_dirty and type(output) is type(tangent) is Tensor:
-                _check_viewed(output, tangent, args, given)
+                is_view = is_view_of_dual(output, tangent, args, given)
+            _check_shape(output, tangent)
             if any(output is arg for arg in args):
                 with checked_change():
                     self.overwrite(output, tangent)
-            else:
+            elif is_view:
+                check_layout(output, tangent)
                 self.attach(output, _pending_like(tangent, output))
+            else:
+                self.attach(output, _laid_out_like(tangent, output))
             share_tangents(output)
         return results
-
-
-def _check_changed(given: Tensor | None, version: int | None, tangent: Tensor | None) -> None:
-    """Raise unless a `jvp` has changed the tangent `given` in place, as `forward` has changed the input, and returned it."""
-    if given is None or given._version == version:
-        raise RuntimeError(
-            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
-            "input inplace, then the jvp function must modify the corresponding gradient inplace."
-        )
-    if tangent is not given:
-        raise RuntimeError(
-            "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is modifying an input "
-            "inplace, then the jvp function must modify the gradient inplace and return it as-is."
-        )
-
-
-def _check_viewed(output: Tensor, tangent: Tensor, args: tuple[Any, ...], given: list[Any]) -> None:
-    """Raise unless the tangent of an output that is a view of an input is a view of the tangent of that."""
-    if output._base is None:
-        return
-    for arg, direction in zip(args, given, strict=True):
-        if (
-            not isinstance(arg, Tensor)
-            or direction is None
-            or output._base is not (arg if arg._base is None else arg._base)
-        ):
-            continue
-        if tangent._base is None:
-            raise RuntimeError(
-                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
-            )
-        if tangent._base is not (direction if direction._base is None else direction._base):
-            raise RuntimeError(
-                "A custom Function is returning a view but the jvp is not returning a view of the given grad input."
-            )
 
 
 def _apart(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
@@ -454,12 +416,12 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
     """The part of `whole`, laid out like `base`, that `view` is of `base`."""
     scale = 1
-    whole = views.lazily(whole, pending(base))
+    whole = LATE.lazy_view(whole, pending(base))
     if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
     part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
-    return views.lazily(part, pending(view))
+    return LATE.lazy_view(part, pending(view))
 
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
@@ -472,14 +434,14 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
     """Memory for a tangent of `primal` laid out as that is, and with as much pending, to have the same views."""
     made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
-    return views.lazily(made, pending(primal))
+    return LATE.lazy_view(made, pending(primal))
 
 
 def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with as much pending as of `primal`."""
     if (bits := pending(primal)) == pending(tangent):
         return tangent
-    return views.lazily(views.lazily(tangent, bits).clone(), bits)
+    return LATE.lazy_view(LATE.lazy_view(tangent, bits).clone(), bits)
 
 
 # --- the public functions ---------------------------------------------------------------------------------------
@@ -596,4 +558,4 @@ def _shown_tangent(tensor: Tensor) -> Tensor | None:
     return None if current is None else current.tangent_of(tensor)
 
 
-printing.forward_tangent = _shown_tangent  # type: ignore[assignment]
+LATE.forward_tangent = _shown_tangent

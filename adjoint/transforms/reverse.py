@@ -19,7 +19,8 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.interpreters import Transform, below, is_recorded
 from ..tape.node import NOWHERE
-from ..tape.saved import detached, shared_counter
+from ..tape.saved import detached
+from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .batch_level import BatchLevel
 from .batched_tensor import BatchedTensor

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import textwrap
 
-from .. import printing
 from ..autograd.engine import discover
+from ..late_bound import LATE
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.interpreters import Transform
@@ -54,7 +54,7 @@ def _wrapped(kind: str, number: int, inner: str, bdim: int | None = None) -> str
     return f"{kind}(lvl={number}, {dim}value=\n{textwrap.indent(inner, '    ')}\n)"
 
 
-printing.within_transforms = text  # type: ignore[assignment]
+LATE.text_within_transforms = text
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:

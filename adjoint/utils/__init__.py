@@ -1,4 +1,4 @@
-"""PyTorch's public name for what surrounds training; only names here, no logic."""
+"""What surrounds training: data loading, checkpointing, hook handles; names, no logic."""
 
 from . import _pytree, checkpoint, data, hooks
 

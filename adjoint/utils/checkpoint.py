@@ -220,7 +220,9 @@ def checkpoint(
         debug if _debug is None else _debug,
     )
     with frame.saving(), forward_context:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.finished = True
+    return result
 
 
 def checkpoint_sequential(
@@ -379,7 +381,13 @@ _ASK_ONCE = (
 
 
 class Frame:
-    """One call of a checkpointed function: what it saved (as holders), and the means to run it again."""
+    """One call of a checkpointed function: what it saved (as holders), and the means to run it again.
+
+    `finished`: the call has returned; `recomputed_within`: a backward within the function has run all of it again before, so that
+    it saved more than there was to compare with.
+    """
+
+    finished = recomputed_within = False
 
     def __init__(
         self,
@@ -468,6 +476,8 @@ class Frame:
 
     def check(self, run: Recomputation) -> None:
         """Raise if the recomputation saved other things than the first run."""
+        if self.recomputed_within:
+            return
         count = len(run.metadata)
         if count != len(self.holders):
             raise self.error(
@@ -525,6 +535,9 @@ class Recomputation:
         if frame.debug:
             self.saved_at.append(_user_line())
         if index >= len(frame.holders):
+            if not frame.finished:
+                frame.recomputed_within = True
+                return tensor.detach()
             raise frame.error(
                 "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward "
                 "pass.",

@@ -312,7 +312,7 @@ def test_every_operation_has_straight_and_tile_code():
     from adjoint.codegen.expression import OPERATIONS
 
     for operation, about in OPERATIONS.items():
-        if operation in ("where", "element", "as_number") or operation.startswith("logical_"):
+        if operation == "where" or operation.startswith("logical_") or not hasattr(numpy, operation):
             continue
         expression = of_first(operation, about.arity)
         for size in (3, 2 * LIMIT):
@@ -321,10 +321,9 @@ def test_every_operation_has_straight_and_tile_code():
             result = kernel(x, y)
             assert result.shape == x.shape
             assert result.dtype == (bool if about.result == BOOL else numpy.float64)
-            if hasattr(numpy, operation):
-                with numpy.errstate(all="ignore"):
-                    expected = getattr(numpy, operation)(*(x, y)[: about.arity])
-                numpy.testing.assert_array_equal(result, expected)
+            with numpy.errstate(all="ignore"):
+                expected = getattr(numpy, operation)(*(x, y)[: about.arity])
+            numpy.testing.assert_array_equal(result, expected)
 
 
 def of_first(operation, count):

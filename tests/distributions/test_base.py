@@ -10,7 +10,7 @@ import adjoint as torch
 from adjoint import distributions as D
 from adjoint.distributions import constraints, utils
 
-from .laws import CONTINUOUS, DISCRETE, made
+from .cases import CONTINUOUS, DISCRETE, made
 
 
 def test_imported_when_first_used():
@@ -21,17 +21,17 @@ def test_imported_when_first_used():
 
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
-def test_expanded_laws_are_copies_of_the_law(name):
-    law, _ = made(CONTINUOUS if name in CONTINUOUS else DISCRETE, name)
+def test_expanded_distributions_are_copies_of_the_distribution(name):
+    distribution, _ = made(CONTINUOUS if name in CONTINUOUS else DISCRETE, name)
     torch.manual_seed(0)
-    x = law.sample((3, 2))
-    new = law.expand((3, 2))
-    assert type(new) is type(law)
+    x = distribution.sample((3, 2))
+    new = distribution.expand((3, 2))
+    assert type(new) is type(distribution)
     assert new.batch_shape == (3, 2)
-    assert torch.equal(new.log_prob(x), law.log_prob(x))
+    assert torch.equal(new.log_prob(x), distribution.log_prob(x))
     again = new.expand((5, 3, 2))
     assert again.sample().shape == (5, 3, 2)
-    assert pickle.loads(pickle.dumps(law)).log_prob(x).equal(law.log_prob(x))
+    assert pickle.loads(pickle.dumps(distribution)).log_prob(x).equal(distribution.log_prob(x))
 
 
 def test_gradients_reach_parameters_through_expansion():
@@ -41,9 +41,9 @@ def test_gradients_reach_parameters_through_expansion():
 
 
 def test_expansion_derives_anew():
-    law = D.Bernoulli(torch.tensor([0.2, 0.7]))
-    law.logits
-    new = law.expand((3, 2))
+    distribution = D.Bernoulli(torch.tensor([0.2, 0.7]))
+    distribution.logits
+    new = distribution.expand((3, 2))
     assert new.logits.shape == new.probs.shape == (3, 2)
     low_rank = D.LowRankMultivariateNormal(torch.zeros(2), torch.ones(2, 1), torch.ones(2))
     low_rank.variance
@@ -73,7 +73,7 @@ def test_subclasses():
     assert Own(1.0).expand((2,)).batch_shape == (2,)
 
 
-def test_a_law_of_ones_own():
+def test_a_distribution_of_ones_own():
     class Triangle(D.Distribution):
         arg_constraints = {"width": constraints.positive}
         has_rsample = True
@@ -95,17 +95,17 @@ def test_a_law_of_ones_own():
             return (2 * value / self.width**2).log()
 
     assert Triangle.support.event_dim == 0
-    law = Triangle(torch.tensor([1.0, 2.0]))
-    assert repr(law) == "Triangle(width: torch.Size([2]))"
-    assert law.sample((3,)).shape == (3, 2)
-    assert law.log_prob(torch.tensor([0.5, 1.0])).exp().tolist() == [1.0, 0.5]
+    distribution = Triangle(torch.tensor([1.0, 2.0]))
+    assert repr(distribution) == "Triangle(width: torch.Size([2]))"
+    assert distribution.sample((3,)).shape == (3, 2)
+    assert distribution.log_prob(torch.tensor([0.5, 1.0])).exp().tolist() == [1.0, 0.5]
     with pytest.raises(ValueError, match=r"to be within the support \(Interval"):
-        law.log_prob(torch.tensor(1.5))
+        distribution.log_prob(torch.tensor(1.5))
     with pytest.raises(ValueError, match="Expected parameter width"):
         Triangle(-1.0)
     with pytest.raises(NotImplementedError):
-        law.expand((3, 2))
-    assert D.Independent(law, 1).log_prob(torch.tensor([0.5, 1.0])).shape == ()
+        distribution.expand((3, 2))
+    assert D.Independent(distribution, 1).log_prob(torch.tensor([0.5, 1.0])).shape == ()
 
 
 def test_validation_can_be_switched_off():
@@ -163,9 +163,9 @@ def test_lazy_properties():
 def test_entropy_by_natural_parameters():
     """What exponential families inherit agrees with their own formulas."""
     for name in ("Bernoulli", "Beta", "Exponential", "Gamma", "Normal"):
-        law, _ = made(DISCRETE if name in DISCRETE else CONTINUOUS, name)
+        distribution, _ = made(DISCRETE if name in DISCRETE else CONTINUOUS, name)
         if name != "Beta":  # its carrier measure is not known
-            assert torch.allclose(D.ExponentialFamily.entropy(law), law.entropy())
+            assert torch.allclose(D.ExponentialFamily.entropy(distribution), distribution.entropy())
     wishart = D.Wishart(torch.tensor(4.0).double(), torch.tensor([[1.0, 0.5], [0.5, 2.0]]).double())
     assert torch.allclose(D.ExponentialFamily.entropy(wishart.expand((1,))), wishart.entropy())
 

@@ -7,22 +7,22 @@ import adjoint as torch
 from adjoint import distributions as D
 from adjoint.autograd import gradcheck
 
-from .laws import CONTINUOUS, DISCRETE, NO_MEAN, made, nodes, values_of
+from .cases import CONTINUOUS, DISCRETE, NO_MEAN, made, nodes, values_of
 
 LIMITS = {"Laplace": 1e-4, "StudentT": 1e-6}
 """A kink is no place for a rule that takes functions to be smooth; others are right to 1e-7."""
 
 
 def weighed(name):
-    """The law, values, and their probabilities."""
+    """The distribution, values, and their probabilities."""
     if name in DISCRETE:
-        law, _ = made(DISCRETE, name)
-        values = values_of(law)
-        return law, values, law.log_prob(values).exp()
-    law, _ = made(CONTINUOUS, name)
-    x, weights = nodes(law)
+        distribution, _ = made(DISCRETE, name)
+        values = values_of(distribution)
+        return distribution, values, distribution.log_prob(values).exp()
+    distribution, _ = made(CONTINUOUS, name)
+    x, weights = nodes(distribution)
     x = torch.from_numpy(x)
-    return law, x, law.log_prob(x).exp() * torch.from_numpy(weights)
+    return distribution, x, distribution.log_prob(x).exp() * torch.from_numpy(weights)
 
 
 def close(actual, expected, name):
@@ -39,45 +39,45 @@ def test_all_is_one(name):
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
 def test_moments(name):
-    law, x, probabilities = weighed(name)
+    distribution, x, probabilities = weighed(name)
     if name in NO_MEAN | {"RelaxedBernoulli", "Categorical"}:
         return
     mean = (x * probabilities).sum()
     if name == "VonMises":  # the moments of an angle are those of a point on the circle
-        close(law.variance, 1 - (torch.cos(x - law.mean) * probabilities).sum(), name)
+        close(distribution.variance, 1 - (torch.cos(x - distribution.mean) * probabilities).sum(), name)
         return
-    close(law.mean, mean, name)
-    close(law.variance, ((x - mean).square() * probabilities).sum(), name)
-    close(law.stddev, law.variance.sqrt(), name)
+    close(distribution.mean, mean, name)
+    close(distribution.variance, ((x - mean).square() * probabilities).sum(), name)
+    close(distribution.stddev, distribution.variance.sqrt(), name)
 
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
 def test_entropy(name):
-    law, x, probabilities = weighed(name)
+    distribution, x, probabilities = weighed(name)
     try:
-        entropy = law.entropy()
+        entropy = distribution.entropy()
     except NotImplementedError:
         return
-    terms = torch.where(probabilities > 0, law.log_prob(x) * probabilities, 0.0)
+    terms = torch.where(probabilities > 0, distribution.log_prob(x) * probabilities, 0.0)
     close(entropy, -terms.sum(), name)
-    close(law.perplexity(), entropy.exp(), name)
+    close(distribution.perplexity(), entropy.exp(), name)
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_the_density_is_the_derivative_of_the_distribution_function(name):
     if name == "ContinuousBernoulli about 1/2":
-        return  # taken to be the uniform law
-    law, _ = made(CONTINUOUS, name)
+        return  # taken to be the uniform distribution
+    distribution, _ = made(CONTINUOUS, name)
     torch.manual_seed(0)
-    x = law.sample((5,)).requires_grad_()
+    x = distribution.sample((5,)).requires_grad_()
     try:
-        share = law.cdf(x)
+        share = distribution.cdf(x)
     except NotImplementedError:
         return
     (density,) = torch.autograd.grad(share.sum(), x)
-    close(density, law.log_prob(x).exp(), name)
+    close(density, distribution.log_prob(x).exp(), name)
     try:
-        back = law.icdf(share)
+        back = distribution.icdf(share)
     except NotImplementedError:
         return
     close(back, x, name)
@@ -88,9 +88,9 @@ def test_gradients_of_log_prob(name):
     table = CONTINUOUS if name in CONTINUOUS else DISCRETE
     if name in ("Categorical", "GeneralizedPareto of tail 0"):
         return  # not free parameters; not smooth in the tail
-    law, parameters = made(table, name)
+    distribution, parameters = made(table, name)
     torch.manual_seed(0)
-    x = law.sample((3,))
+    x = distribution.sample((3,))
     if name in CONTINUOUS:
         parameters = [*parameters, x.requires_grad_()]
 
@@ -104,16 +104,16 @@ def test_gradients_of_log_prob(name):
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
 def test_the_mode_is_likeliest(name):
-    law, x, _ = weighed(name)
+    distribution, x, _ = weighed(name)
     try:
-        mode = law.mode
+        mode = distribution.mode
     except NotImplementedError:
         return
     if mode.isnan().any():
         return
-    if law.support.check(mode).all():
-        log_prob = law.log_prob(mode.expand(1).double())
-        assert (log_prob >= law.log_prob(x).max() - 1e-9).all()
+    if distribution.support.check(mode).all():
+        log_prob = distribution.log_prob(mode.expand(1).double())
+        assert (log_prob >= distribution.log_prob(x).max() - 1e-9).all()
 
 
 def test_modes_at_the_edge():
@@ -127,7 +127,7 @@ def test_multivariate_normal_densities_agree():
     factor, diagonal = torch.tensor([[1.0], [0.5], [2.0]]).double(), torch.tensor([0.3, 1.0, 0.5]).double()
     loc, x = torch.tensor([0.5, -1.0, 2.0]).double(), torch.tensor([[0.0, 0.3, 1.0], [2.0, 1.0, 0.0]]).double()
     covariance = factor @ factor.mT + diagonal.diag()
-    laws = [
+    distributions = [
         D.LowRankMultivariateNormal(loc, factor, diagonal),
         D.MultivariateNormal(loc, covariance),
         D.MultivariateNormal(loc, precision_matrix=torch.linalg.inv(covariance)),
@@ -135,27 +135,27 @@ def test_multivariate_normal_densities_agree():
     ]
     distance = ((x - loc) @ torch.linalg.inv(covariance) * (x - loc)).sum(-1)
     expected = -0.5 * (distance + torch.logdet(covariance) + 3 * numpy.log(2 * numpy.pi))
-    for law in laws:
-        close(law.log_prob(x), expected, "")
-        close(law.covariance_matrix, covariance, "")
-        close(law.precision_matrix, torch.linalg.inv(covariance), "")
-        close(law.scale_tril, torch.linalg.cholesky(covariance), "")
-        close(law.variance, covariance.diagonal(), "")
-        close(law.entropy(), 0.5 * (torch.logdet(covariance) + 3 * (1 + numpy.log(2 * numpy.pi))), "")
+    for distribution in distributions:
+        close(distribution.log_prob(x), expected, "")
+        close(distribution.covariance_matrix, covariance, "")
+        close(distribution.precision_matrix, torch.linalg.inv(covariance), "")
+        close(distribution.scale_tril, torch.linalg.cholesky(covariance), "")
+        close(distribution.variance, covariance.diagonal(), "")
+        close(distribution.entropy(), 0.5 * (torch.logdet(covariance) + 3 * (1 + numpy.log(2 * numpy.pi))), "")
 
 
-def test_wishart_of_one_dimension_is_a_gamma_law():
+def test_wishart_of_one_dimension_is_a_gamma_distribution():
     df, scale = 3.7, 1.3
-    law = D.Wishart(torch.tensor(df).double(), torch.tensor([[scale]]).double())
+    distribution = D.Wishart(torch.tensor(df).double(), torch.tensor([[scale]]).double())
     gamma = D.Gamma(torch.tensor(df / 2).double(), torch.tensor(1 / (2 * scale)).double())
     x = torch.tensor([0.3, 2.0, 5.0]).double()
-    close(law.log_prob(x[:, None, None]), gamma.log_prob(x), "")
-    close(law.entropy(), gamma.entropy(), "")
-    close(law.mean.squeeze(), gamma.mean, "")
-    close(law.variance.squeeze(), gamma.variance, "")
+    close(distribution.log_prob(x[:, None, None]), gamma.log_prob(x), "")
+    close(distribution.entropy(), gamma.entropy(), "")
+    close(distribution.mean.squeeze(), gamma.mean, "")
+    close(distribution.variance.squeeze(), gamma.variance, "")
 
 
-def test_dirichlet_of_two_is_a_beta_law():
+def test_dirichlet_of_two_is_a_beta_distribution():
     x = torch.tensor([0.2, 0.7]).double()
     beta = D.Beta(torch.tensor(1.5).double(), 2.5)
     dirichlet = D.Dirichlet(torch.tensor([1.5, 2.5]).double())
@@ -172,11 +172,11 @@ def test_lkj_of_two_dimensions_is_known():
 
 
 def test_multinomial_sums_to_one():
-    law = D.Multinomial(4, torch.tensor([0.2, 0.3, 0.5]).double())
+    distribution = D.Multinomial(4, torch.tensor([0.2, 0.3, 0.5]).double())
     counts = [[i, j, 4 - i - j] for i in range(5) for j in range(5 - i)]
-    log_prob = law.log_prob(torch.tensor(counts).double())
+    log_prob = distribution.log_prob(torch.tensor(counts).double())
     close(log_prob.exp().sum(), torch.tensor(1.0), "")
-    close(law.entropy(), -(log_prob.exp() * log_prob).sum(), "")
+    close(distribution.entropy(), -(log_prob.exp() * log_prob).sum(), "")
 
 
 def test_certain_values():

@@ -8,11 +8,11 @@ import adjoint as torch
 from adjoint import distributions as D
 from adjoint.distributions import kl
 
-from .laws import CONTINUOUS, DISCRETE, made, nodes, values_of
+from .cases import CONTINUOUS, DISCRETE, made, nodes, values_of
 
 
 def univariate():
-    """Pairs of one law of each class that has a divergence, of numbers."""
+    """Pairs of one distribution of each class that has a divergence, of numbers."""
     by_class = {}
     for table in (CONTINUOUS, DISCRETE):
         for name in table:
@@ -22,18 +22,20 @@ def univariate():
             yield pytest.param(by_class[p], by_class[q], id=f"{p.__name__}-{q.__name__}")
 
 
-def other(law):
-    """A law of the same class with other parameters, that gives all values the law gives."""
+def other(distribution):
+    """A distribution of the same class with other parameters, that gives all values the distribution gives."""
     moved = {
-        D.Binomial: lambda: D.Binomial(law.total_count, law.probs * 0.7),
-        D.Categorical: lambda: D.Categorical(law.probs.flip(0)),
-        D.Uniform: lambda: D.Uniform(law.low - 1, law.high + 2),
-        D.Pareto: lambda: D.Pareto(law.scale * 0.7, law.alpha * 0.8),
-        D.HalfNormal: lambda: D.HalfNormal(law.scale * 1.3),
-    }.get(type(law))
+        D.Binomial: lambda: D.Binomial(distribution.total_count, distribution.probs * 0.7),
+        D.Categorical: lambda: D.Categorical(distribution.probs.flip(0)),
+        D.Uniform: lambda: D.Uniform(distribution.low - 1, distribution.high + 2),
+        D.Pareto: lambda: D.Pareto(distribution.scale * 0.7, distribution.alpha * 0.8),
+        D.HalfNormal: lambda: D.HalfNormal(distribution.scale * 1.3),
+    }.get(type(distribution))
     if moved is not None:
         return moved()
-    return type(law)(*(getattr(law, name) * 0.8 + 0.1 for name in law.arg_constraints if name != "logits"))
+    return type(distribution)(
+        *(getattr(distribution, name) * 0.8 + 0.1 for name in distribution.arg_constraints if name != "logits")
+    )
 
 
 @pytest.mark.parametrize(("one", "two"), list(univariate()))

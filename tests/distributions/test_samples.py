@@ -1,4 +1,4 @@
-"""Samples: of the shape, the law and the reproducibility that are claimed."""
+"""Samples: of the shape, the distribution and the reproducibility that are claimed."""
 
 import numpy
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import adjoint as torch
 from adjoint import distributions as D
 
-from .laws import CONTINUOUS, DISCRETE, made, nodes, values_of
+from .cases import CONTINUOUS, DISCRETE, made, nodes, values_of
 
 COUNT = 3000
 
@@ -14,12 +14,12 @@ COUNT = 3000
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_samples(name):
     """The largest distance of the distribution functions: Kolmogorov and Smirnov; 2 has a chance of 1 in 1500."""
-    law, _ = made(CONTINUOUS, name)
+    distribution, _ = made(CONTINUOUS, name)
     torch.manual_seed(1)
-    drawn = numpy.sort(law.sample((COUNT,)).numpy())
-    assert law.support.check(torch.from_numpy(drawn)).all()
-    x, weights = nodes(law)
-    shares = numpy.cumsum(law.log_prob(torch.from_numpy(x)).exp().detach().numpy() * weights)
+    drawn = numpy.sort(distribution.sample((COUNT,)).numpy())
+    assert distribution.support.check(torch.from_numpy(drawn)).all()
+    x, weights = nodes(distribution)
+    shares = numpy.cumsum(distribution.log_prob(torch.from_numpy(x)).exp().detach().numpy() * weights)
     expected = numpy.interp(drawn, x, shares)
     distance = numpy.abs(expected - (numpy.arange(COUNT) + 0.5) / COUNT).max() * COUNT**0.5
     assert distance < 2.0
@@ -27,11 +27,11 @@ def test_continuous_samples(name):
 
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_samples(name):
-    law, _ = made(DISCRETE, name)
+    distribution, _ = made(DISCRETE, name)
     torch.manual_seed(1)
-    drawn = law.sample((COUNT,)).numpy()
-    values = values_of(law)
-    probabilities = law.log_prob(values).exp().detach().numpy()
+    drawn = distribution.sample((COUNT,)).numpy()
+    values = values_of(distribution)
+    probabilities = distribution.log_prob(values).exp().detach().numpy()
     counts = numpy.array([(drawn == value).sum() for value in values.tolist()])
     assert counts.sum() == COUNT
     often = probabilities * COUNT > 5
@@ -42,27 +42,27 @@ def test_discrete_samples(name):
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
 def test_samples_repeat_and_have_shapes(name):
-    law, _ = made(CONTINUOUS if name in CONTINUOUS else DISCRETE, name)
+    distribution, _ = made(CONTINUOUS if name in CONTINUOUS else DISCRETE, name)
     torch.manual_seed(3)
-    first = law.sample((2, 3))
+    first = distribution.sample((2, 3))
     torch.manual_seed(3)
-    assert torch.equal(first, law.sample((2, 3)))
+    assert torch.equal(first, distribution.sample((2, 3)))
     assert first.shape == (2, 3)
     assert not first.requires_grad
-    assert law.expand((4,)).sample((2,)).shape == (2, 4)
+    assert distribution.expand((4,)).sample((2,)).shape == (2, 4)
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_moving_samples(name):
-    law, parameters = made(CONTINUOUS, name)
-    if not law.has_rsample:
+    distribution, parameters = made(CONTINUOUS, name)
+    if not distribution.has_rsample:
         with pytest.raises(NotImplementedError):
-            law.rsample()
+            distribution.rsample()
         return
     torch.manual_seed(3)
-    fixed = law.sample((3,))
+    fixed = distribution.sample((3,))
     torch.manual_seed(3)
-    moving = law.rsample((3,))
+    moving = distribution.rsample((3,))
     assert torch.equal(fixed, moving.detach())
     gradients = torch.autograd.grad(moving.sum(), parameters)
     assert all(gradient.isfinite().all() for gradient in gradients)
@@ -87,32 +87,32 @@ VECTORS = {
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_moments_of_vectors(name):
-    law = VECTORS[name]()
+    distribution = VECTORS[name]()
     torch.manual_seed(2)
-    drawn = law.sample((COUNT,))
-    assert drawn.shape == (COUNT, *law.event_shape)
-    assert law.support.check(drawn).all()
-    spread = (law.variance / COUNT).sqrt()
-    assert ((drawn.mean(0) - law.mean).abs() < 4.5 * spread).all()
-    numpy.testing.assert_allclose(drawn.var(0).numpy(), law.variance.numpy(), rtol=0.15)
+    drawn = distribution.sample((COUNT,))
+    assert drawn.shape == (COUNT, *distribution.event_shape)
+    assert distribution.support.check(drawn).all()
+    spread = (distribution.variance / COUNT).sqrt()
+    assert ((drawn.mean(0) - distribution.mean).abs() < 4.5 * spread).all()
+    numpy.testing.assert_allclose(drawn.var(0).numpy(), distribution.variance.numpy(), rtol=0.15)
 
 
 def test_covariances():
     covariance = torch.tensor([[1.0, 0.5, 0.1], [0.5, 2.0, -0.3], [0.1, -0.3, 0.7]])
     torch.manual_seed(2)
-    for law in (
+    for distribution in (
         D.MultivariateNormal(torch.zeros(3), covariance),
         D.MultivariateNormal(torch.zeros(3), precision_matrix=torch.linalg.inv(covariance)),
     ):
-        drawn = law.sample((COUNT,))
+        drawn = distribution.sample((COUNT,))
         numpy.testing.assert_allclose(torch.cov(drawn.mT).numpy(), covariance.numpy(), atol=0.12)
 
 
 def test_correlation_matrices():
-    """Any correlation r of d dimensions has (r + 1) / 2 of a beta law of both parameters concentration - 1 + d / 2."""
-    law = D.LKJCholesky(4, torch.tensor(1.5))
+    """Any correlation r of d dimensions has (r + 1) / 2 of a beta distribution of both parameters concentration - 1 + d / 2."""
+    distribution = D.LKJCholesky(4, torch.tensor(1.5))
     torch.manual_seed(2)
-    factors = law.sample((COUNT,))
+    factors = distribution.sample((COUNT,))
     assert D.constraints.corr_cholesky.check(factors).all()
     correlations = (factors @ factors.mT)[:, [1, 2, 3, 3], [0, 1, 0, 2]]
     expected = 4 * D.Beta(torch.tensor(2.5), 2.5).variance
@@ -121,9 +121,9 @@ def test_correlation_matrices():
 
 
 def test_relaxed_categories():
-    law = D.RelaxedOneHotCategorical(torch.tensor(0.3), torch.tensor([0.2, 0.3, 0.5]))
+    distribution = D.RelaxedOneHotCategorical(torch.tensor(0.3), torch.tensor([0.2, 0.3, 0.5]))
     torch.manual_seed(2)
-    drawn = law.rsample((COUNT,))
+    drawn = distribution.rsample((COUNT,))
     shares = torch.bincount(drawn.argmax(-1), minlength=3) / COUNT
     numpy.testing.assert_allclose(shares.numpy(), [0.2, 0.3, 0.5], atol=0.03)
 
@@ -166,7 +166,7 @@ def test_binomial_at_its_edges():
 
 
 def test_vmap_draws_for_each_example():
-    law = torch.func.vmap(lambda a: D.Gamma(a, 1.0, validate_args=False).rsample(), randomness="different")
+    distribution = torch.func.vmap(lambda a: D.Gamma(a, 1.0, validate_args=False).rsample(), randomness="different")
     torch.manual_seed(0)
-    drawn = law(torch.ones(4))
+    drawn = distribution(torch.ones(4))
     assert drawn.unique().numel() == 4

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -308,3 +309,73 @@ def test_training_leaves_no_garbage():
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "NAdam"])
+def test_a_change_by_a_step_is_seen_by_backward(name):
+    w = parameter(1.0, -2.0)
+    w.grad = torch.ones(2)
+    loss = (w * w).sum()
+    optimizer = getattr(optim, name)([w])
+    optimizer.step()
+    assert w._version > 0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_a_list_takes_the_steps_of_its_members():
+    shapes = [(3,), (), (2, 5), (80, 80), (1,)]
+    for name, options, _ in DESCENTS:
+        together, alone = ([torch.nn.Parameter(torch.ones(s) * 0.5) for s in shapes] for _ in range(2))
+        optimizers = [getattr(optim, name)(together, **options)] + [getattr(optim, name)([p], **options) for p in alone]
+        for step in range(3):
+            for i, (p, q) in enumerate(zip(together, alone, strict=True)):
+                p.grad = None if step == 1 and i == 0 else torch.full(p.shape, 0.1 * (i + 1) * (step + 1))
+                q.grad = p.grad
+            for optimizer in optimizers:
+                optimizer.step()
+        assert [p.tolist() for p in together] == [q.tolist() for q in alone], name
+
+
+def test_a_parameter_listed_twice_takes_two_steps():
+    w = parameter(1.0)
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        optimizer = optim.SGD([w, w], lr=0.25, momentum=0.5)
+    w.grad = torch.ones(1)
+    optimizer.step()
+    assert w.item() == 0.5  # in the first step the momentum is the gradient, both times
+    optimizer.step()
+    assert w.item() == 0.5 - 0.25 * 1.5 - 0.25 * 1.75
+
+
+def test_parameters_on_one_memory_are_updated_in_turn():
+    data = torch.ones(2)
+    first, second = torch.nn.Parameter(data), torch.nn.Parameter(data)
+    first.grad, second.grad = torch.zeros(2), torch.zeros(2)
+    optim.SGD([first, second], lr=0.5, weight_decay=1.0).step()
+    assert data.tolist() == [0.25, 0.25]
+
+
+def test_state_that_does_not_fit_is_refused():
+    w = parameter(1.0, 2.0)
+    w.grad = torch.ones(2)
+    optimizer = optim.Adam([w])
+    optimizer.step()
+    optimizer.state[w]["exp_avg"] = torch.zeros(3)
+    with pytest.raises(RuntimeError):
+        optimizer.step()
+
+
+def test_optimizers_step_in_several_threads_at_once():
+    def run(seed):
+        params = [torch.nn.Parameter(torch.full((4,), float(seed + i))) for i in range(12)]
+        optimizer = optim.Adam(params, lr=0.1)
+        for _ in range(40):
+            for p in params:
+                p.grad = p.detach() * 0.5
+            optimizer.step()
+        return [p.tolist() for p in params]
+
+    expected = [run(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run, range(4))) == expected

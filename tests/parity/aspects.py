@@ -16,7 +16,7 @@ import numpy
 import torch
 
 from . import samples as source
-from .candidate import candidate
+from .candidate import candidate, seed
 from .comparison import (
     Exact,
     dtype_name,
@@ -62,7 +62,7 @@ def call(module: Any, run: Callable[..., Any], sample: Sample, *, requires_grad:
     """Builds the arguments for `module` and calls `run` with the generator seeded."""
     args, kwargs, tensors = sample.build(module, requires_grad=requires_grad)
     made = Call(tensors, args)
-    getattr(module, "manual_seed", id)(0)
+    seed(module, 0)
     try:
         made.result = run(*args, **kwargs)
     except Exception as error:  # whatever is raised is compared

@@ -8,7 +8,19 @@ import importlib
 import os
 from typing import Any
 
+import torch
+
 candidate: Any = importlib.import_module(os.environ.get("ADJOINT_PARITY_CANDIDATE", "adjoint"))
+
+
+def seed(module: Any, number: int) -> None:
+    """Seeds the library's generator. Of PyTorch the one of the CPU alone: `torch.manual_seed` also writes down, for each kind
+    of accelerator that may be initialised later, the stack it was called with, which takes longer than most samples.
+    """
+    if module is torch:
+        torch.default_generator.manual_seed(number)
+    else:
+        getattr(module, "manual_seed", id)(number)
 
 
 def lookup(module: Any, qualified_name: str) -> Any:

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  lines of code in strings
-"""What is asked of distributions in both libraries: laws with values, divergences, transforms, errors."""
+"""What is asked of distributions in both libraries: distributions with values, divergences, transforms, errors."""
 
 SETUP = """
 import pickle
@@ -8,7 +8,7 @@ D = torch.distributions
 C, X, U = D.constraints, D.transforms, D.utils
 T = torch.tensor
 LEAVES = []
-def law(spec, dtype=torch.float64):
+def make(spec, dtype=torch.float64):
     leaves = []
     def P(*values):
         values = values[0] if len(values) == 1 else list(values)
@@ -126,12 +126,12 @@ VALUES = {
     "Wishart(P(3.0, 5.5), P([[2.0, 0.5], [0.5, 1.0]]))": [[1.0, 0.2], [0.2, 3.0]],
     "Wishart(P(4.0), scale_tril=P([[[2.0, 0.0], [0.5, 1.0]], [[1.0, 0.0], [0.5, 3.0]]]))": [[1.0, 0.2], [0.2, 3.0]],
 }
-"""Values of each law; its parameters `P(...)` are leaves."""
+"""Values of each distribution; its parameters `P(...)` are leaves."""
 
-LAWS = list(VALUES)
+DISTRIBUTIONS = list(VALUES)
 
 SEVERAL = [
-    "d, p = law('GeneralizedPareto(P(0.5, 0.0, 0.1), P(2.0, 0.3, 1.0), P(0.2, 0.0, -0.3))', torch.float32)\nmoving(d, p), [gradients(d, p, f(T([0.6, 1.0, 0.9]))) for f in (d.log_prob, d.cdf, d.log_survival_function, d.log_cdf)], gradients(d, p, d.icdf(T(0.4))), repr(d.expand((2, 3))), [asked(lambda: gradients(d, p, f())) for f in (d.entropy, lambda: d.mean, lambda: d.variance)]"
+    "d, p = make('GeneralizedPareto(P(0.5, 0.0, 0.1), P(2.0, 0.3, 1.0), P(0.2, 0.0, -0.3))', torch.float32)\nmoving(d, p), [gradients(d, p, f(T([0.6, 1.0, 0.9]))) for f in (d.log_prob, d.cdf, d.log_survival_function, d.log_cdf)], gradients(d, p, d.icdf(T(0.4))), repr(d.expand((2, 3))), [asked(lambda: gradients(d, p, f())) for f in (d.entropy, lambda: d.mean, lambda: d.variance)]"
 ]
 
 _OF_PAIRS = {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 
-from .candidate import candidate
+from .candidate import candidate, seed
 from .comparison import errors_differ, is_tensor
 from .conversion import to_array
 from .fuzz_lines import CHOICES, KINDS, PRELUDE, STARTS
@@ -525,7 +525,7 @@ class Run:
             "snapshot": snapshot,
             "ThreadPoolExecutor": ThreadPoolExecutor,
         }
-        module.manual_seed(0)
+        seed(module, 0)
         exec(_PRELUDE, self.names)
 
     def step(self, code: Any) -> Exception | None:

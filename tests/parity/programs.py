@@ -11,7 +11,7 @@ import numpy
 import pytest
 import torch
 
-from .candidate import candidate, lookup
+from .candidate import candidate, lookup, seed
 from .comparison import arrays_differ, dtype_name, graph, is_tensor
 from .conversion import to_array
 from .exceptions import unexcused
@@ -134,7 +134,7 @@ class Session:
 
     def run(self, source: str) -> list[tuple[int, Any]]:
         """What the program shows, each with its line; an exception that it lets through ends the list."""
-        getattr(self.names["torch"], "manual_seed", id)(0)
+        seed(self.names["torch"], 0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

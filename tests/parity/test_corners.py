@@ -143,6 +143,107 @@ PROGRAMS = {
         z = torch.tensor([0.3 + 1j], dtype=torch.cdouble, requires_grad=True)
         show(check(lambda z: z * z, z, eps=-1e-6), check(lambda z: z * z, z, eps=-1e-6, fast_mode=True))
     """,
+    "sequence_numbers_set_by_the_user": """
+        for number in (-1, 2**64, 1.5, "a", None):
+            raises(lambda: torch.ones(2, requires_grad=True).mul(2).grad_fn._set_sequence_nr(number))
+        def siblings(numbers):
+            order = []
+            w = torch.ones(2, requires_grad=True)
+            parts = [w * i for i in (1., 2., 3., 4.)]
+            for i, part in enumerate(parts):
+                part.register_hook(lambda g, i=i: order.append(i))
+                if numbers[i] is not None:
+                    part.grad_fn._set_sequence_nr(numbers[i])
+            torch.stack(parts).sum().backward()
+            show(order, w.grad)
+        for numbers in ((None,) * 4, (10**6, None, None, None), (3, 2, 1, 0), (0, 1, 2, 3), (5, 5, 9, 9), (0, 0, 0, 0), (2**63, 2**64 - 1, 0, 1)):
+            siblings(numbers)
+        for name in "abcd":
+            for number in (0, 1, 10**9):
+                w = torch.ones(2, requires_grad=True)
+                a = w * 2
+                b = a * 3
+                c = b * 4
+                d = a + c
+                tensors = dict(a=a, b=b, c=c, d=d)
+                tensors[name].grad_fn._set_sequence_nr(number)
+                order = []
+                for key, each in tensors.items():
+                    each.register_hook(lambda g, key=key: order.append((key, g.tolist())))
+                show(tensors[name].grad_fn._sequence_nr() == number, torch.autograd.grad(d.sum(), [w, b], retain_graph=True), order)
+                d.sum().backward(inputs=[w])
+                show(w.grad, order)
+    """,
+    "post_accumulate_hooks_return_nothing": """
+        w = torch.ones(2, requires_grad=True)
+        for result in (None, w, 3, torch.ones(3), (w,), torch.ones(2)):
+            w.grad = None
+            hook = w.register_post_accumulate_grad_hook(lambda p: result)
+            raises(lambda: (w * 2).sum().backward())
+            show(w.grad)
+            hook.remove()
+        first = w.register_post_accumulate_grad_hook(lambda p: torch.zeros(2))
+        second = w.register_post_accumulate_grad_hook(lambda p: show(p is w, p) or w)
+        raises(lambda: (w * 2).sum().backward())
+        raises(lambda: torch.autograd.grad((w * 2).sum(), w))
+    """,
+    "checkpoints_recomputed_within_themselves": """
+        checkpoints, log = torch.utils.checkpoint, []
+        def checkpointed(function):
+            return lambda x: checkpoints.checkpoint(function, x, use_reentrant=False)
+        def named(tag, inner=None):
+            def function(x):
+                log.append(tag + "1")
+                y = x.sin()
+                if inner is not None:
+                    y = inner(y)
+                log.append(tag + "2")
+                z = y.exp() + 1
+                log.append(tag + "3")
+                return z
+            return function
+        def differentiated(x):
+            with torch.enable_grad():
+                y = x.detach().requires_grad_()
+                g, = torch.autograd.grad(checkpointed(named("n"))(y).sum(), y)
+            return x.sin() * g
+        for function in (named("o", checkpointed(named("i"))), named("o", checkpointed(named("i", checkpointed(named("j"))))), differentiated, named("o", checkpointed(differentiated))):
+            for stop in (True, False):
+                for options in ({}, {"create_graph": True}):
+                    log.clear()
+                    x = torch.tensor([.3, .5], requires_grad=True, dtype=torch.double)
+                    with checkpoints.set_checkpoint_early_stop(stop):
+                        y = checkpointed(function)(x)
+                    show(list(log))
+                    raises(lambda: show(torch.autograd.grad(y.sum(), x, **options)))
+                    show(log)
+    """,
+    "tangents_of_views": """
+        forward_ad = torch.autograd.forward_ad
+        def case(forward, jvp):
+            class Function(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    return forward(x)
+                @staticmethod
+                def jvp(ctx, t):
+                    return jvp(t)
+            with forward_ad.dual_level():
+                t = torch.arange(6.).reshape(2, 3)
+                dual = forward_ad.make_dual(torch.ones(2, 3), t)
+                result = Function.apply(dual)
+                tangent = forward_ad.unpack_dual(result).tangent
+                show(result, tangent, tangent.stride(), tangent._is_view(), tangent._base is t)
+                result.mul_(2)
+                show(forward_ad.unpack_dual(result), forward_ad.unpack_dual(dual), t)
+        made = [lambda x: x.view(3, 2), lambda x: x.view_as(x), lambda x: x, lambda x: x * 2, lambda x: x[0], lambda x: x.clone(), lambda x: x[0].clone().expand(2, 3)]
+        for forward in made[:6]:
+            for jvp in made:
+                if (forward, jvp) not in ((made[1], made[6]), (made[2], made[6])):
+                    raises(lambda: case(forward, jvp))
+        for jvp in (lambda t: (t, 3), lambda t: (t, t), lambda t: (t,), lambda t: t, lambda t: [t]):
+            raises(lambda: case(lambda x: (x * 1, 3), jvp))
+    """,
 }
 
 test_corners = program_test(PROGRAMS)

@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 from .behaviour import assert_same
 from .distribution_lines import (
     CONSTRAINTS,
+    DISTRIBUTIONS,
     ERRORS,
-    LAWS,
     PAIRS,
     REGISTRY,
     SETUP,
@@ -26,7 +26,10 @@ APPROXIMATE_GRADIENTS = {"Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma",
 MISTAKEN = {
     ("Kumaraswamy", "moments"): "the mode is nan",
     **{
-        ("LKJCholesky", aspect): "of more than two dimensions, correlations have another law than the density says"
+        (
+            "LKJCholesky",
+            aspect,
+        ): "of more than two dimensions, correlations have another distribution than the density says"
         for aspect in ("samples", "expanded", "single")
     },
     ("VonMises", "moments"): "the variance is of Bessel functions of 7 digits",
@@ -62,14 +65,16 @@ def run(lines):
 
 
 @pytest.mark.parametrize("aspect", ASPECTS)
-@pytest.mark.parametrize("law", LAWS)
-def test_laws(law, aspect):
-    name = law.partition("(")[0]
+@pytest.mark.parametrize("line", DISTRIBUTIONS)
+def test_distributions(line, aspect):
+    name = line.partition("(")[0]
     if (name, aspect) in MISTAKEN:
         pytest.skip(f"in PyTorch, {MISTAKEN[name, aspect]}")
     if aspect == "moving_samples" and name in APPROXIMATE_GRADIENTS:
         pytest.skip("PyTorch's gradients are approximate")
-    run(f"d, p = law({law!r})\nv = value({VALUES[law]!r})\nsingle = law({law!r}, torch.float32)[0]\n{ASPECTS[aspect]}")
+    run(
+        f"d, p = make({line!r})\nv = value({VALUES[line]!r})\nsingle = make({line!r}, torch.float32)[0]\n{ASPECTS[aspect]}"
+    )
 
 
 @pytest.mark.parametrize("pair", PAIRS)

@@ -12,7 +12,7 @@ from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_optimizers import optim_db
 
 from .behaviour import plain
-from .candidate import candidate
+from .candidate import candidate, seed
 from .comparison import is_tensor, results_differ
 from .conversion import Converter, from_array, to_array
 
@@ -43,7 +43,7 @@ def evaluate(library, module, arguments):
     """The outputs and all gradients."""
     convert = Converter(library)
     args, kwargs = convert(arguments.args), convert(arguments.kwargs)
-    library.manual_seed(0)
+    seed(library, 0)
     outputs = [output for output in leaves(module(*args, **kwargs)) if is_tensor(output)]
     total = None
     for i, output in enumerate(outputs):

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from .behaviour import assert_same, namespace
-from .candidate import candidate
+from .candidate import candidate, seed
 from .comparison import results_differ
 from .conversion import from_array, to_array
 
@@ -232,7 +232,7 @@ def evaluated(library, layer, inputs):
     for tensor in tensors:
         if tensor.is_floating_point():
             tensor.requires_grad_()
-    library.manual_seed(3)
+    seed(library, 3)
     given = [x.clone() if hasattr(x, "clone") and x.is_floating_point() else x for x in inputs]  # some work in place
     output = layer(*given)
     total = 0

@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy
 
+from ...codegen.selection import choose
 from ...dtypes import Rank, from_numpy, promote, scalar_dtype
-from ..math.pointwise import refuse
+from ..runtime.floating import refuse
 from ..runtime.scalar import ZERO, typed
 
 Array = numpy.ndarray[Any, Any]
 
-_LARGE = 1 << 13
-_BITS = {4: numpy.dtype(numpy.int32), 8: numpy.dtype(numpy.int64)}
-_INT8 = numpy.dtype(numpy.int8)
-_ONE = numpy.ones((), _INT8)
 _BOOL = numpy.dtype(bool)
 _PLAIN = frozenset((int, float, type(None)))
 
@@ -64,44 +61,6 @@ def where(condition: Array, self: Array, other: Array) -> Array:
 def indices_where(condition: Array) -> tuple[Array, ...]:
     """The indices of what is not 0, one array for each dimension (one also for an array of none)."""
     return numpy.nonzero(numpy.atleast_1d(condition))
-
-
-def zero_where(self: Array, mask: Array) -> Array:
-    """`self`, but 0 where `mask`."""
-    if type(mask) is not numpy.ndarray or type(self) is not numpy.ndarray or mask.shape != self.shape:
-        return numpy.where(mask, ZERO[self.dtype], self)
-    bits = _maskable(mask, self)
-    if bits is None:
-        result = self.copy("K")
-        numpy.putmask(result, mask, ZERO[result.dtype])
-        return result
-    keep = numpy.subtract(mask.view(_INT8), _ONE)
-    return (self.view(bits) & keep).view(self.dtype)
-
-
-def choose(mask: Array, self: Array, other: Array) -> Array:
-    """`self` where `mask`, elsewhere `other`; both of one dtype."""
-    bits = _maskable(mask, self, other)
-    if bits is None:
-        return numpy.where(mask, self, other)
-    keep = numpy.negative(mask.view(_INT8))
-    other = other.view(bits)
-    chosen = self.view(bits) ^ other
-    chosen &= keep
-    chosen ^= other
-    return chosen.view(self.dtype)
-
-
-def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
-    """The integer dtype to mask the bits of large arrays with, by 0 and -1 (all ones); None where that is no use.
-
-    On random masks branches mispredict: masking bits is ten times faster.
-    """
-    if mask.size < _LARGE:
-        return None
-    bits = _BITS.get(arrays[0].itemsize)
-    alike = all(a.shape == mask.shape and a.flags.c_contiguous for a in arrays) and mask.flags.c_contiguous
-    return bits if alike and arrays[0].dtype.kind != "c" else None
 
 
 def heaviside(self: Array, values: Array) -> Array:

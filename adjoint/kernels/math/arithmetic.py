@@ -11,10 +11,9 @@ import numpy
 from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
 from ..index.masking import common_dtype
-from ..runtime.floating import HALVES, compute_dtype, is_floating, type_name, widen
+from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.scalar import HALF, ONE, TWO, ZERO, scalar_array, typed
-from .pointwise import refuse
 
 Array = numpy.ndarray[Any, Any]
 

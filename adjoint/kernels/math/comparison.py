@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy
 
-from ..runtime.floating import widen
+from ..runtime.floating import refuse, widen
 from ..runtime.layout import laid_out
-from .pointwise import refuse
 
 Array = numpy.ndarray[Any, Any]
 Kernel = Callable[[Array, Array], Array]

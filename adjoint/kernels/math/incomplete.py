@@ -13,8 +13,12 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from .pointwise import fused
+from ...codegen.elementary import elementary
+from ...codegen.pointwise import pointwise
+from ...codegen.tracing import xp
 from .special import digamma, lgamma, ndtr
+
+Array = numpy.ndarray[Any, Any]
 
 SMALL = 0.5
 """Below, power series in x are short, and of terms of one sign."""
@@ -136,16 +140,26 @@ def _with_limits(function: Callable[..., ndarray], at_zero: float, a: ndarray, x
     return result.astype(dtype)
 
 
-@fused("igamma_cpu", "f")
-def igamma(a: ndarray, x: ndarray) -> ndarray:
-    """The lower incomplete gamma function, regularized: how probably a sample of the gamma law is at most `x`."""
+@elementary("lower_incomplete_gamma")
+def _igamma(a: ndarray, x: ndarray) -> ndarray:
     return _with_limits(_lower, 0.0, a, x)
 
 
-@fused("igammac_cpu", "f")
-def igammac(a: ndarray, x: ndarray) -> ndarray:
-    """The upper incomplete gamma function, regularized: `1 - igamma(a, x)`, without cancellation where x > a."""
+@elementary("upper_incomplete_gamma")
+def _igammac(a: ndarray, x: ndarray) -> ndarray:
     return _with_limits(_upper, 1.0, a, x)
+
+
+@pointwise("igamma_cpu")
+def igamma(a: Array, x: Array) -> Any:
+    """The lower incomplete gamma function, regularized: how probably a sample of the gamma law is at most `x`."""
+    return xp.lower_incomplete_gamma(a, x)
+
+
+@pointwise("igammac_cpu")
+def igammac(a: Array, x: Array) -> Any:
+    """The upper incomplete gamma function, regularized: `1 - igamma(a, x)`, without cancellation where x > a."""
+    return xp.upper_incomplete_gamma(a, x)
 
 
 @numpy.errstate(all="ignore")

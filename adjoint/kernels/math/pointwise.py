@@ -1,7 +1,4 @@
-"""Elementwise functions of one array that NumPy lacks, or whose rules for dtypes differ from NumPy's.
-
-`fused` makes kernels of functions of several passes.
-"""
+"""Elementwise functions of one array that NumPy lacks, or whose rules for dtypes differ from NumPy's."""
 
 from __future__ import annotations
 
@@ -11,174 +8,92 @@ from typing import Any
 
 import numpy
 
-from ...codegen.kernel import FLOATS, Kernel
+from ...codegen.pointwise import pointwise
+from ...codegen.tracing import xp
 from ..memory.copying import clone
-from ..runtime.floating import BFLOAT16, HALVES, is_floating, type_name, widen
-from ..runtime.parallel import parallel_rows
-from ..runtime.scalar import ONE, ZERO, Number
+from ..runtime.floating import BFLOAT16, refuse
+from ..runtime.scalar import ZERO, Number
 
 Array = numpy.ndarray[Any, Any]
 
-_TILED = 1 << 15
-_FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _PI = Number(math.pi)
-_DEGREE = Number(math.pi / 180)
-_RADIAN = Number(180 / math.pi)
-
-
-def fused(name: str, kinds: str = "fc") -> Callable[[Any], Any]:
-    """Make a function of float32 or float64 arrays of one shape into a kernel for any size and any float.
-
-    Half types are computed in float32 and rounded once; large contiguous arrays go in tiles that stay in cache, on
-    several threads. Arguments that are not arrays of the first one's shape are passed on. Dtypes that are not of the
-    given `kinds` (NumPy's) are refused in the name of PyTorch's kernel.
-    """
-
-    def decorate(function: Any) -> Any:
-        def of_two(first: Array, second: Any) -> Array:  # which is faster to call
-            dtype = first.dtype
-            if (dtype is _FLOAT32 or dtype is _FLOAT64) and first.size < _TILED:
-                return function(first, second)
-            return _general(function, name, kinds, (first, second), {})
-
-        def of_any(first: Array, *rest: Any, **options: Any) -> Array:
-            dtype = first.dtype
-            if (dtype is _FLOAT32 or dtype is _FLOAT64) and first.size < _TILED:
-                return function(first, *rest, **options)
-            return _general(function, name, kinds, (first, *rest), options)
-
-        code = function.__code__
-        plain = code.co_argcount == 2 and not code.co_kwonlyargcount and not function.__defaults__
-        kernel: Any = of_two if plain else of_any
-        kernel.__name__ = kernel.__qualname__ = function.__name__
-        kernel.__doc__ = function.__doc__
-        return Kernel(kernel, small=function, takes=FLOATS, limit=_TILED)
-
-    return decorate
-
-
-def _general(function: Any, name: str, kinds: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Array:
-    first = arguments[0]
-    dtype = first.dtype
-    if dtype.itemsize == 2 and dtype in HALVES:
-        widened = tuple(widen(item) if hasattr(item, "dtype") else item for item in arguments)
-        return numpy.asarray(_in_tiles(function, widened, options)).astype(dtype)
-    if dtype.kind not in kinds:
-        raise refuse(name, first)
-    return _in_tiles(function, arguments, options)
-
-
-def _in_tiles(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Array:
-    first = arguments[0]
-    if first.size < _TILED:
-        return function(*arguments, **options)
-    cut = [isinstance(item, numpy.ndarray) and item.shape == first.shape for item in arguments]
-    fits = [
-        item.flags.c_contiguous if is_cut else getattr(item, "size", 1) == 1
-        for item, is_cut in zip(arguments, cut, strict=True)
-    ]
-    if not all(fits):
-        return function(*arguments, **options)
-    flat = [item.reshape(-1) if is_cut else item for item, is_cut in zip(arguments, cut, strict=True)]
-    result = numpy.empty(first.shape, first.dtype)
-    target = result.reshape(-1)
-
-    def work(start: int, stop: int) -> None:
-        parts = [item[start:stop] if is_cut else item for item, is_cut in zip(flat, cut, strict=True)]
-        target[start:stop] = function(*parts, **options)
-
-    parallel_rows(work, first.size, first.itemsize * (sum(cut) + 1))
-    return result
-
-
-def refuse(name: str, array: Array) -> NotImplementedError:
-    """The error for a dtype that `name` is not defined for."""
-    return NotImplementedError(f"\"{name}\" not implemented for '{type_name(array.dtype)}'")
 
 
 # --- exponentials ---------------------------------------------------------------------------------------------
 
 
-@fused("sigmoid_cpu")
-def sigmoid(self: Array) -> Array:
+@pointwise("sigmoid_cpu", "fc")
+def sigmoid(self: Array) -> Any:
     """`1 / (1 + exp(-self))`."""
-    result = numpy.exp(-self)
-    result += ONE[self.dtype]
-    return numpy.reciprocal(result)
+    return xp.reciprocal(1 + xp.exp(-self))
 
 
-@fused("sigmoid_backward_cpu")
-def sigmoid_backward(grad: Array, result: Array) -> Array:
+@pointwise("sigmoid_backward_cpu", "fc")
+def sigmoid_backward(grad: Array, result: Array) -> Any:
     """`grad * (1 - result) * result`."""
-    product = ONE[result.dtype] - result
-    product *= result
-    if product.dtype.kind == "c":
-        product = product.conj()
-    product *= grad
-    return product
+    return ((1 - result) * result).conj() * grad
 
 
-@fused("tanh_backward_cpu")
-def tanh_backward(grad: Array, result: Array) -> Array:
+@pointwise("tanh_backward_cpu", "fc")
+def tanh_backward(grad: Array, result: Array) -> Any:
     """`grad * (1 - result ** 2)`."""
-    dtype = result.dtype
-    product = ONE[dtype] - result * result
-    if dtype.kind == "c":
-        product = product.conj()
-    product *= grad
-    return product
+    return (1 - result * result).conj() * grad
 
 
-@fused("rsqrt_cpu")
-def rsqrt(self: Array) -> Array:
+@pointwise("rsqrt_cpu", "fc")
+def rsqrt(self: Array) -> Any:
     """`1 / sqrt(self)`."""
-    return numpy.reciprocal(numpy.sqrt(self))
+    return xp.rsqrt(self)
 
 
-@fused("logit_cpu", "f")
-def logit(self: Array, eps: float | None = None) -> Array:
+@pointwise("logit_cpu")
+def logit(self: Array, eps: float | None = None) -> Any:
     """`log(self / (1 - self))`, `self` first clamped to `[eps, 1 - eps]` if `eps` is given."""
-    one = ONE[self.dtype]
     if eps is not None:
-        low = numpy.asarray(eps, self.dtype)
-        self = numpy.where(self < low, low, numpy.where(self > one - low, one - low, self))
-    return numpy.log(self / (one - self))
+        low = xp.element(eps)
+        self = xp.where(self < low, low, xp.where(self > 1 - low, 1 - low, self))
+    return xp.log(self / (1 - self))
 
 
-@fused("logit_backward_cpu", "f")
-def logit_backward(grad: Array, self: Array, eps: float | None = None) -> Array:
+@pointwise("logit_backward_cpu")
+def logit_backward(grad: Array, self: Array, eps: float | None = None) -> Any:
     """The derivative of `logit` times `grad`: 0 where `self` was clamped, nan outside [0, 1] if nothing is."""
-    low = ZERO[self.dtype] if eps is None else numpy.asarray(eps, self.dtype)
-    outside = numpy.asarray(math.nan if eps is None else 0.0, self.dtype)
-    inside = (self >= low) & (self <= ONE[self.dtype] - low)
-    return numpy.where(inside, grad / (self * (ONE[self.dtype] - self)), outside)
+    slope = grad / (self * (1 - self))
+    if eps is None:
+        return xp.where((self >= 0) & (self <= 1), slope, math.nan)
+    low = xp.element(eps)
+    return xp.where((self >= low) & (self <= 1 - low), slope, 0)
 
 
-@fused("sinc_cpu")
-def sinc(self: Array) -> Array:
+@pointwise("sinc_cpu", "fc")
+def sinc(self: Array) -> Any:
     """`sin(pi * self) / (pi * self)`, 1 at 0."""
-    angle = self * _PI[self.dtype]
-    with_hole = numpy.sin(angle) / angle
-    return numpy.where(self == ZERO[self.dtype], ONE[self.dtype], with_hole)
+    angle = self * math.pi
+    return xp.where(self == 0, 1, xp.sin(angle) / angle)
 
 
 # --- angles ---------------------------------------------------------------------------------------------------
 
 
-@fused("deg2rad_cpu")
-def deg2rad(self: Array) -> Array:
+def _real_only(name: str) -> Callable[[Array], Exception]:
+    def refusing(array: Array) -> Exception:
+        if array.dtype.kind == "c":
+            return RuntimeError(f"{name} is not supported for complex tensors.")
+        return refuse(f"{name}_cpu", array)
+
+    return refusing
+
+
+@pointwise(_real_only("deg2rad"))
+def deg2rad(self: Array) -> Any:
     """Degrees as radians."""
-    if self.dtype.kind == "c":
-        raise RuntimeError("deg2rad is not supported for complex tensors.")
-    return self * _DEGREE[self.dtype]
+    return self * (math.pi / 180)
 
 
-@fused("rad2deg_cpu")
-def rad2deg(self: Array) -> Array:
+@pointwise(_real_only("rad2deg"))
+def rad2deg(self: Array) -> Any:
     """Radians as degrees."""
-    if self.dtype.kind == "c":
-        raise RuntimeError("rad2deg is not supported for complex tensors.")
-    return self * _RADIAN[self.dtype]
+    return self * (180 / math.pi)
 
 
 def angle(self: Array) -> Array:
@@ -218,18 +133,17 @@ trunc = _rounding("trunc", numpy.trunc)
 rint = _rounding("round", numpy.rint)
 
 
-@fused("round_cpu", "f")
-def round_decimals(self: Array, decimals: int) -> Array:
+@pointwise("round_cpu")
+def round_decimals(self: Array, decimals: int) -> Any:
     """`self` rounded to `decimals` decimal places (before the point, if negative), halves to even."""
-    scale = numpy.asarray(10.0 ** abs(decimals), self.dtype)
-    return numpy.rint(self * scale) / scale if decimals >= 0 else numpy.rint(self / scale) * scale
+    scale = 10.0 ** abs(decimals)
+    return xp.rint(self * scale) / scale if decimals >= 0 else xp.rint(self / scale) * scale
 
 
-def frac(self: Array) -> Array:
+@pointwise("frac_cpu")
+def frac(self: Array) -> Any:
     """What is left of `self` without its integer part; it has the sign of `self`."""
-    if not is_floating(self.dtype):
-        raise refuse("frac_cpu", self)
-    return self - numpy.trunc(self)
+    return self - xp.trunc(self)
 
 
 # --- signs ----------------------------------------------------------------------------------------------------

@@ -15,10 +15,12 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ..runtime.scalar import ZERO, Number, typed
-from .pointwise import fused
+from ...codegen.elementary import decomposition, elementary
+from ...codegen.pointwise import pointwise
+from ...codegen.tracing import ARRAY, apply, xp
+from ..runtime.scalar import Number
 
-Kernel = Callable[..., ndarray]
+Array = numpy.ndarray[Any, Any]
 
 _FEW = 512  # elements up to which a Python call for each is the cheaper way
 _SQRT_HALF = math.sqrt(0.5)
@@ -42,19 +44,25 @@ class _Polynomial:
         return result
 
 
-def _double(name: str) -> Callable[[Kernel], Kernel]:
-    """Make a function of float64 arrays into a kernel for every float."""
+def _pointwise(refusal: str) -> Callable[[Callable[..., Any]], Any]:
+    """Make a function `_name` of float64 arrays into the elementary function `name`, and return the kernel of that alone."""
 
-    def decorate(function: Kernel) -> Kernel:
-        def compute(x: ndarray, *rest: Any) -> ndarray:
-            wide = [item.astype(numpy.float64) if isinstance(item, ndarray) else item for item in (x, *rest)]
-            return asarray(function(*wide)).astype(x.dtype, copy=False)
+    def declare(function: Callable[..., Any]) -> Any:
+        name = function.__name__.removeprefix("_")
+        elementary(name)(function)
 
-        compute.__name__ = compute.__qualname__ = function.__name__
-        compute.__doc__ = function.__doc__
-        return fused(name, "f")(compute)
+        def of_one(self: Any) -> Any:
+            return apply(name, self)
 
-    return decorate
+        def of_two(self: Any, other: Any) -> Any:
+            return apply(name, self, other)
+
+        expression = of_one if function.__code__.co_argcount == 1 else of_two
+        expression.__annotations__ = dict.fromkeys(("self", "other"), ARRAY)
+        expression.__name__, expression.__doc__ = name, function.__doc__
+        return pointwise(refusal)(expression)
+
+    return declare
 
 
 def _one_by_one(function: Callable[[float], float], x: ndarray) -> ndarray:
@@ -81,11 +89,11 @@ def _piecewise(x: ndarray, *pieces: tuple[ndarray, Callable[[ndarray], Any]]) ->
 # The error function
 
 # erf(x) = tanh(x p(x ** 2)); p fits atanh(erf(x)) / x on [0, 4.1] with a relative error of erf below 3.2e-8.
-_ERF_SINGLE = _Polynomial(
+_ERF_SINGLE = (
     -1.6407388343877219e-09, 5.391642685877616e-08, -5.15099497376279e-07, -1.860991090529486e-06,
     7.648922059040508e-05, -0.0006036801154681473, -0.00020215277085595495, 0.10277131534988769, 1.1283792022806272,
 )  # fmt: skip
-_ERF_SINGLE_LIMIT = Number(16.8)
+_ERF_SINGLE_LIMIT = 16.8
 
 # W. J. Cody, "Rational Chebyshev approximations for the error function", Mathematics of Computation 23 (1969).
 _CODY_A = _Polynomial(
@@ -115,13 +123,8 @@ _CODY_Q = _Polynomial(
 _CODY_SPLIT = 0.46875
 
 
-@fused("erf_vml_cpu", "f")
-def erf(x: ndarray) -> ndarray:
+def _erf(x: ndarray) -> ndarray:
     """The error function, twice the integral of exp(-t ** 2) / sqrt(pi) from 0 to `x`."""
-    if x.dtype.char == "f":
-        slope = _ERF_SINGLE(numpy.minimum(x * x, _ERF_SINGLE_LIMIT[x.dtype]))
-        slope *= x
-        return asarray(numpy.tanh(slope))
     if x.size <= _FEW:
         return _one_by_one(math.erf, x)
     magnitude = numpy.abs(x)
@@ -130,6 +133,18 @@ def erf(x: ndarray) -> ndarray:
         (asarray(magnitude <= _CODY_SPLIT), _erf_center),
         (asarray(magnitude >= 0), _erf_outside),
     )
+
+
+erf = _pointwise("erf_vml_cpu")(_erf)
+
+
+@decomposition("erf", numpy.float32)
+def _erf_single(x: Any) -> Any:
+    square = xp.minimum(x * x, _ERF_SINGLE_LIMIT)
+    slope = square * _ERF_SINGLE[0] + _ERF_SINGLE[1]
+    for coefficient in _ERF_SINGLE[2:]:
+        slope = slope * square + coefficient
+    return xp.tanh(slope * x)
 
 
 def _erf_outside(x: ndarray) -> Any:
@@ -147,8 +162,7 @@ def _erf_center(x: ndarray) -> Any:
     return x * (_CODY_A(square) / _CODY_B(square))
 
 
-@_double("erfc_vml_cpu")
-def erfc(x: ndarray) -> ndarray:
+def _erfc(x: ndarray) -> ndarray:
     """1 - erf(x), without cancellation for large `x`."""
     if x.size <= _FEW:
         return _one_by_one(math.erfc, x)
@@ -158,6 +172,9 @@ def erfc(x: ndarray) -> ndarray:
         (asarray(x > 0), _erfc_positive),
         (asarray(x < 0), lambda part: 2 - _erfc_positive(-part)),
     )
+
+
+erfc = _pointwise("erfc_vml_cpu")(_erfc)
 
 
 def _erfc_positive(x: Any) -> Any:
@@ -180,8 +197,7 @@ def _erfcx_tail(x: ndarray) -> Any:
     return (_INVERSE_SQRT_PI - inverse * (_CODY_P(inverse) / _CODY_Q(inverse))) / x
 
 
-@_double("erfcx_cpu")
-def erfcx(x: ndarray) -> ndarray:
+def _erfcx(x: ndarray) -> ndarray:
     """exp(x ** 2) * erfc(x)."""
     return _piecewise(
         x,
@@ -189,6 +205,9 @@ def erfcx(x: ndarray) -> ndarray:
         (asarray(x > 0), _erfcx_positive),
         (asarray(x < 0), lambda part: 2 * numpy.exp(part * part) - _erfcx_positive(-part)),
     )
+
+
+erfcx = _pointwise("erfcx_cpu")(_erfcx)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -241,34 +260,42 @@ def _quantile(distance: ndarray, tail: ndarray) -> ndarray:
     return result
 
 
-@_double("ndtri_cpu")
-def ndtri(x: ndarray) -> ndarray:
+def _ndtri(x: ndarray) -> ndarray:
     """The number that a standard normal variable is below with probability `x`; the inverse of `ndtr`."""
     return _quantile(asarray(x - 0.5), asarray(numpy.minimum(x, 1 - x)))
 
 
-@_double("erfinv_vml_cpu")
-def erfinv(x: ndarray) -> ndarray:
+ndtri = _pointwise("ndtri_cpu")(_ndtri)
+
+
+def _erfinv(x: ndarray) -> ndarray:
     """The inverse of `erf`: infinite at -1 and 1, nan beyond."""
     result = _quantile(asarray(x * 0.5), asarray((1 - numpy.abs(x)) * 0.5))
     result *= _SQRT_HALF
     return result
 
 
-@_double("ndtr_cpu")
-def ndtr(x: ndarray) -> ndarray:
+erfinv = _pointwise("erfinv_vml_cpu")(_erfinv)
+
+
+def _ndtr(x: ndarray) -> ndarray:
     """The probability that a standard normal variable is below `x`."""
-    return 0.5 * erfc(asarray(x * -_SQRT_HALF))
+    return 0.5 * _erfc(asarray(x * -_SQRT_HALF))
 
 
-@_double("log_ndtr_cpu")
-def log_ndtr(x: ndarray) -> ndarray:
+ndtr = _pointwise("ndtr_cpu")(_ndtr)
+
+
+def _log_ndtr(x: ndarray) -> ndarray:
     """The logarithm of `ndtr`, without underflow."""
     return _piecewise(
         x,
-        (asarray(x < -1), lambda part: numpy.log(0.5 * erfcx(part * -_SQRT_HALF)) - 0.5 * part * part),
-        (asarray(x >= -1), lambda part: numpy.log1p(-0.5 * erfc(part * _SQRT_HALF))),
+        (asarray(x < -1), lambda part: numpy.log(0.5 * _erfcx(part * -_SQRT_HALF)) - 0.5 * part * part),
+        (asarray(x >= -1), lambda part: numpy.log1p(-0.5 * _erfc(part * _SQRT_HALF))),
     )
+
+
+log_ndtr = _pointwise("log_ndtr_cpu")(_log_ndtr)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -293,8 +320,7 @@ _STIRLING = _Polynomial(
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
-@_double("lgamma_vml_cpu")
-def lgamma(x: ndarray) -> ndarray:
+def _lgamma(x: ndarray) -> ndarray:
     """The logarithm of the absolute value of the gamma function; infinite at 0 and negative integers."""
     if x.size <= _FEW and x.size and bool(numpy.all((x > 0) & (x < 1e300))):
         return _one_by_one(math.lgamma, x)
@@ -306,6 +332,9 @@ def lgamma(x: ndarray) -> ndarray:
         (asarray(x > 0), lambda part: _lgamma_right(part + 2) - numpy.log(part * (part + 1))),
         (asarray(x < 0), _lgamma_reflected),
     )
+
+
+lgamma = _pointwise("lgamma_vml_cpu")(_lgamma)
 
 
 def _lgamma_right(x: ndarray) -> ndarray:
@@ -353,8 +382,7 @@ _DIGAMMA_SERIES = _Polynomial(
 )
 
 
-@_double("digamma")
-def digamma(x: ndarray) -> ndarray:
+def _digamma(x: ndarray) -> ndarray:
     """The derivative of `lgamma`; -inf at 0, inf at -0, nan at negative integers."""
     return _piecewise(
         x,
@@ -362,6 +390,9 @@ def digamma(x: ndarray) -> ndarray:
         (asarray(x > 0), _digamma_right),
         (asarray((x < 0) & (x != numpy.floor(x))), _digamma_reflected),
     )
+
+
+digamma = _pointwise("digamma")(_digamma)
 
 
 def _digamma_right(x: ndarray) -> ndarray:
@@ -396,10 +427,9 @@ def polygamma(n: int, x: ndarray) -> ndarray:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:
         return digamma(x)
-    return _trigamma(x) if n == 1 else _polygamma(x, n)
+    return _trigamma_kernel.general(x) if n == 1 else _polygamma_kernel.general(x, n)
 
 
-@_double("trigamma")
 def _trigamma(x: ndarray) -> ndarray:
     return _piecewise(
         x,
@@ -410,24 +440,29 @@ def _trigamma(x: ndarray) -> ndarray:
     )
 
 
+_trigamma_kernel = _pointwise("trigamma")(_trigamma)
+
+
 def _sin_pi_apart(x: ndarray) -> Any:
     """The sine of pi * x, rounded as pi * x is: not exactly zero at integers other than zero."""
     return numpy.sin(math.pi * x)
 
 
-@_double("polygamma")
-def _polygamma(x: ndarray, n: int) -> ndarray:
+@elementary("polygamma_of_order")
+def _polygamma(x: ndarray, n: ndarray) -> ndarray:
     """NIST DLMF 25.11.12."""
-    return math.copysign(math.gamma(n + 1), (-1) ** (n + 1)) * _zeta(numpy.full(x.shape, n + 1.0), x)
+    order = float(n)
+    return math.copysign(math.gamma(order + 1), (-1) ** (order + 1)) * _zeta(numpy.full(x.shape, order + 1), x)
 
 
-@_double("zeta_cpu")
-def zeta(x: ndarray, q: ndarray) -> ndarray:
-    """The Hurwitz zeta function, the sum of (k + q) ** -x over k from 0: inf for `x` = 1, nan for less."""
-    return _zeta(x, q)
+@pointwise("polygamma")
+def _polygamma_kernel(self: Array, n: int) -> Any:
+    """The `n`-th derivative of `digamma`, for `n` greater than 1."""
+    return xp.polygamma_of_order(self, n)
 
 
 def _zeta(x: ndarray, q: ndarray) -> ndarray:
+    """The Hurwitz zeta function, the sum of (k + q) ** -x over k from 0: inf for `x` = 1, nan for less."""
     pole = (q <= 0) & (q == numpy.floor(q))
     undefined = (x < 1) | ((q < 0) & ~pole & (x != numpy.floor(x)))
     result = _hurwitz(x, numpy.where(pole | undefined | numpy.isinf(q), 1.0, q))
@@ -435,6 +470,9 @@ def _zeta(x: ndarray, q: ndarray) -> ndarray:
     result = numpy.where(numpy.isinf(q), numpy.where(q > 0, math.nan, math.inf), result)
     result = numpy.where(undefined | numpy.isnan(x) | numpy.isnan(q), math.nan, result)
     return numpy.where(x == 1, math.inf, result)
+
+
+zeta = _pointwise("zeta_cpu")(_zeta)
 
 
 # B(2k) / (2k)! for k from 1 up.
@@ -468,83 +506,81 @@ def _hurwitz(s: Any, q: ndarray) -> Any:
 # The rest
 
 
-@_double("i0_cpu")
-def i0(x: ndarray) -> ndarray:
+def _i0(x: ndarray) -> ndarray:
     """The modified Bessel function of the first kind and order 0."""
     return asarray(numpy.i0(x)).reshape(x.shape)
 
 
-@fused("xlogy_cpu", "f")
-def xlogy(x: ndarray, y: ndarray) -> ndarray:
+i0 = _pointwise("i0_cpu")(_i0)
+
+
+@pointwise("xlogy_cpu")
+def xlogy(x: Array, y: Array) -> Any:
     """The product x * log(y), and 0 where `x` is 0, unless `y` is nan."""
-    return numpy.where((x == 0) & ~numpy.isnan(y), x.dtype.type(0), x * numpy.log(y))
+    return xp.where((x == 0) & ~xp.isnan(y), 0, x * xp.log(y))
 
 
-@fused("xlog1py_cpu", "f")
-def xlog1py(x: ndarray, y: ndarray) -> ndarray:
+@pointwise("xlog1py_cpu")
+def xlog1py(x: Array, y: Array) -> Any:
     """The product x * log(1 + y), and 0 where `x` is 0, unless `y` is nan."""
-    return numpy.where((x == 0) & ~numpy.isnan(y), x.dtype.type(0), x * numpy.log1p(y))
+    return xp.where((x == 0) & ~xp.isnan(y), 0, x * xp.log1p(y))
 
-
-Array = numpy.ndarray[Any, Any]
 
 _NEAR = 30.0
 _NODES = 32
 _TERMS = 20
 
 
-def _scaled(self: Array, order: int) -> Array:
+def _scaled(self: Any, order: int) -> Any:
     """The function of `|self|` times `exp(-|self|)`."""
-    magnitude = numpy.abs(self)
-    near = _integrated(numpy.minimum(magnitude, _NEAR), order)
-    return numpy.where(magnitude > _NEAR, _expanded(numpy.maximum(magnitude, _NEAR), order), near)
+    magnitude = xp.abs(self)
+    near = _integrated(xp.minimum(magnitude, _NEAR), order)
+    return xp.where(magnitude > _NEAR, _expanded(xp.maximum(magnitude, _NEAR), order), near)
 
 
-def _integrated(x: Array, order: int) -> Array:
+def _integrated(x: Any, order: int) -> Any:
     """NIST DLMF 10.32.3, the mean of exp(x * cos(t)) * cos(order * t), by the midpoint rule.
 
     On a period the rule's error is the function of order 64, nothing at all for x up to 30. The nodes at t and pi - t
     are taken together, so that nothing cancels near 0.
     """
-    total = numpy.zeros_like(x)
+    total = xp.zeros_like(x)
     for node in range(_NODES // 2):
         cosine = math.cos((node + 0.5) * math.pi / _NODES)
-        grown = numpy.exp(x * (cosine - 1))
-        pair = -numpy.expm1(x * (-2 * cosine)) * cosine if order else 1 + numpy.exp(x * (-2 * cosine))
-        total += grown * pair
+        grown = xp.exp(x * (cosine - 1))
+        pair = -xp.expm1(x * (-2 * cosine)) * cosine if order else 1 + xp.exp(x * (-2 * cosine))
+        total = total + grown * pair
     return total / _NODES
 
 
-def _expanded(x: Array, order: int) -> Array:
+def _expanded(x: Any, order: int) -> Any:
     """NIST DLMF 10.40.1, the asymptotic expansion."""
-    total, term = numpy.ones_like(x), numpy.ones_like(x)
+    total = term = xp.ones_like(x)
     for k in range(1, _TERMS + 1):
         term = term * (((2 * k - 1) ** 2 - 4 * order**2) / (8 * k)) / x
-        total += term
-    return total / numpy.sqrt(2 * math.pi * x)
+        total = total + term
+    return total / xp.sqrt(2 * math.pi * x)
 
 
-@fused("i0e_cpu", "f")
-def i0e(self: Array) -> Array:
+@pointwise("i0e_cpu")
+def i0e(self: Array) -> Any:
     """The function of order 0 times `exp(-|self|)`."""
     return _scaled(self, 0)
 
 
-@fused("i1e_cpu", "f")
-def i1e(self: Array) -> Array:
+@pointwise("i1e_cpu")
+def i1e(self: Array) -> Any:
     """The function of order 1 times `exp(-|self|)`."""
-    return numpy.copysign(_scaled(self, 1), self)
+    return xp.copysign(_scaled(self, 1), self)
 
 
-@fused("i1_cpu", "f")
-def i1(self: Array) -> Array:
+@pointwise("i1_cpu")
+def i1(self: Array) -> Any:
     """The function of order 1."""
-    return numpy.copysign(_scaled(self, 1) * numpy.exp(numpy.abs(self)), self)
+    return xp.copysign(_scaled(self, 1) * xp.exp(xp.abs(self)), self)
 
 
-@fused("entr_cpu", "f")
-def entr(self: Array) -> Array:
+@pointwise("entr_cpu")
+def entr(self: Array) -> Any:
     """`-self * log(self)`: 0 at 0, -inf below."""
-    positive = -self * numpy.log(self)
-    lowest = numpy.where(self == ZERO[self.dtype], ZERO[self.dtype], typed(-math.inf, self.dtype))
-    return numpy.where(self <= ZERO[self.dtype], lowest, positive)
+    return xp.where(self <= 0, xp.where(self == 0, 0, -math.inf), -self * xp.log(self))

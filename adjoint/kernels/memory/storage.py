@@ -100,8 +100,12 @@ def strided(array: Array, shape: tuple[int, ...], steps: tuple[int, ...], offset
 def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...], dtype: Any = None) -> Array:
     """A view from the first element of `array` on, with another shape, other strides in bytes and perhaps another dtype."""
     dtype = dtype or array.dtype
-    if array.flags.c_contiguous and array.size and array.dtype.kind != "V":
-        return numpy.ndarray(shape, dtype, array, 0, byte_steps)
+    if array.size and array.dtype.kind != "V":
+        if array.flags.c_contiguous:
+            return numpy.ndarray(shape, dtype, array, 0, byte_steps)
+        base = array.base
+        if type(base) is numpy.ndarray and base.size == 1 and base.dtype is array.dtype:  # one number, repeated
+            return numpy.ndarray(shape, dtype, base, 0, byte_steps)
     root = owner(array)
     if not root.flags.c_contiguous:
         root = root.transpose(sorted(range(root.ndim), key=lambda dim: -root.strides[dim]))
@@ -193,6 +197,10 @@ def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
         element_strides(array),
         storage_offset(array),
     )
+
+
+PYTHON_NUMBERS = frozenset((float, int, bool, complex))
+"""The types of what NumPy's `item` gives, but for the dtypes that `ml_dtypes` adds."""
 
 
 def to_python(array: Array) -> Any:

@@ -11,15 +11,12 @@ from typing import Any
 
 import numpy
 
-from ..index.masking import choose, zero_where
-from ..math.pointwise import fused, refuse
-from ..math.special import erf
-from ..runtime.floating import type_name
-from ..runtime.scalar import HALF, ONE, TWO, ZERO, typed
+from ...codegen.pointwise import pointwise
+from ...codegen.tracing import xp
+from ..math import special  # noqa: F401 - it declares the error function
+from ..runtime.floating import refuse, type_name
 
 Array = numpy.ndarray[Any, Any]
-
-_FEW = 512  # elements up to which one slow ufunc costs less than several fast ones
 
 # Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: x * Phi(x) and its approximation by tanh.
 _SQRT_HALF = math.sqrt(0.5)
@@ -31,43 +28,41 @@ TANH_CUBIC = 0.044715
 # --- pieces of lines ------------------------------------------------------------------------------------------
 
 
-def positive_part(self: Array) -> Array:
-    """`max(x, 0)` of numbers that have an order."""
-    return numpy.maximum(self, ZERO[self.dtype])
+def _refuse_relu(array: Array) -> Exception:
+    if array.dtype.kind == "b":
+        return RuntimeError("Boolean inputs not supported for relu")
+    return NotImplementedError("clamp is not supported for complex types")
 
 
-def relu(self: Array) -> Array:
+@pointwise(_refuse_relu, "fiu")
+def relu(self: Array) -> Any:
     """`max(x, 0)`."""
-    if self.dtype.kind == "b":
-        raise RuntimeError("Boolean inputs not supported for relu")
-    if self.dtype.kind == "c":
-        raise NotImplementedError("clamp is not supported for complex types")
-    return positive_part(self)
+    return xp.maximum(self, 0)
 
 
-def threshold(self: Array, threshold: float, value: float) -> Array:
+@pointwise("threshold_cpu", "fiu")
+def threshold(self: Array, threshold: float, value: float) -> Any:
     """`x` where it is greater than `threshold`, else `value`."""
-    if self.dtype.kind in "bc":
-        raise refuse("threshold_cpu", self)
-    return numpy.where(self <= typed(threshold, self.dtype), typed(value, self.dtype), self)
+    return xp.where(self <= threshold, value, self)
 
 
-def threshold_backward(grad: Array, self: Array, threshold: float) -> Array:
+@pointwise("threshold_cpu", "fiu")
+def threshold_backward(grad: Array, self: Array, threshold: float) -> Any:
     """`grad` where `x` is greater than `threshold`, else 0."""
-    return zero_where(grad, self <= typed(threshold, self.dtype))
+    return xp.where(self <= threshold, 0, grad)
 
 
-@fused("leaky_relu_cpu", "f")
-def leaky_relu(self: Array, negative_slope: float) -> Array:
+@pointwise("leaky_relu_cpu")
+def leaky_relu(self: Array, negative_slope: float) -> Any:
     """`x` where positive, else `negative_slope * x`."""
-    scaled = self * typed(negative_slope, self.dtype)
+    scaled = self * negative_slope
     if 0 < negative_slope <= 1:
-        return numpy.maximum(self, scaled)
-    return choose(self > ZERO[self.dtype], self, scaled)
+        return xp.maximum(self, scaled)
+    return xp.where(self > 0, self, scaled)
 
 
-@fused("leaky_relu_backward_cpu", "f")
-def leaky_relu_backward(grad: Array, self: Array, negative_slope: float, self_is_result: bool) -> Array:
+@pointwise("leaky_relu_backward_cpu")
+def leaky_relu_backward(grad: Array, self: Array, negative_slope: float, self_is_result: bool) -> Any:
     """`grad` where `x` (or the result, which then has its sign) is positive, else `negative_slope * grad`."""
     if self_is_result and negative_slope < 0:
         raise RuntimeError(
@@ -76,75 +71,78 @@ def leaky_relu_backward(grad: Array, self: Array, negative_slope: float, self_is
             "instead. File an issue at https://github.com/pytorch/pytorch if you do require supporting in-place "
             "leakRelu backward calculation with negative slope"
         )
-    return choose(self > ZERO[self.dtype], grad, grad * typed(negative_slope, self.dtype))
+    return xp.where(self > 0, grad, grad * negative_slope)
 
 
-def hardtanh(self: Array, min_val: float, max_val: float) -> Array:
-    """`x` limited to `[min_val, max_val]`."""
-    if self.dtype.kind == "b":
-        raise RuntimeError("Bool inputs not supported for hardtanh")
-    if self.dtype.kind == "c":
-        raise NotImplementedError("clamp is not supported for complex types")
+def _refuse_hardtanh(array: Array) -> Exception:
+    if array.dtype.kind == "b":
+        return RuntimeError("Bool inputs not supported for hardtanh")
+    return NotImplementedError("clamp is not supported for complex types")
+
+
+def _check_hardtanh(self: Array, min_val: float, max_val: float) -> None:
     if self.dtype.kind == "u" and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
-    return numpy.minimum(numpy.maximum(self, typed(min_val, self.dtype)), typed(max_val, self.dtype))
 
 
-def hardtanh_backward(grad: Array, self: Array, min_val: float, max_val: float) -> Array:
+@pointwise(_refuse_hardtanh, "fiu")
+def _hardtanh(self: Array, min_val: float, max_val: float) -> Any:
+    """`x` limited to `[min_val, max_val]`."""
+    return xp.minimum(xp.maximum(self, min_val), max_val)
+
+
+hardtanh = _hardtanh.checked(_check_hardtanh)
+
+
+@pointwise("hardtanh_backward_cpu")
+def hardtanh_backward(grad: Array, self: Array, min_val: float, max_val: float) -> Any:
     """`grad` where `x` is between the bounds, else 0."""
-    return zero_where(grad, (self <= typed(min_val, self.dtype)) | (self >= typed(max_val, self.dtype)))
+    return xp.where((self <= min_val) | (self >= max_val), 0, grad)
 
 
-@fused("hardsigmoid_cpu", "f")
-def hardsigmoid(self: Array) -> Array:
+@pointwise("hardsigmoid_cpu")
+def hardsigmoid(self: Array) -> Any:
     """`min(max(x + 3, 0), 6) / 6`."""
-    dtype = self.dtype
-    result = self + typed(3, dtype)
-    result = numpy.minimum(numpy.maximum(result, ZERO[dtype]), typed(6, dtype))
-    result /= typed(6, dtype)
-    return result
+    return xp.minimum(xp.maximum(self + 3, 0), 6) / 6
 
 
-@fused("hardsigmoid_backward_cpu", "f")
-def hardsigmoid_backward(grad: Array, self: Array) -> Array:
+@pointwise("hardsigmoid_backward_cpu")
+def hardsigmoid_backward(grad: Array, self: Array) -> Any:
     """`grad / 6` where `x` is between -3 and 3, else 0."""
-    steep = (self > typed(-3, self.dtype)) & (self < typed(3, self.dtype))
-    return zero_where(grad / typed(6, self.dtype), ~steep)
+    return xp.where(~((self > -3) & (self < 3)), 0, grad / 6)
 
 
-@fused("hardswish_cpu", "f")
-def hardswish(self: Array) -> Array:
+@pointwise("hardswish_cpu")
+def hardswish(self: Array) -> Any:
     """`x * hardsigmoid(x)` (Howard et al., "Searching for MobileNetV3", 2019)."""
-    dtype = self.dtype
-    result = numpy.minimum(numpy.maximum(self + typed(3, dtype), ZERO[dtype]), typed(6, dtype))
-    result *= self
-    result /= typed(6, dtype)
-    return result
+    return xp.minimum(xp.maximum(self + 3, 0), 6) * self / 6
 
 
-@fused("hardswish_backward_cpu", "f")
-def hardswish_backward(grad: Array, self: Array) -> Array:
+@pointwise("hardswish_backward_cpu")
+def hardswish_backward(grad: Array, self: Array) -> Any:
     """0 up to -3, `grad * (x / 3 + 1/2)` up to 3, then `grad`."""
-    dtype = self.dtype
-    sloped = grad * (self / typed(3, dtype) + HALF[dtype])
-    return zero_where(choose(self < typed(3, dtype), sloped, grad), self <= typed(-3, dtype))
+    return xp.where(self <= -3, 0, xp.where(self < 3, grad * (self / 3 + 0.5), grad))
 
 
-@fused("hardswish_backward_cpu", "f")
-def hardswish_double_backward(grad: Array, self: Array) -> Array:
+@pointwise("hardswish_backward_cpu")
+def hardswish_double_backward(grad: Array, self: Array) -> Any:
     """`grad / 3` where `x` is between -3 and 3, else 0."""
-    curved = (self > typed(-3, self.dtype)) & (self < typed(3, self.dtype))
-    return zero_where(grad / typed(3, self.dtype), ~curved)
+    return xp.where(~((self > -3) & (self < 3)), 0, grad / 3)
 
 
-@fused("hardshrink_cpu", "f")
-def hardshrink(self: Array, lambd: float) -> Array:
+@pointwise("hardshrink_cpu")
+def hardshrink(self: Array, lambd: float) -> Any:
     """`x`, but 0 where its magnitude is at most `lambd`."""
-    return shrink_backward(self, self, lambd)
+    return xp.shrink_backward(self, self, lambd)
 
 
-def softshrink(self: Array, lambd: float) -> Array:
-    """`x` moved towards 0 by `lambd`, 0 where it would pass it."""
+@pointwise("softshrink_cpu")
+def shrink_backward(grad: Array, self: Array, lambd: float) -> Any:
+    """`grad`, but 0 where the magnitude of `x` is at most `lambd`."""
+    return xp.where((self >= -lambd) & (self <= lambd), 0, grad)
+
+
+def _check_softshrink(self: Array, lambd: float) -> None:
     if self.dtype.kind not in "fV":
         raise refuse("softshrink_check", self)
     if lambd < 0:
@@ -152,269 +150,216 @@ def softshrink(self: Array, lambd: float) -> Array:
         raise RuntimeError(
             f"lambda must be in range [0, {limit:g}] for input dtype {type_name(self.dtype)}, but found {lambd:g}"
         )
-    return moved_to_zero(self, lambd)
 
 
-@fused("softshrink_cpu", "f")
-def moved_to_zero(self: Array, lambd: float) -> Array:
-    """`softshrink` of what has been checked."""
-    limit = typed(lambd, self.dtype)
-    return self - numpy.minimum(numpy.maximum(self, -limit), limit)
+@pointwise("softshrink_cpu")
+def _softshrink(self: Array, lambd: float) -> Any:
+    """`x` moved towards 0 by `lambd`, 0 where it would pass it."""
+    if lambd < 0:
+        raise RuntimeError("lambda must not be negative")  # the check says it in full
+    return self - xp.minimum(xp.maximum(self, -lambd), lambd)
 
 
-def shrink_backward(grad: Array, self: Array, lambd: float) -> Array:
-    """`grad`, but 0 where the magnitude of `x` is at most `lambd`."""
-    return zero_where(grad, (self >= typed(-lambd, self.dtype)) & (self <= typed(lambd, self.dtype)))
+softshrink = _softshrink.checked(_check_softshrink)
 
 
 # --- with exponentials ----------------------------------------------------------------------------------------
 
 
-@fused("elu_cpu", "f")
-def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Array:
+@pointwise("elu_cpu")
+def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Any:
     """`scale * x` where positive, else `scale * alpha * (exp(input_scale * x) - 1)`."""
-    dtype = self.dtype
-    negative = numpy.minimum(self, ZERO[dtype])
+    negative = xp.minimum(self, 0)
     if input_scale != 1:
-        negative *= typed(input_scale, dtype)
-    result = numpy.expm1(negative)
+        negative = negative * input_scale
+    result = xp.expm1(negative)
     if alpha != 1:
-        result *= typed(alpha, dtype)
-    result += numpy.maximum(self, ZERO[dtype])
-    return result if scale == 1 else result * typed(scale, dtype)
+        result = result * alpha
+    result = result + xp.maximum(self, 0)
+    return result if scale == 1 else result * scale
 
 
-@fused("elu_backward_cpu", "f")
+@pointwise("elu_cpu")
+def celu(self: Array, alpha: float) -> Any:
+    """`x` where positive, else `alpha * (exp(x / alpha) - 1)`."""
+    return xp.elu(self, alpha, 1, 1 / alpha)
+
+
+@pointwise("elu_backward_cpu")
 def elu_backward(
     grad: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
-) -> Array:
+) -> Any:
     """The derivative of `elu` times `grad`, by `x` or by the result, which has its sign unless `alpha` is negative."""
-    if is_result and alpha < 0:
-        raise RuntimeError(
-            "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
-            "caused by calling in-place forward function with a negative slope, please call out-of-place version "
-            "instead."
-        )
-    dtype = self_or_result.dtype
     if is_result:
-        slope = (self_or_result + typed(alpha * scale, dtype)) * typed(input_scale, dtype)
-    else:
-        slope = numpy.exp(numpy.minimum(self_or_result, ZERO[dtype]) * typed(input_scale, dtype))
-        if alpha * input_scale == 1:
-            return slope * grad if scale == 1 else slope * grad * typed(scale, dtype)
-        slope *= typed(alpha * scale * input_scale, dtype)
-    return grad * choose(self_or_result <= ZERO[dtype], slope, _filled(slope, scale))
+        if alpha < 0:
+            raise RuntimeError(
+                "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
+                "caused by calling in-place forward function with a negative slope, please call out-of-place version "
+                "instead."
+            )
+        slope = (self_or_result + alpha * scale) * input_scale
+        return grad * xp.where(self_or_result <= 0, slope, scale)
+    slope = xp.exp(xp.minimum(self_or_result, 0) * input_scale)
+    if alpha * input_scale == 1:
+        return slope * grad if scale == 1 else slope * grad * scale
+    return grad * xp.where(self_or_result <= 0, slope * (alpha * scale * input_scale), scale)
 
 
-@fused("elu_double_backward_cpu", "f")
+@pointwise("elu_double_backward_cpu")
 def elu_double_backward(
     grad: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
-) -> Array:
+) -> Any:
     """The derivative of `elu_backward` by its last argument, times `grad`."""
-    dtype = self_or_result.dtype
     if is_result:
-        curved = grad * typed(input_scale, dtype)
+        curved = grad * input_scale
     else:
-        curved = numpy.exp(numpy.minimum(self_or_result, ZERO[dtype]) * typed(input_scale, dtype))
-        curved *= typed(alpha * scale * input_scale * input_scale, dtype)
-        curved *= grad
-    return zero_where(curved, ~(self_or_result < ZERO[dtype]))
+        curved = xp.exp(xp.minimum(self_or_result, 0) * input_scale)
+        curved = curved * (alpha * scale * input_scale * input_scale) * grad
+    return xp.where(~(self_or_result < 0), 0, curved)
 
 
-def _filled(like: Array, value: float) -> Array:
-    return numpy.full(like.shape, value, like.dtype)
-
-
-def _logistic(self: Array) -> Array:
-    result = numpy.exp(-self)
-    result += ONE[self.dtype]
-    return numpy.reciprocal(result)
-
-
-@fused("silu_cpu")
-def silu(self: Array) -> Array:
+@pointwise("silu_cpu", "fc")
+def silu(self: Array) -> Any:
     """`x * sigmoid(x)`."""
-    result = numpy.exp(-self)
-    result += ONE[self.dtype]
-    return self / result
+    return self / (xp.exp(-self) + 1)
 
 
-@fused("silu_backward_cpu")
-def silu_backward(grad: Array, self: Array) -> Array:
+@pointwise("silu_backward_cpu", "fc")
+def silu_backward(grad: Array, self: Array) -> Any:
     """`grad * s * (1 + x * (1 - s))`, where `s` is `sigmoid(x)`."""
-    sigmoid = _logistic(self)
-    result = ONE[self.dtype] - sigmoid
-    result *= self
-    result += ONE[self.dtype]
-    result *= sigmoid
-    return grad * (result.conj() if result.dtype.kind == "c" else result)
+    sigmoid = xp.sigmoid(self)
+    return grad * (((1 - sigmoid) * self + 1) * sigmoid).conj()
 
 
-@fused("silu_backward_cpu")
-def silu_double_backward(grad: Array, self: Array) -> Array:
+@pointwise("silu_backward_cpu", "fc")
+def silu_double_backward(grad: Array, self: Array) -> Any:
     """`grad * s * (1 - s) * (2 + x * (1 - 2 * s))`, where `s` is `sigmoid(x)`."""
-    one, two = ONE[self.dtype], TWO[self.dtype]
-    sigmoid = _logistic(self)
-    result = sigmoid * (one - sigmoid) * (two + self * (one - two * sigmoid))
-    return grad * (result.conj() if result.dtype.kind == "c" else result)
+    sigmoid = xp.sigmoid(self)
+    return grad * (sigmoid * (1 - sigmoid) * (2 + self * (1 - 2 * sigmoid))).conj()
 
 
-def _tanh_of_softplus(self: Array) -> Array:
+def _tanh_of_softplus(self: Any) -> Any:
     """`tanh(log(1 + exp(x)))`, which is n / (n + 2) with n = exp(x) * (exp(x) + 2); 1 from 20 on."""
-    exponential = numpy.exp(numpy.minimum(self, typed(20, self.dtype)))
-    result = exponential + TWO[self.dtype]
-    result *= exponential
-    return result / (result + TWO[self.dtype])
+    exponential = xp.exp(xp.minimum(self, 20))
+    result = (exponential + 2) * exponential
+    return result / (result + 2)
 
 
-@fused("softplus_cpu", "f")
-def softplus(self: Array, beta: float, threshold: float) -> Array:
+@pointwise("softplus_cpu")
+def softplus(self: Array, beta: float, threshold: float) -> Any:
     """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is greater than `threshold`."""
-    dtype = self.dtype
-    scaled = self if beta == 1 else self * typed(beta, dtype)
-    if threshold >= 20 and dtype.itemsize == 4 and self.size <= _FEW:  # beyond 20 the two do not differ any more
-        result = numpy.logaddexp(scaled, ZERO[dtype])
-        return result if beta == 1 else result / typed(beta, dtype)
-    result = numpy.log1p(numpy.exp(scaled))
-    if beta != 1:
-        result /= typed(beta, dtype)
-    return choose(scaled > typed(threshold, dtype), self, result)
+    if beta == 1:
+        return xp.where(self > threshold, self, xp.log1p(xp.exp(self)))
+    scaled = self * beta
+    return xp.where(scaled > threshold, self, xp.log1p(xp.exp(scaled)) / beta)
 
 
-@fused("softplus_backward_cpu", "f")
-def softplus_backward(grad: Array, self: Array, beta: float, threshold: float) -> Array:
+@pointwise("softplus_backward_cpu")
+def softplus_backward(grad: Array, self: Array, beta: float, threshold: float) -> Any:
     """`grad * sigmoid(beta * x)`, and `grad` where `beta * x` is greater than `threshold`."""
-    scaled = self if beta == 1 else self * typed(beta, self.dtype)
-    return choose(scaled > typed(threshold, self.dtype), grad, grad * _logistic(scaled))
+    scaled = self if beta == 1 else self * beta
+    return xp.where(scaled > threshold, grad, grad * xp.sigmoid(scaled))
 
 
-@fused("softplus_double_backward_cpu", "f")
-def softplus_double_backward(grad: Array, self: Array, beta: float, threshold: float) -> Array:
+@pointwise("softplus_double_backward_cpu")
+def softplus_double_backward(grad: Array, self: Array, beta: float, threshold: float) -> Any:
     """`grad * beta * s * (1 - s)`, where `s` is `sigmoid(beta * x)`; 0 where `beta * x` is greater than `threshold`."""
-    scaled = self * typed(beta, self.dtype)
-    sigmoid = _logistic(scaled)
-    curved = grad * typed(beta, self.dtype) * sigmoid * (ONE[self.dtype] - sigmoid)
-    return zero_where(curved, scaled > typed(threshold, self.dtype))
+    scaled = self * beta
+    sigmoid = xp.sigmoid(scaled)
+    return xp.where(scaled > threshold, 0, grad * beta * sigmoid * (1 - sigmoid))
 
 
-@fused("mish_cpu", "f")
-def mish(self: Array) -> Array:
+@pointwise("mish_cpu")
+def mish(self: Array) -> Any:
     """`x * tanh(log(1 + exp(x)))` (Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2019)."""
     return self * _tanh_of_softplus(self)
 
 
-@fused("mish_backward_cpu", "f")
-def mish_backward(grad: Array, self: Array) -> Array:
+@pointwise("mish_backward_cpu")
+def mish_backward(grad: Array, self: Array) -> Any:
     """`grad * (t + x * s * (1 - t * t))`, where `t` is `tanh(softplus(x))` and `s` is `sigmoid(x)`."""
     tanh = _tanh_of_softplus(self)
-    return grad * (tanh + self * _logistic(self) * (ONE[self.dtype] - tanh * tanh))
+    return grad * (tanh + self * xp.sigmoid(self) * (1 - tanh * tanh))
 
 
-@fused("mish_backward_cpu", "f")
-def mish_curvature(self: Array) -> Array:
+@pointwise("mish_backward_cpu")
+def mish_curvature(self: Array) -> Any:
     """The second derivative: `s * (1 - t * t) * (2 + x * (1 - s - 2 * t * s))`, `t` and `s` as in `mish_backward`."""
-    one, two = ONE[self.dtype], TWO[self.dtype]
-    tanh, sigmoid = _tanh_of_softplus(self), _logistic(self)
-    return sigmoid * (one - tanh * tanh) * (two + self * (one - sigmoid - two * tanh * sigmoid))
+    tanh, sigmoid = _tanh_of_softplus(self), xp.sigmoid(self)
+    return sigmoid * (1 - tanh * tanh) * (2 + self * (1 - sigmoid - 2 * tanh * sigmoid))
 
 
-@fused("log_sigmoid_cpu", "f")
-def logsigmoid(self: Array) -> Array:
+@pointwise("log_sigmoid_cpu", contiguous=True)
+def logsigmoid(self: Array) -> Any:
     """`log(sigmoid(x))`, without overflow."""
-    return numpy.minimum(self, ZERO[self.dtype], order="C") - numpy.log1p(numpy.exp(-numpy.absolute(self)))
+    return xp.minimum(self, 0) - xp.log1p(xp.exp(-xp.abs(self)))
 
 
-@fused("log_sigmoid_backward_cpu", "f")
-def logsigmoid_backward(grad: Array, self: Array) -> Array:
+@pointwise("log_sigmoid_backward_cpu")
+def logsigmoid_backward(grad: Array, self: Array) -> Any:
     """`grad * sigmoid(-x)`."""
-    return grad * _logistic(-self)
+    return grad * xp.reciprocal(xp.exp(self) + 1)
 
 
 # --- the Gaussian error linear unit ---------------------------------------------------------------------------
 
 
-@fused("GeluKernelImpl", "f")
-def gelu(self: Array, *, approximate: str = "none") -> Array:
+@pointwise("GeluKernelImpl")
+def gelu(self: Array, *, approximate: str = "none") -> Any:
     """`x * Phi(x)`, with the normal distribution function or (`approximate="tanh"`) a form with tanh near it."""
-    dtype = self.dtype
     if approximate == "none":
-        result = erf(self * typed(_SQRT_HALF, dtype))
-    elif approximate != "tanh":
+        return (xp.erf(self * _SQRT_HALF) + 1) * self * 0.5
+    if approximate != "tanh":
         raise RuntimeError("approximate argument must be either none or tanh.")
-    else:
-        result = numpy.tanh(_tanh_argument(self))
-    result += ONE[dtype]
-    result *= self
-    result *= HALF[dtype]
-    return result
+    return (xp.tanh(_tanh_argument(self)) + 1) * self * 0.5
 
 
-@fused("GeluBackwardKernelImpl", "f")
-def gelu_backward(grad: Array, self: Array, *, approximate: str = "none") -> Array:
+@pointwise("GeluBackwardKernelImpl")
+def gelu_backward(grad: Array, self: Array, *, approximate: str = "none") -> Any:
     """`grad * (Phi(x) + x * phi(x))`, or the derivative of the approximation."""
-    dtype = self.dtype
     if approximate == "none":
-        slope = erf(self * typed(_SQRT_HALF, dtype))
-        slope += ONE[dtype]
-        slope *= HALF[dtype]
-        slope += self * _normal_density(self)
-    else:
-        tanh = numpy.tanh(_tanh_argument(self))
-        slope = HALF[dtype] * ((ONE[dtype] + tanh) + self * (ONE[dtype] - tanh * tanh) * _tanh_slope(self))
-    slope *= grad
-    return slope
+        return ((xp.erf(self * _SQRT_HALF) + 1) * 0.5 + self * _normal_density(self)) * grad
+    tanh = xp.tanh(_tanh_argument(self))
+    return 0.5 * ((1 + tanh) + self * (1 - tanh * tanh) * _tanh_slope(self)) * grad
 
 
-@fused("GeluBackwardKernelImpl", "f")
-def gelu_curvature(self: Array, approximate: str) -> Array:
+@pointwise("GeluBackwardKernelImpl")
+def gelu_curvature(self: Array, approximate: str) -> Any:
     """The second derivative: `phi(x) * (2 - x * x)`, or that of the approximation."""
-    dtype = self.dtype
     if approximate == "none":
-        return _normal_density(self) * (TWO[dtype] - self * self)
-    tanh, slope = numpy.tanh(_tanh_argument(self)), _tanh_slope(self)
-    bend = self * typed(6 * TANH_SCALE * TANH_CUBIC, dtype)
-    return (ONE[dtype] - tanh * tanh) * (slope + self * (HALF[dtype] * bend - tanh * slope * slope))
+        return _normal_density(self) * (2 - self * self)
+    tanh, slope = xp.tanh(_tanh_argument(self)), _tanh_slope(self)
+    bend = self * (6 * TANH_SCALE * TANH_CUBIC)
+    return (1 - tanh * tanh) * (slope + self * (0.5 * bend - tanh * slope * slope))
 
 
-def _normal_density(self: Array) -> Array:
-    density = self * self
-    density *= typed(-0.5, self.dtype)
-    density = numpy.exp(density)
-    density *= typed(DENSITY_AT_0, self.dtype)
-    return density
+def _normal_density(self: Any) -> Any:
+    return xp.exp(self * self * -0.5) * DENSITY_AT_0
 
 
-def _tanh_argument(self: Array) -> Array:
+def _tanh_argument(self: Any) -> Any:
     """`sqrt(2 / pi) * (x + 0.044715 * x ** 3)`."""
-    result = self * self
-    result *= typed(TANH_CUBIC, self.dtype)
-    result += ONE[self.dtype]
-    result *= self
-    result *= typed(TANH_SCALE, self.dtype)
-    return result
+    return (self * self * TANH_CUBIC + 1) * self * TANH_SCALE
 
 
-def _tanh_slope(self: Array) -> Array:
+def _tanh_slope(self: Any) -> Any:
     """`sqrt(2 / pi) * (1 + 3 * 0.044715 * x ** 2)`, the derivative of `_tanh_argument`."""
-    result = self * self
-    result *= typed(3 * TANH_CUBIC * TANH_SCALE, self.dtype)
-    result += typed(TANH_SCALE, self.dtype)
-    return result
+    return self * self * (3 * TANH_CUBIC * TANH_SCALE) + TANH_SCALE
 
 
 # --- with weights, noise or a gate ----------------------------------------------------------------------------
 
 
-@fused("prelu_cpu", "f")
-def prelu(self: Array, weight: Array) -> Array:
+@pointwise("prelu_cpu")
+def prelu(self: Array, weight: Array) -> Any:
     """`x` where positive, else `weight * x`."""
-    return numpy.where(self > ZERO[self.dtype], self, self * weight)
+    return xp.where(self > 0, self, self * weight)
 
 
-@fused("prelu_backward_cpu", "f")
-def prelu_backward(grad: Array, self: Array, weight: Array) -> Array:
+@pointwise("prelu_backward_cpu")
+def prelu_backward(grad: Array, self: Array, weight: Array) -> Any:
     """`grad` where `x` is positive, else `weight * grad`."""
-    return numpy.where(self > ZERO[self.dtype], grad, grad * weight)
+    return xp.where(self > 0, grad, grad * weight)
 
 
 def halves(self: Array, dim: int) -> tuple[Array, Array]:
@@ -433,12 +378,10 @@ def glu(self: Array, dim: int) -> Array:
     return gated(first, second)
 
 
-@fused("glu_cpu", "fc")
-def gated(first: Array, second: Array) -> Array:
+@pointwise("glu_cpu", "fc")
+def gated(first: Array, second: Array) -> Any:
     """`first * sigmoid(second)`."""
-    result = numpy.exp(-second)
-    result += ONE[second.dtype]
-    return first / result
+    return first / (xp.exp(-second) + 1)
 
 
 def joined(first: Array, second: Array, dim: int) -> Array:

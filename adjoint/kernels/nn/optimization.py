@@ -1,168 +1,290 @@
-"""Steps of optimizers on arrays, in place: every formula in one walk over memory, in tiles that stay in cache.
+"""Steps of optimizers on lists of arrays, in place: many small parameters at once, large ones in tiles that stay in cache.
 
-The operations and their order are PyTorch's, for one parameter at a time, so that results agree to the last places.
-Half types are computed in float32 and rounded once per step.
+A formula is a function `formula(xp, options, param, grad, *state)` of elementwise operations, which changes `param` and
+`state` in place. `xp` holds the methods of tensors that it calls; here that is `ArrayMethods` or `FusedMethods`.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy
 from numpy import ndarray
 
-from ..runtime.floating import compute_dtype
+from ..math.pointwise import sign
+from ..runtime.floating import HALVES, compute_dtype, quiet, restore
 from ..runtime.parallel import parallel_rows
-from ..runtime.scalar import typed
+
+Formula = Callable[..., None]
 
 _TILED = 1 << 14  # elements; smaller parameters are updated whole
+_GATHERED = (
+    1 << 12
+)  # elements; smaller parameters are copied into one array, so that NumPy is called once for all of them
+_SCRATCH = 1 << 14  # elements of that array
+_PLANS = 16  # lists of shapes that a thread remembers
 
-_add, _subtract, _multiply, _divide, _sqrt = numpy.add, numpy.subtract, numpy.multiply, numpy.true_divide, numpy.sqrt
+_add, _subtract, _multiply, _divide, _copy = numpy.add, numpy.subtract, numpy.multiply, numpy.true_divide, numpy.copyto
 
 
-def _walk(update: Callable[..., None], arrays: list[ndarray]) -> None:
-    """Call `update` with matching parts of the arrays, all but the second of which it writes."""
-    if arrays[0].ndim == 0:
-        arrays = [array.reshape(1) for array in arrays]  # views: operations on no dimensions give scalars
+class ArrayMethods:
+    """What formulas call, on arrays of one dtype: the methods of tensors of these names, with the same roundings."""
+
+    sqrt = numpy.sqrt
+    abs = numpy.absolute
+    maximum = numpy.maximum
+    reciprocal = numpy.reciprocal
+    sign = staticmethod(sign)
+
+    @staticmethod
+    def clone(array: ndarray) -> ndarray:
+        """A copy."""
+        return array.copy()
+
+    @staticmethod
+    def detach(array: ndarray) -> ndarray:
+        """The array itself: it has no history."""
+        return array
+
+    @staticmethod
+    def new_ones(array: ndarray, shape: Sequence[int]) -> ndarray:
+        """Ones of the dtype of `array`."""
+        return numpy.ones(shape, array.dtype)
+
+    @staticmethod
+    def masked_fill(array: ndarray, mask: ndarray, value: float) -> ndarray:
+        """A copy with `value` where `mask` is true."""
+        result = array.copy()
+        _copy(result, value, where=mask)
+        return result
+
+    @staticmethod
+    def copy_(array: ndarray, other: ndarray) -> None:
+        """Copy `other` into `array`."""
+        _copy(array, other)
+
+    @staticmethod
+    def clamp_(array: ndarray, least: float, most: float) -> None:
+        """Limit the elements to `[least, most]`."""
+        numpy.maximum(array, least, out=array)
+        numpy.minimum(array, most, out=array)
+
+    @staticmethod
+    def mul_(array: ndarray, other: Any) -> None:
+        """Multiply by `other`, an array or a number."""
+        _multiply(array, other, array)
+
+    @staticmethod
+    def add(array: ndarray, other: ndarray, *, alpha: float = 1) -> ndarray:
+        """The sum with `alpha * other`."""
+        total: ndarray = _add(array, _multiply(other, alpha))
+        return total
+
+    @staticmethod
+    def add_(array: ndarray, other: ndarray, *, alpha: float = 1) -> None:
+        """Add `alpha * other`."""
+        _add(array, other if alpha == 1 else _multiply(other, alpha), array)
+
+    @staticmethod
+    def addcmul_(array: ndarray, first: ndarray, second: ndarray, *, value: float = 1) -> None:
+        """Add `value * first * second`."""
+        product = _multiply(first, second)
+        if value != 1:
+            _multiply(product, value, product)
+        _add(array, product, array)
+
+    @staticmethod
+    def addcdiv_(array: ndarray, first: ndarray, second: ndarray, *, value: float = 1) -> None:
+        """Add `value * first / second`."""
+        quotient = _multiply(first, value)
+        _divide(quotient, second, quotient)
+        _add(array, quotient, array)
+
+    @staticmethod
+    def lerp_(array: ndarray, end: ndarray, weight: float) -> None:
+        """Add `weight * (end - array)`, from whichever end is nearer."""
+        step = _subtract(end, array)
+        if weight < 0.5:
+            _multiply(step, weight, step)
+            _add(array, step, array)
+        else:
+            _multiply(step, 1 - weight, step)
+            _subtract(end, step, array)
+
+
+class FusedMethods(ArrayMethods):
+    """`ArrayMethods` with the roundings of PyTorch's fused optimizers."""
+
+    @staticmethod
+    def addcmul_(array: ndarray, first: ndarray, second: ndarray, *, value: float = 1) -> None:
+        """Add `(value * first) * second`."""
+        product = _multiply(first, value)
+        _multiply(product, second, product)
+        _add(array, product, array)
+
+
+def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused: bool = False) -> bool:
+    """Apply a formula to each of the parameters.
+
+    Args:
+        formula: as described above.
+        options: its second argument.
+        lists: parameters, gradients, and each kind of state, in lists of one length.
+        fused: whether its first argument is `FusedMethods`; half types are then computed in float32 and rounded once.
+
+    Returns:
+        False, if nothing was changed: where a gradient or state differs from its parameter in shape or dtype, and for
+        complex numbers, integers, and half types unless `fused`.
+    """
+    params = lists[0]
+    shapes, dtypes = [param.shape for param in params], [param.dtype for param in params]
+    kind = dtypes[0]
+    uniform = dtypes.count(kind) == len(dtypes)
+    if not (_takes(kind, fused) if uniform else all(_takes(dtype, fused) for dtype in dtypes)):
+        return False
+    for arrays in lists[1:]:
+        if [array.shape for array in arrays] != shapes or [array.dtype for array in arrays] != dtypes:
+            return False
+    formula = functools.partial(formula, FusedMethods if fused else ArrayMethods, options)
+    token = quiet()
+    try:
+        if len(params) > 1 and uniform and _are_apart(lists):
+            _plan(tuple(shapes), len(lists), kind).update(formula, lists)
+        else:
+            for arrays in zip(*lists, strict=True):
+                _update_one(formula, arrays)
+    finally:
+        restore(token)
+    return True
+
+
+def _takes(dtype: numpy.dtype[Any], fused: bool) -> bool:
+    return fused if dtype in HALVES else dtype.kind == "f"
+
+
+def _are_apart(lists: Sequence[list[ndarray]]) -> bool:
+    """Whether no two of the arrays that are changed can share memory: then parameters need not be updated in turn."""
+    changed = list(chain(lists[0], *lists[2:]))
+    owners = [array.base for array in changed]
+    if set(map(type, owners)) == {type(None)}:
+        owners = changed
+    else:
+        owners = [array if owner is None else owner for array, owner in zip(changed, owners, strict=True)]
+        if any(type(owner) is not ndarray or owner.base is not None for owner in owners):
+            return False
+    return len(set(map(id, owners))) == len(owners)
+
+
+# --- one parameter --------------------------------------------------------------------------------------------
+
+
+def _update_one(formula: Formula, arrays: Sequence[ndarray]) -> None:
     param = arrays[0]
-    half = compute_dtype(param.dtype) != param.dtype
-    if param.size < _TILED and not half:
-        update(*arrays)
-        return
-    if not all(array.flags.c_contiguous for array in arrays):
-        wide = [array.astype(compute_dtype(array.dtype)) if half else array for array in arrays]
-        update(*wide)
-        if half:
-            _write_back(arrays, wide)
+    if param.ndim == 0:
+        arrays = [array.reshape(1) for array in arrays]  # views: operations on no dimensions give scalars
+    if param.size < _TILED or not all(array.flags.c_contiguous for array in arrays):
+        _update_part(formula, arrays)
         return
     flat = [array.reshape(-1) for array in arrays]
 
     def work(start: int, stop: int) -> None:
-        parts = [array[start:stop] for array in flat]
-        if not half:
-            update(*parts)
-            return
-        wide = [part.astype(numpy.float32) for part in parts]
-        update(*wide)
-        _write_back(parts, wide)
+        _update_part(formula, [array[start:stop] for array in flat])
 
     parallel_rows(work, param.size, param.itemsize * (len(arrays) + 2))
 
 
-def _write_back(arrays: list[ndarray], wide: list[ndarray]) -> None:
+def _update_part(formula: Formula, arrays: Sequence[ndarray]) -> None:
+    if arrays[0].itemsize > 2:
+        formula(*arrays)
+        return
+    _update_half(formula, arrays)
+
+
+def _update_half(formula: Formula, arrays: Sequence[ndarray]) -> None:
+    wide = [array.astype(numpy.float32) for array in arrays]
+    formula(*wide)
     for number, (array, part) in enumerate(zip(arrays, wide, strict=True)):
         if number != 1:
             array[...] = part
 
 
-def sgd_step(
-    param: ndarray,
-    grad: ndarray,
-    momentum_buffer: ndarray | None,
-    lr: float,
-    momentum: float = 0,
-    dampening: float = 0,
-    weight_decay: float = 0,
-    nesterov: bool = False,
-    maximize: bool = False,
-) -> ndarray | None:
-    """A step of stochastic gradient descent: param -= lr * (grad + weight_decay * param), or its running mean.
-
-    Args:
-        param: changed in place, as is `momentum_buffer`.
-        grad: not changed.
-        momentum_buffer: what the last step returned; None in the first.
-        lr, momentum, dampening, weight_decay, nesterov, maximize: as for `adjoint.optim.SGD`.
-
-    Returns:
-        The momentum buffer, made if `momentum` is not zero and there was none; otherwise None.
-    """
-    kind = compute_dtype(param.dtype)
-    step, decay = typed(-lr, kind), typed(weight_decay, kind)
-    first = momentum != 0 and momentum_buffer is None
-    if first:
-        momentum_buffer = numpy.empty(param.shape, param.dtype)
-    keep, take, ahead = typed(momentum, kind), typed(1 - dampening, kind), typed(momentum, kind)
-
-    def update(param: ndarray, grad: ndarray, buffer: ndarray | None = None) -> None:
-        if maximize:
-            grad = numpy.negative(grad)
-        if weight_decay:
-            grad = _multiply(param, decay) + grad
-        if buffer is None:
-            _add(param, _multiply(grad, step), param)
-            return
-        if first:
-            numpy.copyto(buffer, grad)
-        else:
-            _multiply(buffer, keep, buffer)
-            _add(buffer, grad if dampening == 0 else _multiply(grad, take), buffer)
-        change = _multiply(buffer, ahead) + grad if nesterov else buffer
-        _add(param, _multiply(change, step), param)
-
-    if momentum == 0:
-        _walk(update, [param, grad])
-        return None
-    assert momentum_buffer is not None
-    _walk(update, [param, grad, momentum_buffer])
-    return momentum_buffer
+# --- many small parameters ------------------------------------------------------------------------------------
 
 
-def adam_step(
-    param: ndarray,
-    grad: ndarray,
-    exp_avg: ndarray,
-    exp_avg_sq: ndarray,
-    max_exp_avg_sq: ndarray | None,
-    step: int,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float = 0,
-    decoupled: bool = False,
-    maximize: bool = False,
-) -> None:
-    """A step of Adam (Kingma and Ba, 2015), or of AdamW if `decoupled`, or of AMSGrad with `max_exp_avg_sq`.
+class _Chunk:
+    """Scratch for the small parameters of a list, their gradients and state: an array for each, and its parts by their shapes."""
 
-    Args:
-        param: changed in place, as are `exp_avg`, `exp_avg_sq` and `max_exp_avg_sq`.
-        grad: not changed.
-        step: the number of this step, counted from 1.
-        lr, beta1, beta2, eps, weight_decay, maximize: as for `adjoint.optim.Adam`.
-    """
-    kind = compute_dtype(param.dtype)
-    new, keep, square = typed(1 - beta1, kind), typed(beta2, kind), typed(1 - beta2, kind)
-    old = typed(beta1, kind)
-    small, decay, shrink = typed(eps, kind), typed(weight_decay, kind), typed(1 - lr * weight_decay, kind)
-    root = numpy.asarray((1 - beta2**step) ** 0.5, kind)
-    size = numpy.asarray(-(lr / (1 - beta1**step)), kind)
-    light = 1 - beta1 < 0.5
+    def __init__(self, indices: list[int], shapes: list[tuple[int, ...]], whole: bool, flat: list[ndarray]) -> None:
+        self.indices = None if whole else indices
+        bounds = [0]
+        for shape in shapes:
+            bounds.append(bounds[-1] + math.prod(shape))
+        self.flat = [array[: bounds[-1]] for array in flat]
+        self.parts = [
+            [array[start:stop].reshape(shape) for start, stop, shape in zip(bounds, bounds[1:], shapes, strict=False)]
+            for array in self.flat
+        ]
 
-    def update(param: ndarray, grad: ndarray, mean: ndarray, squares: ndarray, largest: ndarray | None = None) -> None:
-        if maximize:
-            grad = numpy.negative(grad)
-        if weight_decay and decoupled:
-            _multiply(param, shrink, param)
-        elif weight_decay:
-            grad = _multiply(param, decay) + grad
-        scratch = _subtract(grad, mean)
-        if light:
-            _multiply(scratch, new, scratch)
-            _add(mean, scratch, mean)
-        else:
-            _multiply(scratch, old, scratch)
-            _subtract(grad, scratch, mean)
-        _multiply(squares, keep, squares)
-        _multiply(grad, square, scratch)
-        _multiply(scratch, grad, scratch)
-        _add(squares, scratch, squares)
-        if largest is not None:
-            numpy.maximum(largest, squares, out=largest)
-            squares = largest
-        _sqrt(squares, scratch)
-        _divide(scratch, root, scratch)
-        _add(scratch, small, scratch)
-        _divide(_multiply(mean, size), scratch, scratch)
-        _add(param, scratch, param)
+    def update(self, formula: Formula, lists: Sequence[list[ndarray]]) -> None:
+        if self.indices is not None:
+            lists = [[arrays[index] for index in self.indices] for arrays in lists]
+        for arrays, parts in zip(lists, self.parts, strict=True):
+            for part, array in zip(parts, arrays, strict=True):
+                part[...] = array
+        formula(*self.flat)
+        for number, (arrays, parts) in enumerate(zip(lists, self.parts, strict=True)):
+            if number != 1:
+                for array, part in zip(arrays, parts, strict=True):
+                    array[...] = part
 
-    arrays = [param, grad, exp_avg, exp_avg_sq]
-    _walk(update, arrays if max_exp_avg_sq is None else [*arrays, max_exp_avg_sq])
+
+class _Plan:
+    """Which parameters of a list are updated alone, and which in chunks."""
+
+    def __init__(self, shapes: tuple[tuple[int, ...], ...], kinds: int, dtype: numpy.dtype[Any]) -> None:
+        small, self.alone = [], []
+        for index, shape in enumerate(shapes):
+            (small if math.prod(shape) < _GATHERED else self.alone).append(index)
+        flat = [numpy.empty(_SCRATCH, compute_dtype(dtype)) for _ in range(kinds)] if small else []
+        self.chunks = []
+        members: list[int] = []
+        elements = 0
+        for index in small:
+            size = math.prod(shapes[index])
+            if elements + size > _SCRATCH:
+                self.chunks.append(_Chunk(members, [shapes[i] for i in members], False, flat))
+                members, elements = [], 0
+            members.append(index)
+            elements += size
+        if members:
+            self.chunks.append(_Chunk(members, [shapes[i] for i in members], len(members) == len(shapes), flat))
+
+    def update(self, formula: Formula, lists: Sequence[list[ndarray]]) -> None:
+        for index in self.alone:
+            _update_one(formula, [arrays[index] for arrays in lists])
+        for chunk in self.chunks:
+            chunk.update(formula, lists)
+
+
+class _Plans(threading.local):
+    def __init__(self) -> None:
+        self.known: dict[Any, _Plan] = {}
+
+
+_plans = _Plans()
+
+
+def _plan(shapes: tuple[tuple[int, ...], ...], kinds: int, dtype: numpy.dtype[Any]) -> _Plan:
+    """The plan for parameters of these shapes and `kinds` lists. Its scratch belongs to this thread."""
+    key = (kinds, dtype.num, shapes)  # the hash of a dtype takes long
+    plan = _plans.known.get(key)
+    if plan is None:
+        if len(_plans.known) >= _PLANS:
+            _plans.known.clear()
+        plan = _plans.known[key] = _Plan(shapes, kinds, dtype)
+    return plan

@@ -66,10 +66,11 @@ def sum_kept(x: ndarray, dim: int) -> ndarray:
 
 def total(x: ndarray) -> ndarray:
     """The sum of all elements: of few, by a product with ones."""
-    ones = _ONES.get(x.dtype.char)
-    if ones is not None and x.size <= _FEW and x.flags.c_contiguous:
-        result = empty((), x.dtype)
-        x.reshape(-1).dot(ones[: x.size], result)  # returns a scalar
+    dtype, size = x.dtype, x.size
+    ones = _ONES.get(dtype.char)
+    if ones is not None and size <= _FEW and x.flags.c_contiguous:
+        result = empty((), dtype)
+        x.ravel().dot(ones[:size], result)  # returns a scalar
         return result
     token = quiet()
     try:

@@ -81,3 +81,8 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
     finally:
         restore(token)
+
+
+def refuse(name: str, array: ndarray) -> NotImplementedError:
+    """The error for a dtype that PyTorch's kernel `name` is not defined for."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{type_name(array.dtype)}'")

@@ -21,7 +21,8 @@ Array = numpy.ndarray[Any, Any]
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
     try:
-        return _joined(numpy.concatenate(arrays, dim), arrays)
+        result = numpy.concatenate(arrays, dim)
+        return result if result.flags.c_contiguous else _joined(result, arrays)
     except (TypeError, ValueError, IndexError):
         pass  # some to pass over, or raise below in PyTorch's words
     if not arrays:
@@ -69,6 +70,14 @@ def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any
 
 def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
+    if dim == 0:
+        try:
+            result = numpy.array(arrays)
+        except ValueError:  # raised below in PyTorch's words
+            pass
+        else:
+            if result.size:  # without elements, other shapes may go unnoticed
+                return result
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
     for index, array in enumerate(arrays):
@@ -86,7 +95,7 @@ def stack(arrays: list[Array], dim: int) -> Array:
 
 def unstack(array: Array, dim: int) -> list[Array]:
     """The slices of dimension `dim`."""
-    return list(numpy.moveaxis(array, dim, 0))
+    return list(array if dim == 0 else numpy.moveaxis(array, dim, 0))
 
 
 def block_diag(arrays: list[Array]) -> Array:

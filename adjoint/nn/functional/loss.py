@@ -8,40 +8,7 @@ from collections.abc import Callable
 import adjoint as torch
 
 from .declared import operators
-
-
-def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction that the two deprecated arguments stand for, if either is given."""
-    if size_average is None and reduce is None:
-        return reduction
-    if reduce is False:
-        meant = "none"
-    else:
-        meant = "sum" if size_average is False else "mean"
-    torch.notices.warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
-    return meant
-
-
-def _reduced(loss: torch.Tensor, reduction: str) -> torch.Tensor:
-    if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
-    _check_reduction(reduction)
-    return loss
-
-
-def _checked_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction that is asked for, be it by the deprecated arguments."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return reduction
-
-
-def _check_reduction(reduction: str) -> None:
-    _checked_reduction(None, None, reduction)
+from .reduction import REDUCTIONS, checked_reduction, weighted
 
 
 def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -57,20 +24,6 @@ def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tenso
     return input, target
 
 
-def _weighted(
-    loss: Callable[..., torch.Tensor],
-    input: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor,
-    reduction: str,
-) -> torch.Tensor:
-    """The losses times `weight`; their mean is divided by the sum of the weights."""
-    if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
-    weighted = loss(input, target, reduction="none") * weight
-    return weighted.sum() / weight.sum() if reduction == "mean" else _reduced(weighted, reduction)
-
-
 def mse_loss(
     input: torch.Tensor,
     target: torch.Tensor,
@@ -80,12 +33,10 @@ def mse_loss(
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The squared difference; with `weight`, the mean is the weighted one."""
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     if input.shape != target.shape:
         input, target = _of_one_size(input, target)
-    if weight is not None:
-        return _weighted(operators.mse_loss, input, target, weight, reduction)
-    return operators.mse_loss(input, target, reduction=reduction)
+    return weighted(operators.mse_loss, input, target, weight, reduction)
 
 
 def l1_loss(
@@ -97,11 +48,9 @@ def l1_loss(
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The absolute difference; with `weight`, the mean is the weighted one."""
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     input, target = _of_one_size(input, target)
-    if weight is not None:
-        return _weighted(operators.l1_loss, input, target, weight, reduction)
-    return operators.l1_loss(input, target, reduction=reduction)
+    return weighted(operators.l1_loss, input, target, weight, reduction)
 
 
 def smooth_l1_loss(
@@ -113,7 +62,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> torch.Tensor:
     """`d² / (2 beta)` where the absolute difference d is below `beta`, else `d - beta / 2` (Girshick, 2015)."""
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     input, target = _of_one_size(input, target)
     if beta == 0.0:
         return operators.l1_loss(input, target, reduction=reduction)
@@ -128,15 +77,11 @@ def huber_loss(
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """`d² / 2` where the absolute difference d is below `delta`, else `delta (d - delta / 2)` (Huber, 1964)."""
-    _check_reduction(reduction)
+    checked_reduction(None, None, reduction)
     input, target = _of_one_size(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    if weight is None:
-        return operators.huber_loss(input, target, reduction, delta)
-    if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
-    return _reduced(operators.huber_loss(input, target, "none", delta) * weight, reduction)
+    return weighted(operators.huber_loss, input, target, weight, reduction, by_weight=False, delta=delta)
 
 
 def nll_loss(
@@ -149,7 +94,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """The negative log-likelihood of the classes `target` (shape `(N, ...)`) under `input` (shape `(N, C, ...)`)."""
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     return operators.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
@@ -164,7 +109,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> torch.Tensor:
     """The cross entropy between the logits `input` and class indices or class probabilities `target`."""
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     return operators.cross_entropy(
         input,
         target,
@@ -188,7 +133,7 @@ def binary_cross_entropy(
     Raises:
         ValueError: if their sizes differ.
     """
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
@@ -211,7 +156,7 @@ def binary_cross_entropy_with_logits(
     Raises:
         ValueError: if the sizes of input and target differ.
     """
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     return operators.binary_cross_entropy_with_logits(
@@ -231,7 +176,7 @@ def kl_div(
 
     `reduction="batchmean"` divides the sum by the batch size, which is the divergence itself.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction, (*REDUCTIONS, "batchmean"))
     if reduction == "mean":
         torch.notices.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
@@ -241,7 +186,6 @@ def kl_div(
     if reduction == "batchmean":
         total = operators.kl_div(input, target, reduction="sum", log_target=log_target)
         return total / input.size(0) if input.dim() != 0 else total
-    _check_reduction(reduction)
     return operators.kl_div(input, target, reduction=reduction, log_target=log_target)
 
 
@@ -262,7 +206,7 @@ def poisson_nll_loss(
         full: add Stirling's approximation of `log(target!)` where `target > 1`.
         eps: added to the rate before taking its logarithm.
     """
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     return operators.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
@@ -295,7 +239,7 @@ def gaussian_nll_loss(
             var = torch.unsqueeze(var, -1)
         elif var.dim() != input.dim() or [v for x, v in zip(input.size(), var.size(), strict=True) if x != v] != [1]:
             raise ValueError("var is of incorrect size")
-    if reduction not in ("none", "mean", "sum"):
+    if reduction not in REDUCTIONS:
         raise ValueError(reduction + " is not valid")
     var = var.clone()
     with torch.no_grad():
@@ -303,7 +247,7 @@ def gaussian_nll_loss(
     loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
     if full:
         loss += 0.5 * math.log(2 * math.pi)
-    return _reduced(loss, reduction)
+    return operators.reduced(loss, reduction)
 
 
 def cosine_embedding_loss(
@@ -320,7 +264,7 @@ def cosine_embedding_loss(
     Raises:
         RuntimeError: if the numbers of dimensions do not fit.
     """
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if not input1.dim() == input2.dim() == target.dim() + 1:
@@ -345,7 +289,7 @@ def margin_ranking_loss(
     Raises:
         RuntimeError: if the numbers of dimensions differ.
     """
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -363,7 +307,7 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """`input` where `target` is 1, `max(0, margin - input)` where it is -1."""
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     return operators.hinge_embedding_loss(input, target, margin, reduction)
 
 
@@ -388,8 +332,8 @@ def triplet_margin_loss(
         ValueError: if the margin is not positive.
         RuntimeError: if the numbers of dimensions differ.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_triplet(anchor, positive, negative, margin, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
+    _check_triplet(anchor, positive, negative, margin)
     return operators.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
 
 
@@ -404,19 +348,17 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """`triplet_margin_loss` with any distance; `pairwise_distance` if None."""
-    _check_triplet(anchor, positive, negative, margin, reduction)
+    checked_reduction(None, None, reduction)
+    _check_triplet(anchor, positive, negative, margin)
     distance = operators.pairwise_distance if distance_function is None else distance_function
     to_positive = distance(anchor, positive)
     to_negative = distance(anchor, negative)
     if swap:
         to_negative = torch.minimum(to_negative, distance(positive, negative))
-    return _reduced(torch.clamp_min(margin + to_positive - to_negative, 0), reduction)
+    return operators.reduced(torch.clamp_min(margin + to_positive - to_negative, 0), reduction)
 
 
-def _check_triplet(
-    anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor, margin: float, reduction: str
-) -> None:
-    _check_reduction(reduction)
+def _check_triplet(anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor, margin: float) -> None:
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.dim() == positive.dim() == negative.dim():
@@ -434,7 +376,7 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """`log(1 + exp(-target * input))` for targets 1 and -1."""
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     return operators.soft_margin_loss(input, target, reduction)
 
 
@@ -456,7 +398,7 @@ def multi_margin_loss(
         ValueError: if `p` is neither 1 nor 2 or `weight` is no vector.
         RuntimeError: if the sizes do not fit or a target is no class.
     """
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
@@ -478,7 +420,7 @@ def multilabel_margin_loss(
     Raises:
         RuntimeError: if the sizes differ.
     """
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     return operators.multilabel_margin_loss(input, target, reduction)
 
 
@@ -491,8 +433,8 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> torch.Tensor:
     """The mean over classes of the binary cross entropy between `sigmoid(input)` and `target`."""
-    reduction = _checked_reduction(size_average, reduce, reduction)
+    reduction = checked_reduction(size_average, reduce, reduction)
     loss = -(target * operators.logsigmoid(input) + (1 - target) * operators.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    return _reduced(loss.sum(-1) / input.size(-1), reduction)
+    return operators.reduced(loss.sum(-1) / input.size(-1), reduction)

@@ -1,4 +1,4 @@
-"""The layers; names, no logic."""
+"""Modules: the layers, losses and containers of neural networks, and their base class; names, no logic."""
 
 from .activation import *
 from .batchnorm import *

@@ -5,14 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import adjoint as torch
 
 from ...utils.hooks import BackwardHook, RemovableHandle
-
-if TYPE_CHECKING:
-    from .module import Module
+from .registered import Registered
 
 Hook = Callable[..., Any]
 
@@ -75,7 +73,7 @@ def _require_kind_of_global_backward_hook(full: bool) -> None:
     _global_is_full_backward_hook = full
 
 
-def require_kind_of_backward_hook(module: Module, full: bool) -> None:
+def require_kind_of_backward_hook(module: Registered, full: bool) -> None:
     """Refuse to mix full and other backward hooks on one module."""
     if module._is_full_backward_hook is (not full):
         raise RuntimeError(
@@ -86,7 +84,7 @@ def require_kind_of_backward_hook(module: Module, full: bool) -> None:
 
 
 def register(
-    module: Module, table: str, hook: Hook, prepend: bool, flags: dict[str, bool] | None = None
+    module: Registered, table: str, hook: Hook, prepend: bool, flags: dict[str, bool] | None = None
 ) -> RemovableHandle:
     """Add `hook` to the module's `table` of hooks and its id to those `flags` tables that are true."""
     tables = [(getattr(module, name), value) for name, value in (flags or {}).items()]
@@ -110,7 +108,7 @@ def _register(
     return handle
 
 
-def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_with_hooks(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call `module.forward` with everything that its own and the global hooks add."""
     call = _Call(module, args, kwargs)
     try:
@@ -123,7 +121,7 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
 class _Call:
     """One call of a module with hooks, as far as it has come."""
 
-    def __init__(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.module = module
         self.args = args
         self.kwargs = kwargs
@@ -172,7 +170,7 @@ class _Call:
                 )
 
 
-def _backward_hooks(module: Module) -> tuple[list[Hook], list[Hook], list[Hook]]:
+def _backward_hooks(module: Registered) -> tuple[list[Hook], list[Hook], list[Hook]]:
     """The full hooks, the other hooks and the pre-hooks for backward, the global ones first."""
     full: list[Hook] = []
     other: list[Hook] = []
@@ -181,7 +179,7 @@ def _backward_hooks(module: Module) -> tuple[list[Hook], list[Hook], list[Hook]]
     return full, other, [*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
 
 
-def _forward_hooks(module: Module) -> list[tuple[int, Hook, bool, bool]]:
+def _forward_hooks(module: Registered) -> list[tuple[int, Hook, bool, bool]]:
     """`(id, hook, with_kwargs, always_called)` of all forward hooks, the global ones first."""
     tables = (
         (_global_forward_hooks, _global_forward_hooks_with_kwargs, _global_forward_hooks_always_called),
@@ -195,7 +193,7 @@ def _forward_hooks(module: Module) -> list[tuple[int, Hook, bool, bool]]:
 
 
 def _call_forward_pre_hooks(
-    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     for id, hook in (*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
         if id in module._forward_pre_hooks_with_kwargs:
@@ -214,7 +212,7 @@ def _call_forward_pre_hooks(
     return args, kwargs
 
 
-def _watch_last_node(module: Module, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
+def _watch_last_node(module: Registered, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
     """Put backward hooks of the old kind on the node that made the (first) output."""
     tensor = result
     while not isinstance(tensor, torch.Tensor):

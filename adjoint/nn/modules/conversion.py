@@ -1,13 +1,12 @@
-"""The arguments of `Module.to`."""
+"""`Module.to`: its arguments, and what is done to each tensor."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
-
-__all__ = ["parse_to"]
 
 _FORMS = """to() received an invalid combination of arguments - got ({}), but expected one of:
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
@@ -53,6 +52,25 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
             stacklevel=3,
         )
     return None if device is None else torch.device(device), dtype, bool(values.get("non_blocking", False))
+
+
+def converter(
+    device: torch.device | None, dtype: torch.dtype | None, non_blocking: bool
+) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What `Module.to` does to each tensor: floating point and complex ones get the dtype, all of them the device."""
+
+    def convert(tensor: torch.Tensor) -> torch.Tensor:
+        wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+        if device is None:
+            return tensor if wanted is None else tensor.to(wanted, non_blocking)
+        if tensor.is_meta and torch.device(device).type != "meta":
+            raise NotImplementedError(
+                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                "torch.nn.Module.to() when moving module from meta to a different device."
+            )
+        return tensor.to(device, wanted, non_blocking)
+
+    return convert
 
 
 def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import adjoint as torch
 
 from .. import functional as F
-from ..functional.loss import legacy_reduction
+from ..functional.reduction import legacy_reduction
 from .distance import PairwiseDistance
 from .module import Module
 

@@ -1,7 +1,7 @@
 """`Module`: the base of everything that owns parameters; traversal, modes, conversion and printing.
 
 What happens when an attribute is set lives in `registration`, around a call in `call`, around a state dict in
-`state_dict`.
+`state_dict`, in a conversion in `conversion`; `lookup` finds what has a dotted name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import adjoint as torch
 
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
-from . import call, registration, state_dict
+from . import call, conversion, lookup, registration, state_dict
 from .call import (
     call_with_hooks,
     global_hooks,
@@ -25,7 +25,6 @@ from .call import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
-from .conversion import parse_to
 from .registration import (
     add_hook,
     register_module_buffer_registration_hook,
@@ -234,16 +233,8 @@ class Module:
         Raises:
             AttributeError: if a part of the path does not exist or is no module.
         """
-        module = self
-        if target == "":
-            return module
-        for part in target.split("."):
-            if not hasattr(module, part):
-                raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
-            module = getattr(module, part)
-            if not isinstance(module, Module):
-                raise AttributeError(f"`{part}` is not an nn.Module")
-        return module
+        found: Module = lookup.submodule(self, target)
+        return found
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put `module` in the place of the submodule with the dotted name `target`.
@@ -255,38 +246,15 @@ class Module:
             ValueError: if `target` is empty or `module` no Module.
             AttributeError: if the path does not exist or names something that is no module.
         """
-        if target == "":
-            raise ValueError("Cannot set the submodule without a target name!")
-        parent_name, _, name = target.rpartition(".")
-        if not isinstance(module, torch.nn.Module):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
-        parent = self.get_submodule(parent_name)
-        if strict and not hasattr(parent, name):
-            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), torch.nn.Module):
-            raise AttributeError(f"`{name}` is not an nn.Module")
-        setattr(parent, name, module)
+        lookup.replace_submodule(self, target, module, strict)
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter with the dotted name `target`; AttributeError if there is none."""
-        module_path, _, name = target.rpartition(".")
-        module = self.get_submodule(module_path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        param = getattr(module, name)
-        if not isinstance(param, Parameter):
-            raise AttributeError(f"`{name}` is not an nn.Parameter")
-        return param
+        return lookup.parameter(self, target)
 
     def get_buffer(self, target: str) -> torch.Tensor:
         """Return the buffer with the dotted name `target`; AttributeError if there is none."""
-        module_path, _, name = target.rpartition(".")
-        module = self.get_submodule(module_path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        if name not in module._buffers:
-            raise AttributeError(f"`{name}` is not a buffer")
-        return getattr(module, name)
+        return lookup.buffer(self, target)
 
     # Walking through
 
@@ -437,20 +405,7 @@ class Module:
         Raises:
             TypeError: if the dtype is neither floating point nor complex.
         """
-        device, dtype, non_blocking = parse_to(*args, **kwargs)
-
-        def convert(tensor: torch.Tensor) -> torch.Tensor:
-            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-            if device is None:
-                return tensor if wanted is None else tensor.to(wanted, non_blocking)
-            if tensor.is_meta and torch.device(device).type != "meta":
-                raise NotImplementedError(
-                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
-                    "torch.nn.Module.to() when moving module from meta to a different device."
-                )
-            return tensor.to(device, wanted, non_blocking)
-
-        return self._apply(convert)
+        return self._apply(conversion.converter(*conversion.parse_to(*args, **kwargs)))
 
     def type(self, dst_type: torch.dtype | str) -> Module:
         """Cast all parameters and buffers to `dst_type`."""
@@ -533,7 +488,8 @@ class Module:
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         """Save this module's own state; subclasses with more to save extend it."""
-        state_dict.save_own(self, destination, prefix, keep_vars)
+        has_extra_state = type(self).get_extra_state is not Module.get_extra_state
+        state_dict.save_own(self, destination, prefix, keep_vars, has_extra_state)
 
     def _load_from_state_dict(
         self,
@@ -546,7 +502,18 @@ class Module:
         error_msgs: list[str],
     ) -> None:
         """Load this module's own state; subclasses with more to load extend it."""
-        _load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        has_extra_state = type(self).set_extra_state is not Module.set_extra_state
+        _load_own(
+            self,
+            has_extra_state,
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before `state_dict` is made."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import adjoint as torch
 
 from ...utils.hooks import RemovableHandle
 from ..parameter import Buffer, Parameter
-
-if TYPE_CHECKING:
-    from .module import Module
+from .registered import Registered
 
 _global_parameter_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _global_buffer_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
@@ -34,7 +32,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
     return add_hook(_global_module_registration_hooks, hook)
 
 
-def register_parameter(module: Module, name: str, param: Parameter | None) -> None:
+def register_parameter(module: Registered, name: str, param: Parameter | None) -> None:
     """Add a parameter to `module`; see `Module.register_parameter`."""
     if "_parameters" not in module.__dict__:
         raise AttributeError("cannot assign parameter before Module.__init__() call")
@@ -51,7 +49,7 @@ def register_parameter(module: Module, name: str, param: Parameter | None) -> No
     module._parameters[name] = _consult(_global_parameter_registration_hooks, module, name, param)
 
 
-def register_buffer(module: Module, name: str, tensor: torch.Tensor | None, persistent: bool) -> None:
+def register_buffer(module: Registered, name: str, tensor: torch.Tensor | None, persistent: bool) -> None:
     """Add a buffer to `module`; see `Module.register_buffer`."""
     if "_buffers" not in module.__dict__:
         raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -67,13 +65,13 @@ def register_buffer(module: Module, name: str, tensor: torch.Tensor | None, pers
         module._non_persistent_buffers_set.add(name)
 
 
-def add_module(module: Module, name: str, child: Module | None) -> None:
+def add_module(module: Registered, name: str, child: Registered | None) -> None:
     """Add a submodule to `module`; see `Module.add_module`."""
     _require_free_name(module, name, "module", module._modules)
     module._modules[name] = _consult(_global_module_registration_hooks, module, name, child)
 
 
-def _require_free_name(module: Module, name: str, kind: str, registered: Mapping[str, Any]) -> None:
+def _require_free_name(module: Registered, name: str, kind: str, registered: Mapping[str, Any]) -> None:
     if not isinstance(name, str):
         raise TypeError(f"{kind} name should be a string. Got {type_name(name)}")
     if hasattr(module, name) and name not in registered:
@@ -84,7 +82,7 @@ def _require_free_name(module: Module, name: str, kind: str, registered: Mapping
         raise KeyError(f'{kind} name can\'t be empty string ""')
 
 
-def set_attribute(module: Module, name: str, value: Any, is_module: bool) -> None:
+def set_attribute(module: Registered, name: str, value: Any, is_module: bool) -> None:
     """Assign an attribute: register what is to be registered, refuse what changes the kind of a registered one."""
     own = module.__dict__
     if isinstance(value, Parameter):
@@ -115,7 +113,7 @@ def set_attribute(module: Module, name: str, value: Any, is_module: bool) -> Non
         object.__setattr__(module, name, value)
 
 
-def _set_buffer(module: Module, name: str, value: Any) -> None:
+def _set_buffer(module: Registered, name: str, value: Any) -> None:
     if isinstance(value, Buffer):
         if "_buffers" not in module.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -130,7 +128,7 @@ def _set_buffer(module: Module, name: str, value: Any) -> None:
     module.register_buffer(name, value, persistent)
 
 
-def delete_attribute(module: Module, name: str) -> None:
+def delete_attribute(module: Registered, name: str) -> None:
     """Delete an attribute, registered or not."""
     for registered in (module._parameters, module._buffers, module._modules):
         if name in registered:
@@ -142,7 +140,7 @@ def delete_attribute(module: Module, name: str) -> None:
     object.__delattr__(module, name)
 
 
-def _forget(module: Module, name: str, except_in: str) -> None:
+def _forget(module: Registered, name: str, except_in: str) -> None:
     """Drop whatever `name` was, so that it can become something of another kind."""
     own = module.__dict__
     own.pop(name, None)
@@ -160,7 +158,7 @@ def add_hook(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., An
     return handle
 
 
-def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Module, name: str, value: Any) -> Any:
+def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Registered, name: str, value: Any) -> Any:
     """Offer what is being registered to the registration hooks; each may replace it."""
     for hook in hooks.values():
         result = hook(module, name, value)

@@ -6,14 +6,12 @@ import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import adjoint as torch
 
 from ..parameter import Parameter
-
-if TYPE_CHECKING:
-    from .module import Module
+from .registered import Registered
 
 EXTRA_STATE_KEY = "_extra_state"
 
@@ -43,7 +41,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 class LoadPreHook:
     """A hook called before loading, with its module in front unless it was registered without one."""
 
-    def __init__(self, hook: Callable[..., Any], module: Module | None) -> None:
+    def __init__(self, hook: Callable[..., Any], module: Registered | None) -> None:
         self.hook = hook
         self.with_module = module is not None
         # Weakly: the hook lies in the module's own table.
@@ -64,7 +62,7 @@ class LoadPreHook:
         self.__init__(state["hook"], state["module"])  # type: ignore[misc]
 
 
-def save(module: Module, destination: Any, prefix: str, keep_vars: bool) -> Any:
+def save(module: Registered, destination: Any, prefix: str, keep_vars: bool) -> Any:
     """Write the state of `module` and all below it into `destination`, a new ordered dictionary if None."""
     if destination is None:
         destination = OrderedDict()
@@ -88,15 +86,15 @@ def save(module: Module, destination: Any, prefix: str, keep_vars: bool) -> Any:
     return destination
 
 
-def save_own(module: Module, destination: Any, prefix: str, keep_vars: bool) -> None:
+def save_own(module: Registered, destination: Any, prefix: str, keep_vars: bool, has_extra_state: bool) -> None:
     """Write the parameters, persistent buffers and extra state that `module` itself owns."""
     for name, tensor in _own_state(module).items():
         destination[prefix + name] = tensor if keep_vars else tensor.detach()
-    if _has_extra_state(module, "get_extra_state"):
+    if has_extra_state:
         destination[prefix + EXTRA_STATE_KEY] = module.get_extra_state()
 
 
-def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> _IncompatibleKeys:
+def load(module: Registered, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> _IncompatibleKeys:
     """Load `state_dict` into `module` and all below it; all that is wrong is collected before raising."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -108,7 +106,7 @@ def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bo
     if metadata is not None:
         state._metadata = metadata  # type: ignore[attr-defined]
 
-    def load_below(below: Module, local_state: Any, prefix: str) -> None:
+    def load_below(below: Registered, local_state: Any, prefix: str) -> None:
         local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
         if assign:
             local_metadata["assign_to_params_buffers"] = assign
@@ -141,7 +139,8 @@ def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bo
 
 
 def load_own(
-    module: Module,
+    module: Registered,
+    has_extra_state: bool,
     state_dict: Any,
     prefix: str,
     local_metadata: dict[str, Any],
@@ -162,7 +161,7 @@ def load_own(
         elif strict:
             missing_keys.append(key)
     extra_state_key = prefix + EXTRA_STATE_KEY
-    if _has_extra_state(module, "set_extra_state"):
+    if has_extra_state:
         if extra_state_key in state_dict:
             module.set_extra_state(state_dict[extra_state_key])
         elif strict:
@@ -178,7 +177,7 @@ def load_own(
 
 
 def _load_tensor(
-    module: Module, name: str, param: torch.Tensor, value: Any, key: str, assign: bool, error_msgs: list[str]
+    module: Registered, name: str, param: torch.Tensor, value: Any, key: str, assign: bool, error_msgs: list[str]
 ) -> None:
     if not isinstance(value, torch.Tensor):
         error_msgs.append(
@@ -220,15 +219,9 @@ def _load_tensor(
         )
 
 
-def _own_state(module: Module) -> dict[str, torch.Tensor]:
+def _own_state(module: Registered) -> dict[str, torch.Tensor]:
     """The parameters and persistent buffers of `module` itself, by name."""
     own: dict[str, torch.Tensor] = {name: p for name, p in module._parameters.items() if p is not None}
     dropped = module._non_persistent_buffers_set
     own.update({name: b for name, b in module._buffers.items() if b is not None and name not in dropped})
     return own
-
-
-def _has_extra_state(module: Module, method: str) -> bool:
-    from .module import Module
-
-    return getattr(type(module), method) is not getattr(Module, method)

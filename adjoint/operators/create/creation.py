@@ -19,7 +19,7 @@ from ...kernels.runtime.scalar import scalar_array
 from ...notices import warn
 from ...tape import modes
 from ...tape.anomaly import BY_DEFINITION, note_cut
-from ...tape.saved import bump, mark_inference
+from ...tape.versions import bump, mark_inference
 from ...tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from ..memory.conversion import checked_dtype, is_meta
 
@@ -60,6 +60,12 @@ def leaf(
 
 def shape_of(sizes: tuple[Any, ...], size: Any, function: str) -> tuple[int, ...]:
     """Sizes given one by one or as one sequence, or as the keyword `size`."""
+    if sizes and size is None:
+        for length in sizes:
+            if type(length) is not int or length < 0:
+                break
+        else:
+            return sizes
     if size is not None:
         if not isinstance(size, (tuple, list)):
             raise TypeError(f"{function}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
@@ -358,9 +364,10 @@ def _filled(name, make, doc):
         *sizes, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
     ):
         kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
-        return finished(
-            name, make(shape_of(sizes, size, name), kind.numpy), out, requires_grad, device, pin_memory, layout
-        )
+        array = make(shape_of(sizes, size, name), kind.numpy)
+        if out is None:
+            return leaf(array, requires_grad, device, pin_memory, layout)
+        return finished(name, array, out, requires_grad)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc

@@ -1,17 +1,82 @@
-"""The typed constructors of old, `FloatTensor` and its like, and `Tensor.type`, which speaks of them."""
+"""The constructors of old, `Tensor(2, 3)`, `FloatTensor` and its like, and `Tensor.type`, which speaks of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from ... import dtypes
-from ...device import cpu, device, strided
+from ...device import Size, cpu, device, strided
 from ...device import device as device_class
 from ...dispatch.decorators import PUBLIC, public
+from ...kernels.create.creation import array_from_data
 from ...notices import warn
 from ...tape import modes
-from ...tensor import Tensor, legacy_array, wrap
+from ...tensor import Tensor, tensor_array, wrap
 from ..memory.conversion import check_device, converted, is_meta
+
+
+def legacy_array(
+    args: tuple[Any, ...], kind: dtypes.dtype, device: Any, names: dict[str, Any] | None = None, exact: bool = False
+) -> numpy.ndarray[Any, Any]:
+    """The array of `Tensor(3, 5)` (uninitialised), `Tensor(data)` or `Tensor()`, with elements of `kind`.
+
+    No form takes keywords other than `device`; `names` are those given, which are refused. A tensor is taken as it is; with
+    `exact`, one of another dtype is refused.
+    """
+    if names:
+        raise _no_such_form(args, names)
+    if device is not None and device_class(device).type != "cpu":
+        raise RuntimeError(
+            f"legacy constructor expects device type: cpu but device type: {device_class(device).type} was passed"
+        )
+    data = args[0] if len(args) == 1 else None
+    if isinstance(data, Tensor):
+        if exact and data.dtype is not kind:
+            raise TypeError(f"expected {_options(kind)} (got {_options(data.dtype)})")
+        return data._array
+    is_size = isinstance(data, Size) or (
+        hasattr(data, "__index__") and type(data) is not bool and not isinstance(data, numpy.ndarray)
+    )
+    if len(args) == 1 and not is_size:
+        if not hasattr(data, "__len__"):
+            raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+        return array_from_data(data, kind, unwrap=tensor_array)
+    sizes = data if isinstance(data, Size) else args
+    for position, size in enumerate(sizes):
+        if not hasattr(size, "__index__") or type(size) is bool:
+            if position == 0:
+                raise _no_such_form(args, {})
+            raise TypeError(
+                f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error "
+                f'"type must be tuple of ints,but got {type(size).__name__}"'
+            )
+        if size < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}")
+    return numpy.zeros([int(size) for size in sizes] if sizes or isinstance(data, Size) else 0, kind.numpy)
+
+
+def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
+    """The error for arguments of `Tensor` that none of its forms takes."""
+    given = [type(value).__name__ for value in args]
+    given += [
+        f"{name}={'torch.dtype' if type(value) is dtypes.dtype else type(value).__name__}"
+        for name, value in names.items()
+    ]
+    return TypeError(
+        f"new() received an invalid combination of arguments - got ({', '.join(given)}), but expected one of:\n"
+        " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
+        " * (tuple of ints size, *, torch.device device = None)\n * (object data, *, torch.device device = None)\n"
+    )
+
+
+def _options(kind: dtypes.dtype) -> str:
+    """A dtype as one error of PyTorch spells it."""
+    return (
+        f"TensorOptions(dtype={dtypes.C_NAMES[kind]}, device=cpu, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
+    )
 
 
 class tensortype(type):

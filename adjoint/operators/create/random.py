@@ -1,4 +1,4 @@
-"""Random tensors, bit for bit PyTorch's from the same seed.
+"""Random tensors, and tensors filled in place with random numbers, bit for bit PyTorch's from the same seed.
 
 The gradient of what is drawn is zero.
 """
@@ -11,12 +11,12 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...codegen.kernel import Kernel
 from ...device import cpu, strided
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.meta import place_like
 from ...dispatch.out import refuse_gradient, resize
 from ...kernels.create import random as kernels
-from ...kernels.math import incomplete
 from ...kernels.memory import copying
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...random import Generator, default_generator
@@ -52,8 +52,8 @@ def check_levels() -> None:
             )
 
 
-def zero(grad, xp):
-    """The gradient of what random numbers are drawn with."""
+def zeros_like_grad(grad, xp):
+    """The gradient of what is written over, and of a parameter of what is drawn."""
     return xp.zeros_like(grad)
 
 
@@ -230,7 +230,7 @@ class normal_of_mean:
     def forward(mean: Array, std=1.0, *, generator=None):
         return kernels.normal(stream_of(generator), mean, std)
 
-    grad_mean = zero
+    grad_mean = zeros_like_grad
 
 
 @operator(namespace=None, method=(), node="NormalBackward2")
@@ -240,7 +240,7 @@ class normal_of_std:
     def forward(mean, std: Array, *, generator=None):
         return kernels.normal(stream_of(generator), mean, std)
 
-    grad_std = zero
+    grad_std = zeros_like_grad
 
 
 @operator(namespace=None, method=(), node="NormalBackward3")
@@ -250,8 +250,8 @@ class normal_of_both:
     def forward(mean: Array, std: Array, *, generator=None):
         return kernels.normal(stream_of(generator), mean, std)
 
-    grad_mean = zero
-    grad_std = zero
+    grad_mean = zeros_like_grad
+    grad_std = zeros_like_grad
 
 
 _NORMAL_SIGNATURES = (
@@ -337,7 +337,7 @@ class bernoulli_of_each:
     def forward(self: Array, *, generator=None):
         return kernels.bernoulli(stream_of(generator), self)
 
-    grad_self = zero
+    grad_self = zeros_like_grad
 
 
 @operator(namespace=None, method=(), node="BernoulliBackward0", batch="leading")
@@ -347,7 +347,7 @@ class bernoulli_of_one:
     def forward(self: Array, p, *, generator=None):
         return kernels.bernoulli_(stream_of(generator), numpy.empty_like(self), p)
 
-    grad_self = zero
+    grad_self = zeros_like_grad
 
 
 @public(name="bernoulli", method=True)
@@ -369,104 +369,170 @@ def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
     return bernoulli_of_one(input, p, generator=generator)
 
 
-@operator(namespace="torch", method=True, batch="leading")
-class poisson:
-    """Numbers of events where the elements of `self` are expected, Poisson-distributed."""
-
-    def forward(self: Array, generator=None):
-        return kernels.poisson(stream_of(generator), self)
-
-    grad_self = zero
+# --- in place -------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), name="multinomial")
-class indices_of_chances:
-    """Indices drawn with the probabilities in each row of `self`."""
+def drawn(sampler: Any, node: str, **options: Any) -> Any:
+    """Declare an operator that fills its tensor with what `sampler(stream, array, ...)` draws."""
 
-    def forward(self: Array, num_samples, replacement=False, *, generator=None):
-        return kernels.multinomial(stream_of(generator), self, num_samples, replacement)
+    def declare(declaration: Any) -> Any:
+        def changing(array: Any, *parameters: Any, generator: Any = None) -> Any:
+            return sampler(stream_of(generator), array, *parameters)
+
+        def kernel(array: Any, *parameters: Any, generator: Any = None) -> Any:
+            return changing(numpy.empty_like(array), *parameters, generator=generator)
+
+        declaration.grad_self = zeros_like_grad
+        return operator(
+            namespace=None,
+            method=False,
+            out=False,
+            inplace=True,
+            kernel=Kernel(kernel, inplace=changing),
+            node=node,
+            batch="leading",
+            **options,
+        )(declaration).inplace
+
+    return declare
 
 
-@public(method=True)
-def multinomial(input=None, num_samples=None, replacement=False, *, generator=None, out=None, x=None):
-    """Indices drawn with the probabilities (not necessarily of sum 1) in each row of `input`.
+@drawn(kernels.normal_, "NormalBackward0")
+class normal:
+    """Fill the tensor with normally distributed numbers."""
 
-    >>> import adjoint as torch
-    >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
-    tensor([1, 1])
+    def forward(self: Array, mean: Float = 0.0, std: Float = 1.0, *, generator=None): ...
+
+
+@drawn(kernels.log_normal_, "LogNormalBackward0")
+class log_normal:
+    """Fill the tensor with numbers whose logarithms are normally distributed."""
+
+    def forward(self: Array, mean: Float = 1.0, std: Float = 2.0, *, generator=None): ...
+
+
+@drawn(kernels.cauchy_, "CauchyBackward0")
+class cauchy:
+    """Fill the tensor with numbers from the Cauchy distribution."""
+
+    def forward(self: Array, median: Float = 0.0, sigma: Float = 1.0, *, generator=None): ...
+
+
+@drawn(kernels.exponential_, "ExponentialBackward0")
+class exponential:
+    """Fill the tensor with numbers from the exponential distribution of rate `lambd`."""
+
+    def forward(self: Array, lambd: Float = 1.0, *, generator=None): ...
+
+
+@drawn(kernels.geometric_, "GeometricBackward0")
+class geometric:
+    """Fill the tensor with how many trials of success probability `p` the first success takes."""
+
+    def forward(self: Array, p, *, generator=None): ...
+
+
+@drawn(kernels.uniform_, "UniformBackward0")
+class uniform:
+    """Fill the tensor with numbers evenly spread over [low, high)."""
+
+    def forward(self: Array, low: Float = 0.0, high: Float = 1.0, *, generator=None): ...
+
+
+@drawn(kernels.random_, "RandomBackward2")
+class random:
+    """Fill the tensor with integers from 0 to the largest that its dtype holds all integers up to."""
+
+    def forward(self: Array, *, generator=None): ...
+
+
+@drawn(
+    lambda stream, array, to: kernels.random_(stream, array, 0, to),
+    "RandomBackward1",
+    aten_name="random",
+    aten_inplace="to",
+)
+class random_to:
+    """Fill the tensor with integers in [0, to)."""
+
+    def forward(self: Array, to, *, generator=None): ...
+
+
+@drawn(kernels.random_, "RandomBackward0", aten_name="random", aten_inplace="from")
+class random_between:
+    """Fill the tensor with integers in [low, high)."""
+
+    def forward(self: Array, low, high, *, generator=None): ...
+
+
+@drawn(kernels.bernoulli_, "BernoulliBackward2", aten_inplace="float")
+class bernoulli:
+    """Fill the tensor with 1 with probability `p`, otherwise 0."""
+
+    def forward(self: Array, p=0.5, *, generator=None): ...
+
+
+@operator(
+    kernel=Kernel(
+        lambda array, p, generator=None: kernels.bernoulli_(stream_of(generator), numpy.empty_like(array), p),
+        inplace=lambda array, p, generator=None: kernels.bernoulli_(stream_of(generator), array, p),
+    ),
+    namespace=None,
+    method=(),
+    out=False,
+    inplace=True,
+    node="BernoulliBackward1",
+)
+class bernoulli_of_tensor:
+    """Fill the tensor with 1 with the probability that the element of `p` gives, otherwise 0."""
+
+    def forward(self: Array, p: Array, *, generator=None): ...
+
+    grad_self = zeros_like_grad
+    grad_p = zeros_like_grad
+
+
+def _interval(function, limits, names, defaults):
+    """The arguments `from` and `to`; the first is no name that Python allows."""
+    given = dict(zip(("from", "to"), limits, strict=False))
+    for name in names:
+        if name not in ("from", "to") or name in given:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+    return {**defaults, **given, **names}
+
+
+@public(namespace=None, method=True)
+def uniform_(input, *limits, generator=None, **names):
+    """Fill the tensor with numbers evenly spread over [from, to): `uniform_(from=0, to=1)`."""
+    interval = _interval("uniform_", limits, names, {"from": 0.0, "to": 1.0})
+    return uniform(input, interval["from"], interval["to"], generator=generator)
+
+
+@public(namespace=None, method=True)
+def random_(input, *limits, generator=None, **names):
+    """Fill the tensor with integers: `random_()`, `random_(to)` in [0, to), `random_(from, to)` in [from, to).
+
+    Without limits, up to the largest that the dtype holds all integers up to.
     """
-    input = x if input is None else input
-    if isinstance(num_samples, bool) or not hasattr(num_samples, "__index__"):
-        raise TypeError(
-            f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}"
-        )
-    if out is not None and out.dtype is not dtypes.int64:
-        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_type}")
-    return indices_of_chances(input, int(num_samples), replacement, generator=generator, out=out)
+    if len(limits) == 1 and not names:
+        return random_to(input, limits[0], generator=generator)
+    interval = _interval("random_", limits, names, {})
+    if not interval:
+        return random(input, generator=generator)
+    if "from" in interval:
+        return random_between(input, interval["from"], interval.get("to"), generator=generator)
+    return random_to(input, interval["to"], generator=generator)
 
 
-def _underived(grad):
-    raise RuntimeError("derivative for aten::binomial is not implemented")
+@public(namespace=None, method=True)
+def bernoulli_(input, p=0.5, *, generator=None):
+    """Fill the tensor with 1 with probability `p` (a number, or a tensor of them), otherwise 0."""
+    if isinstance(p, Tensor):
+        if p._array.ndim > input._array.ndim:
+            return bernoulli_of_tensor.inplace(input, p.expand(input._array.shape), generator=generator)
+        return bernoulli_of_tensor.inplace(input, p, generator=generator)
+    return bernoulli(input, p, generator=generator)
 
 
-def _check_trials(count, prob, generator=None):
-    for name, tensor in (("count", count), ("prob", prob)):
-        if not tensor.dtype.is_floating_point:
-            raise ValueError(
-                f"binomial only supports floating-point dtypes for {name}, got: {tensor.dtype.scalar_type}"
-            )
-
-
-@operator(namespace="torch", method=(), out=False, node="NotImplemented", check=_check_trials)
-class binomial:
-    """How many of `count` trials succeed, each with probability `prob`, in tensors of one dtype."""
-
-    def forward(count: Array, prob: Array, generator=None):
-        return kernels.binomial(stream_of(generator), count, prob)
-
-    grad_count = _underived
-    grad_prob = _underived
-
-
-@operator(name="_standard_gamma", namespace="torch", method=(), out=False, node="StandardGammaBackward0")
-class standard_gamma:
-    """Numbers from gamma laws of concentrations `self` and rate 1; they move with those (`kernels.incomplete`)."""
-
-    def forward(self: Array, generator=None):
-        return kernels.standard_gamma(stream_of(generator), self)
-
-    def grad_self(grad, self, result, xp):
-        return grad * xp._standard_gamma_grad(self, result)
-
-
-@operator(name="_standard_gamma_grad", namespace="torch", method=(), out=False, node="StandardGammaGradBackward0")
-class standard_gamma_grad:
-    """How the sample `output` of the gamma law of concentration `self` moves with that."""
-
-    def forward(self: Array, output: Array):
-        return incomplete.standard_gamma_grad(self, output)
-
-    def grad_self(grad):
-        raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
-
-    grad_output = grad_self
-
-
-@operator(name="_sample_dirichlet", namespace="torch", method=(), out=False)
-class sample_dirichlet:
-    """Points of the simplex, along the last dimension, from Dirichlet laws."""
-
-    differentiable = ()
-
-    def forward(self: Array, generator=None):
-        return kernels.sample_dirichlet(stream_of(generator), self)
-
-
-@operator(name="_dirichlet_grad", namespace="torch", method=(), out=False)
-class dirichlet_grad:
-    """How components `x` of Dirichlet samples move with their concentrations `alpha` of sum `total`, over `1 - x`."""
-
-    differentiable = ()
-
-    def forward(x: Array, alpha: Array, total: Array):
-        return incomplete.dirichlet_grad(x, alpha, total)
+for _name in ("random_to_", "random_between_"):
+    delattr(Tensor, _name)

@@ -6,38 +6,28 @@ keys go a shorter way (`leading_part`, `basic_view`, `assign`) to the same.
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
 import numpy
 
 from ...codegen.kernel import Kernel
-from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import check_memory, check_overlap
-from ...kernels.create.creation import array_from_data
 from ...kernels.index import indexing as kernels
 from ...kernels.runtime.lazy_conj import resolved
-from ...kernels.shape import view as view_kernels
-from ...notices import warn
 from ...tape import modes
-from ...tape.node import Node
-from ...tape.origin import nearest_user_frame
-from ...tape.saved import Packed, bump, pack, shared_counter, shown, stale_error, unpack_list
-from ...tape.views import NO_GRAD
-from ...tensor import LEAF, PLAIN_TYPES, Tensor, current_edge, ndarray, new, tensor_array, wrap, wrap_dim
-from ..shape.parts import select, slice
+from ...tape.saved import Packed, pack, shown, stale_error, unpack_list
+from ...tape.versions import bump
+from ...tensor import PLAIN_TYPES, Tensor, ndarray, wrap
 from ..shape.view import alias, unsqueeze
 from . import batched_indexing
+from .keys import apply_basic, key_items
+from .part_views import basic_view, leading_part
 
 _slice = type(numpy.s_[:])
-_FULL = _slice(None)
-_LEADING = [(_FULL,) * dim for dim in range(65)]
-"""The part of a NumPy key that leaves the dimensions before a dimension as they are."""
-
-_GATE, _STATE = modes.GATE, modes.STATE
+_GATE = modes.GATE
 
 
 # --- the operators --------------------------------------------------------------------------------------------
@@ -276,253 +266,6 @@ def whole_indices(key: tuple[Any, ...]) -> list[Tensor | None] | None:
         else:
             return None
     return indices
-
-
-def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
-    """The view that an integer or a slice makes of the first dimension; None where the general way is due."""
-    before = input._array
-    try:
-        if kind is int:
-            array = before[part, ...]
-        else:
-            start, stop, step = part.start, part.stop, part.step
-            if not (
-                (start is None or type(start) is int)
-                and (stop is None or type(stop) is int)
-                and (step is None or (type(step) is int and step > 0))
-            ):
-                return None
-            array = before[part]
-    except (IndexError, TypeError):
-        return None
-    edge = input._edge if input._base is None else current_edge(input)
-    if edge is not None:
-        if not (_GATE.grad or _STATE.grad_enabled):
-            return None
-        frame = sys._getframe(2)
-        if frame.f_globals is not _GATE.user:
-            frame = nearest_user_frame(frame)
-        edge = (_part_node(part, 0, input if edge is LEAF else edge, before, array, frame), 0)
-    elif input._extra is not None and input._extra.inference:
-        return None
-    return _view(input, array, edge)
-
-
-def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
-    """The view that a key of integers, slices, None and `...` makes; None where the general way is due.
-
-    Each part has a node of its own, but for slices of everything.
-    """
-    edge = input._edge if input._base is None else current_edge(input)
-    if edge is not None:
-        if not (_GATE.grad or _STATE.grad_enabled):
-            return None
-        if edge is LEAF:
-            edge = input
-        frame = sys._getframe(2)
-        if frame.f_globals is not _GATE.user:
-            frame = nearest_user_frame(frame)
-    elif input._extra is not None and input._extra.inference:
-        return None
-    first = before = input._array
-    dim = 0
-    for position, part in enumerate(key):
-        kind = type(part)
-        try:
-            if kind is int:
-                array = before[part, ...] if dim == 0 else before[(*_LEADING[dim], part, ...)]
-            elif kind is _slice:
-                start, stop, step = part.start, part.stop, part.step
-                if not (_is_bound(start) and _is_bound(stop) and (step is None or (type(step) is int and step > 0))):
-                    return None
-                if not start and (stop is None or stop >= before.shape[dim]) and step in (None, 1):
-                    dim += 1
-                    continue
-                array = before[part] if dim == 0 else before[(*_LEADING[dim], part)]
-            elif part is None:
-                array = view_kernels.unsqueeze(before, dim)
-            elif part is Ellipsis:
-                dim += before.ndim - dim - sum(later is not None for later in key[position + 1 :])
-                if dim < 0 or any(later is Ellipsis for later in key[position + 1 :]):
-                    return None
-                continue
-            else:
-                return None
-        except (IndexError, TypeError):
-            return None
-        if edge is not None:
-            edge = (_part_node(part, dim, edge, before, array, frame), 0)
-        if kind is not int:
-            dim += 1
-        before = array
-    if before is first or dim > before.ndim:
-        return None
-    return _view(input, before, edge)
-
-
-def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
-    """A tensor on `array`, a part of the memory of `input`."""
-    base = input._base
-    result = new(Tensor)
-    result._array = array
-    result._edge = edge
-    result._grad = result._extra = None
-    result._base = input if base is None else base
-    result._creation = None if base is None else input._creation
-    counter = input._counter
-    if counter is None:
-        counter = shared_counter(input)
-    result._counter = counter
-    result._view_version = counter[0]
-    if edge is None and not (_GATE.grad or _STATE.grad_enabled):
-        result._creation = NO_GRAD
-    return result
-
-
-def _is_bound(value: Any) -> bool:
-    return value is None or type(value) is int
-
-
-def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: Any) -> Node:
-    """The node of `select`, `slice` or `unsqueeze` for one part of a key."""
-    select_node, slice_node, unsqueeze_node = _part_nodes()
-    if part is None:
-        return unsqueeze_node(edge, before, array, frame, dim)
-    if type(part) is int:
-        return select_node(edge, before, array, frame, dim, part)
-    return slice_node(edge, before, array, frame, dim, part.start, part.stop, 1 if part.step is None else part.step)
-
-
-@functools.cache
-def _part_nodes() -> tuple[Any, Any, Any]:
-    return tuple(OPERATORS[name].code.part_node for name in ("select", "slice", "unsqueeze"))
-
-
-def key_items(key: Any) -> tuple[Any, ...]:
-    """A key as a tuple, one item for each part."""
-    if isinstance(key, tuple):
-        return key
-    if isinstance(key, str):
-        raise TypeError("new(): invalid data type 'str'")
-    if (
-        isinstance(key, list)
-        and len(key) < 32
-        and any(isinstance(item, (list, tuple, Tensor, _slice)) or item is None or item is Ellipsis for item in key)
-    ):
-        warn(
-            "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
-            "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
-            "which will result either in an error or a different result"
-        )
-        return tuple(key)
-    return (key,)
-
-
-def as_part(part: Any) -> Any:
-    """One item of a key: lists and arrays become tensors, integer tensors without dimensions integers."""
-    if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
-        return part
-    if isinstance(part, (list, tuple, range, numpy.ndarray)):
-        array = array_from_data(list(part) if isinstance(part, range) else part, unwrap=tensor_array)
-        if array.dtype.kind == "c":
-            raise TypeError("'complex' object cannot be interpreted as an integer")
-        keep = array.dtype.char in "?B" and (array.size or isinstance(part, numpy.ndarray))
-        part = wrap(array if keep else array.astype(numpy.int64, copy=False))
-    if isinstance(part, Tensor):
-        kind = part._array.dtype
-        if part._array.ndim == 0 and kind.kind in "biu" and not hasattr(part, "without_history"):
-            return bool(part._array) if kind.char in "?B" else int(part._array)
-        if kind.kind in "iu" and kind.char not in "liqB":
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return part
-    if isinstance(part, numpy.bool_):
-        return bool(part)
-    if hasattr(part, "__index__"):
-        return part.__index__()
-    raise IndexError(
-        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-        f"(got {type(part).__name__})"
-    )
-
-
-def consumed(part: Any) -> int:
-    """How many dimensions of the tensor a part of a key stands for."""
-    if part is None or part is Ellipsis or isinstance(part, bool):
-        return 0
-    if isinstance(part, Tensor) and part._array.dtype in (numpy.bool_, numpy.uint8):
-        return part._array.ndim
-    return 1
-
-
-def counted(item: Any, part: Any) -> int:
-    """How many dimensions an item is taken to stand for before it is looked at: one, if it is a list or an array."""
-    return 1 if isinstance(part, Tensor) and not isinstance(item, Tensor) else consumed(part)
-
-
-def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tuple[Tensor, list[Any]]:
-    """The views that the basic items of a key make, and the tensors of indices that remain, by dimension.
-
-    `whole`: slices of everything make no view of their own.
-    """
-    ndim = input._array.ndim
-    parts = tuple(map(as_part, items))
-    total = sum(map(counted, items, parts))
-    if total > ndim:
-        if ndim == 0 and len(parts) == 1 and type(parts[0]) is int:
-            check_integer(input, 0, parts[0])
-        raise IndexError(f"too many indices for tensor of dimension {ndim}")
-    result, indices, dim = input, [], 0
-    for part in parts:
-        if part is Ellipsis:
-            indices += [None] * (ndim - total)
-            dim += ndim - total
-        elif part is None:
-            result = unsqueeze(result, dim)
-            indices.append(None)
-            dim += 1
-        elif isinstance(part, bool):
-            result = unsqueeze(result, dim)
-            indices.append(wrap(numpy.zeros(int(part), numpy.int64)))
-            dim += 1
-        elif type(part) is int:
-            check_integer(result, dim, part)
-            result = select(result, dim, part)
-        elif isinstance(part, _slice):
-            result = sliced(result, dim, part, whole)
-            indices.append(None)
-            dim += 1
-        else:
-            indices.append(part)
-            dim += consumed(part)
-    return result, indices
-
-
-def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
-    """`part`, a Python slice, of dimension `dim`; the tensor itself if that is all of it and `whole` is true."""
-    try:
-        start, stop, step = (None if v is None else v.__index__() for v in (part.start, part.stop, part.step))
-    except AttributeError:
-        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
-    if step == 0:
-        raise ValueError("slice step cannot be zero")
-    if step is not None and step < 0:
-        raise ValueError("step must be greater than zero")
-    if whole and not start and step in (None, 1) and (stop is None or stop >= input._array.shape[dim]):
-        return input
-    return slice(input, dim, start, stop, 1 if step is None else step)
-
-
-def check_integer(input: Tensor, dim: int, position: int) -> None:
-    """Raise if `position` is outside dimension `dim`."""
-    array = input._array
-    if array.ndim == 0:
-        raise IndexError(
-            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
-            "0-dim tensor to a number"
-        )
-    size = array.shape[wrap_dim(dim, array.ndim)]
-    if not -size <= position < size:
-        raise IndexError(f"index {position} is out of bounds for dimension {dim} with size {size}")
 
 
 # --- writing --------------------------------------------------------------------------------------------------

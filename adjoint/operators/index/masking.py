@@ -6,6 +6,7 @@ import numpy
 
 from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
+from ...codegen.selection import zero_where
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.decorators import binary, operator, public
@@ -22,11 +23,7 @@ public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 
 @operator(
-    kernel=Kernel(kernels.zero_where, quiet=True),
-    namespace=None,
-    method=(),
-    node="MaskedFillBackward0",
-    batch="elementwise",
+    kernel=Kernel(zero_where, quiet=True), namespace=None, method=(), node="MaskedFillBackward0", batch="elementwise"
 )
 class zero_where:
     """`input`, but 0 where `mask`."""

@@ -8,14 +8,15 @@ from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import Underived
+from ...dtypes import C_NAMES
 from ...kernels.memory import copying, storage
 from ...kernels.runtime import shapes
 from ...kernels.runtime.lazy_conj import bits_of, toggled, unmarked
 from ...notices import warn
 from ...tape import modes, views
 from ...tape.interpreters import check_owned, innermost
-from ...tape.saved import about_to_change, bump
-from ...tensor import C_NAMES, Tensor, can_require_grad, wrap
+from ...tape.versions import about_to_change, bump
+from ...tensor import Tensor, can_require_grad, wrap
 
 # --- copies ---------------------------------------------------------------------------------------------------
 

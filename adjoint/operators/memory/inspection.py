@@ -13,7 +13,7 @@ from ...dtypes import Rank, promote
 from ...kernels.math import comparison
 from ...kernels.memory.storage import UntypedStorage
 from ...kernels.runtime.shapes import broadcast_shapes
-from ...tape.saved import shared_counter
+from ...tape.versions import shared_counter
 from ...tensor import Tensor, wrap
 
 # --- of what kind ---------------------------------------------------------------------------------------------

@@ -10,14 +10,16 @@ from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import named, operator, public, tensors
 from ...dispatch.slow_path import call
 from ...kernels.memory.storage import address
-from ...kernels.runtime.lazy_conj import CONJ, NEG
+from ...kernels.runtime.lazy_conj import CONJ, NEG, bits_of, toggled, unmarked
 from ...kernels.shape import view as kernels
+from ...late_bound import LATE
 from ...tape import modes, views
 from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.interpreters import check_owned
 from ...tape.node import Node, start
-from ...tape.saved import detach_in_place, detached, share_inference, shared_counter
-from ...tensor import Tensor, pending
+from ...tape.saved import detached
+from ...tape.versions import detach_in_place, share_inference, shared_counter
+from ...tensor import Tensor, is_recorded
 from ..shape.parts import select
 
 
@@ -177,25 +179,57 @@ class as_strided_gather:
 
 
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
-    """The node that makes `view` out of its base's present value."""
-    source, result = base._array, view._array
-    before, after = pending(base), pending(view)
+    """The node that makes `view` out of its base's present value.
+
+    An operation that made the view and read memory in another way, as a conjugate or as pairs, is the last here too.
+    """
+    last = getattr(view._edge[0], "operator", None) if is_recorded(view._edge) else None
+    edge = _edge_between(base._array, view._array, base_edge, None if last is None else last.name)
+    return edge[0] if edge is not base_edge else _as_strided_node(base._array, view._array, base_edge)
+
+
+def _edge_between(source: Any, result: Any, edge: Any, last: str | None) -> Any:
+    """The edge of the array `result`, where `edge` is that of `source`, on the same memory; `last`: the operation to end with."""
+    before, after = bits_of(source), bits_of(result)
+    source, result = unmarked(source), unmarked(result)
+    if last in _READINGS:
+        bits, read = _READINGS[last]
+        return (
+            _node(
+                last, result, _edge_between(toggled(source, before), toggled(read(result), after ^ bits), edge, None)
+            ),
+            0,
+        )
     if source.dtype.kind == result.dtype.kind:
         before, after = 0, before ^ after
-    base_edge = _lazily_edge(source, base_edge, before)
+    edge = _lazily_edge(source, edge, before)
     if source.dtype.kind != "c" and result.dtype.kind == "c":
         pairs = kernels.view_as_real(result)
-        edge = (_node("view_as_complex", result, (_as_strided_node(source, pairs, base_edge), 0)), 0)
+        edge = (_node("view_as_complex", result, _strided_edge(source, pairs, edge)), 0)
     else:
         if source.dtype.kind == "c" and result.dtype.kind != "c":
             source = kernels.view_as_real(source)
-            base_edge = (_node("view_as_real", source, base_edge), 0)
-        edge = base_edge
+            edge = (_node("view_as_real", source, edge), 0)
         if after and sorted(source.shape) != sorted(result.shape):  # a part of a conjugate, not the conjugate of a part
             edge, after = _lazily_edge(source, edge, after), 0
-        if not after or (source.strides, address(source)) != (result.strides, address(result)):
-            edge = (_as_strided_node(source, result, edge), 0)
-    return _lazily_edge(result, edge, after)[0]
+        edge = _strided_edge(source, result, edge)
+    return _lazily_edge(result, edge, after)
+
+
+_READINGS: dict[str, tuple[int, Any]] = {
+    "conjugate": (CONJ, lambda array: array),
+    "_neg_view": (NEG, lambda array: array),
+    "view_as_real": (0, kernels.view_as_complex),
+    "view_as_complex": (0, kernels.view_as_real),
+}
+"""By operation, what it makes pending, and what it made its result of."""
+
+
+def _strided_edge(source: Any, result: Any, edge: Any) -> Any:
+    """The edge of the array `result`, a part of `source`, whose edge is `edge`."""
+    if (source.shape, source.strides, address(source)) == (result.shape, result.strides, address(result)):
+        return edge
+    return (_as_strided_node(source, result, edge), 0)
 
 
 def _lazily_edge(array: Any, edge: Any, bits: int) -> Any:
@@ -241,8 +275,8 @@ def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
     return view._edge
 
 
-views.make_as_strided_node = make_as_strided_node
-views.replay = replay
-views.real_view = view_as_real
-views.complex_view = view_as_complex
-views.lazily = lazily
+LATE.as_strided_node = make_as_strided_node
+LATE.replay = replay
+LATE.real_view = view_as_real
+LATE.complex_view = view_as_complex
+LATE.lazy_view = lazily

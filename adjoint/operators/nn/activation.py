@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import operator, public, publish, tensors
 from ...kernels.nn import activation as kernels
 from ..math.pointwise import sigmoid, tanh
@@ -11,7 +10,7 @@ from ..math.pointwise import sigmoid, tanh
 
 
 @operator(
-    kernel=Kernel(kernels.relu, small=kernels.positive_part, takes=FLOATS, quiet=True),
+    kernel=kernels.relu,
     inplace=True,
     tangent="elementwise",
     public_inplace=True,
@@ -40,7 +39,7 @@ class threshold:
         return xp.threshold_backward(grad, self, threshold)
 
 
-@operator(kernel=Kernel(kernels.threshold_backward, quiet=True), namespace=None, method=(), tangent="elementwise")
+@operator(kernel=kernels.threshold_backward, namespace=None, method=(), tangent="elementwise")
 class threshold_backward:
     """`grad_output` where `input` is greater than `threshold`, else 0."""
 
@@ -104,7 +103,7 @@ class hardtanh:
         return xp.hardtanh_backward(grad, self, min_val, max_val)
 
 
-@operator(kernel=Kernel(kernels.hardtanh_backward, quiet=True), namespace=None, method=(), batch="elementwise")
+@operator(kernel=kernels.hardtanh_backward, namespace=None, method=(), batch="elementwise")
 class hardtanh_backward:
     """The derivative of `hardtanh` times `grad_output`."""
 
@@ -183,7 +182,7 @@ class hardshrink:
         return xp.hardshrink_backward(grad, self, lambd)
 
 
-@operator(kernel=Kernel(kernels.shrink_backward, quiet=True), namespace=None, method=(), batch="elementwise")
+@operator(kernel=kernels.shrink_backward, namespace=None, method=(), batch="elementwise")
 class hardshrink_backward:
     """The derivative of `hardshrink` times `grad_output`."""
 
@@ -206,7 +205,7 @@ class softshrink:
         return xp.softshrink_backward(grad, self, lambd)
 
 
-@operator(kernel=Kernel(kernels.shrink_backward, quiet=True), namespace=None, method=(), batch="elementwise")
+@operator(kernel=kernels.shrink_backward, namespace=None, method=(), batch="elementwise")
 class softshrink_backward:
     """The derivative of `softshrink` times `grad_output`."""
 
@@ -302,24 +301,38 @@ def _checked_celu(alpha):
 
 
 @operator(
-    namespace=None, inplace=True, method=(), node="CeluBackward0", out=False, called="celu", tangent="elementwise"
+    kernel=kernels.celu,
+    namespace=None,
+    inplace=True,
+    method=(),
+    node="CeluBackward0",
+    out=False,
+    called="celu",
+    tangent="elementwise",
 )
 class celu_of_input:
     """`input` where positive, else `alpha * (exp(input / alpha) - 1)`."""
 
-    def forward(self: Array, alpha: Number):
-        return kernels.elu(self, alpha, 1, 1 / alpha)
+    def forward(self: Array, alpha: Number): ...
 
     def grad_self(grad, self, alpha, xp):
         return xp.elu_backward(grad, alpha, 1, 1 / alpha, False, self)
 
 
-@operator(namespace=None, inplace=True, method=(), node="CeluBackward1", out=False, called="celu", batch="elementwise")
+@operator(
+    kernel=kernels.celu,
+    namespace=None,
+    inplace=True,
+    method=(),
+    node="CeluBackward1",
+    out=False,
+    called="celu",
+    batch="elementwise",
+)
 class celu_in_place:
     """`celu`, remembering its result instead of its input."""
 
-    def forward(self: Array, alpha: Number):
-        return kernels.elu(self, alpha, 1, 1 / alpha)
+    def forward(self: Array, alpha: Number): ...
 
     def grad_self(grad, result, alpha, xp):
         return xp.elu_backward(grad, alpha, 1, 1 / alpha, True, result)

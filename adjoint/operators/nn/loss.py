@@ -60,6 +60,7 @@ def l1_loss(input, target, reduction="mean"):
     return reduced((input - target).abs(), reduction)
 
 
+@public(namespace=None)
 def reduced(loss, reduction):
     """The losses themselves, their mean or their sum."""
     if reduction == "mean":
@@ -464,10 +465,7 @@ class soft_margin_loss:
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction, xp):
-        count = 1
-        for size in self.shape:
-            count *= size
-        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, count)
+        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, _size(self.shape))
 
 
 @operator(kernel=kernels.multi_margin_loss, namespace=None, method=False, out=False)

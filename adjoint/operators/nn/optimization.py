@@ -1,108 +1,74 @@
-"""Steps of optimizers over lists of parameters, in place: one walk over the memory of each instead of one for each operation.
+"""Steps of optimizers: formulas applied in place to the arrays of whole lists of parameters, without a tensor for each.
 
 They are not recorded: optimizers take their steps without gradients.
 """
 
 from __future__ import annotations
 
+from itertools import chain
+
+from numpy import ndarray
+
 from ...dispatch.decorators import public
 from ...kernels.nn import optimization as kernels
 from ...tape import modes
-from ...tape.saved import about_to_change, bump_all
+from ...tape.versions import bump_all
 from ...tape.views import check_inplace
+from ...tensor import PLAIN_TYPES, Tensor
 
 
-def _check(name, params):
-    if modes.is_grad_enabled():
-        for param in params:
-            check_inplace(param)
+def _arrays(tensors):
+    """The arrays of tensors, or None if operators must change one of them: for a transform, a subclass, or a lazy conjugate."""
+    kinds = set(map(type, tensors))
+    kinds.discard(Tensor)
+    if not kinds <= PLAIN_TYPES:
+        return None
+    arrays = [tensor._array for tensor in tensors]
+    return arrays if set(map(type, arrays)) == {ndarray} else None
 
 
-def _number(value):
-    return value.item() if hasattr(value, "item") else value
+def _is_watched():
+    """Whether a mode of this thread needs to see each operation."""
+    state = modes.STATE
+    return modes.GATE.special and (state.levels or state.keeper is not None or state.before_change is not None)
 
 
 @public(namespace="torch")
-def _fused_sgd_(
-    self,
-    grads,
-    momentum_buffer_list,
-    *,
-    weight_decay,
-    momentum,
-    lr,
-    dampening,
-    nesterov,
-    maximize,
-    is_first_step,
-    grad_scale=None,
-    found_inf=None,
-):
-    """A step of `optim.SGD` for each of the parameters `self`; in the first step the momentum buffers are filled."""
-    _check("_fused_sgd_", self)
-    lr = _number(lr)
-    buffers = momentum_buffer_list or [None] * len(self)
-    for param, grad, buffer in zip(self, grads, buffers, strict=True):
-        about_to_change(param)
-        held = None if buffer is None or is_first_step else buffer._array
-        made = kernels.sgd_step(
-            param._array, grad._array, held, lr, momentum, dampening, weight_decay, nesterov, maximize
-        )
-        if buffer is not None and is_first_step:
-            buffer._array[...] = made
-    bump_all([*self, *(buffer for buffer in buffers if buffer is not None)], "_fused_sgd_", depth=2)
+def _fused_update_(formula, options, lists, rounds_once):
+    """Apply the formula of an optimizer to lists of parameters, their gradients and each kind of their state, in place.
+
+    Returns False, and changes nothing, where operators must do it: for complex parameters; for parameters, gradients and
+    state that differ in shape or dtype; under transforms; for half types, unless the formula `rounds_once`.
+    """
+    if _is_watched():
+        return False
+    params, grads = _arrays(lists[0]), _arrays(lists[1])
+    if params is None or grads is None:
+        return False
+    arrays = [params, grads]
+    for tensors in lists[2:]:
+        buffers = _arrays(tensors)
+        if buffers is None:
+            return False
+        arrays.append(buffers)
+    if modes.is_grad_enabled():
+        for param in lists[0]:
+            check_inplace(param)
+    if not kernels.update(formula, options, arrays, rounds_once):
+        return False
+    bump_all([*lists[0], *chain.from_iterable(lists[2:])], "_fused_update_", depth=2)
+    return True
 
 
-def _adam(name, decoupled):
-    def step(
-        self,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        max_exp_avg_sqs,
-        state_steps,
-        *,
-        lr,
-        beta1,
-        beta2,
-        weight_decay,
-        eps,
-        amsgrad,
-        maximize,
-        grad_scale=None,
-        found_inf=None,
-    ):
-        _check(name, self)
-        lr = _number(lr)
-        largest = max_exp_avg_sqs if amsgrad else [None] * len(self)
-        for param, grad, mean, square, most, count in zip(
-            self, grads, exp_avgs, exp_avg_sqs, largest, state_steps, strict=True
-        ):
-            about_to_change(param)
-            kernels.adam_step(
-                param._array,
-                grad._array,
-                mean._array,
-                square._array,
-                None if most is None else most._array,
-                _number(count),
-                lr,
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-                decoupled,
-                maximize,
-            )
-        bump_all([*self, *exp_avgs, *exp_avg_sqs, *(most for most in largest if most is not None)], name, depth=2)
-
-    step.__name__ = step.__qualname__ = name
-    step.__doc__ = (
-        f"A step of `optim.{'AdamW' if decoupled else 'Adam'}` for each of the parameters `self`; "
-        "`state_steps` count from 1."
-    )
-    return public(namespace="torch")(step)
-
-
-_fused_adam_ = _adam("_fused_adam_", decoupled=False)
-_fused_adamw_ = _adam("_fused_adamw_", decoupled=True)
+@public(namespace="torch")
+def _count_steps_(tensors):
+    """Add 1 to each of the step counts `tensors`, which have one element; return them as numbers."""
+    arrays = None if _is_watched() else _arrays(tensors)
+    if arrays is None:
+        return [tensor.add_(1).item() for tensor in tensors]
+    numbers = []
+    for array in arrays:
+        array[...] = array.item() + 1
+        numbers.append(array.item())  # rounded to the dtype of the count
+    bump_all(tensors, "_count_steps_", depth=2)
+    return numbers

@@ -1,4 +1,4 @@
-"""Laws of numbers that the tests walk, their parameters leaves of float64, and integrals over their supports."""
+"""Distributions of numbers that the tests walk, their parameters leaves of float64, and integrals over their supports."""
 
 import numpy
 
@@ -59,10 +59,10 @@ def made(table, name):
     return make(*parameters), parameters
 
 
-def bounds(law):
-    if isinstance(law, D.VonMises):
+def bounds(distribution):
+    if isinstance(distribution, D.VonMises):
         return -numpy.pi, numpy.pi
-    support = law.support
+    support = distribution.support
     if isinstance(support, type(constraints.real)):
         return -numpy.inf, numpy.inf
     low = getattr(support, "lower_bound", -numpy.inf)
@@ -70,11 +70,11 @@ def bounds(law):
     return float(low), float(high)
 
 
-def nodes(law, step=0.01, reach=3.6):
+def nodes(distribution, step=0.01, reach=3.6):
     """Points of the support and weights of a double exponential rule: Takahasi and Mori, 1974."""
     t = numpy.arange(-reach, reach + step / 2, step)
     bent, slope = numpy.pi / 2 * numpy.sinh(t), numpy.pi / 2 * numpy.cosh(t) * step
-    low, high = bounds(law)
+    low, high = bounds(distribution)
     if numpy.isinf(low):
         x, weights = numpy.sinh(bent), numpy.cosh(bent) * slope
     elif numpy.isinf(high):
@@ -86,8 +86,8 @@ def nodes(law, step=0.01, reach=3.6):
     return x[inside], weights[inside]
 
 
-def values_of(law, most=400):
-    """The values of a discrete law, up to `most`."""
-    if law.has_enumerate_support:
-        return law.enumerate_support().double()
+def values_of(distribution, most=400):
+    """The values of a discrete distribution, up to `most`."""
+    if distribution.has_enumerate_support:
+        return distribution.enumerate_support().double()
     return torch.arange(most, dtype=torch.float64)

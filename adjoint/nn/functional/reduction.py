@@ -1,0 +1,67 @@
+"""How losses are reduced: `reduction`, the two deprecated arguments that stand for it, and weights of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import adjoint as torch
+
+from .declared import operators
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction that the two deprecated arguments stand for, if either is given; it may be no valid one."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        meant = "none"
+    else:
+        meant = "sum" if size_average is False else "mean"
+    torch.notices.warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
+    return meant
+
+
+def checked_reduction(
+    size_average: bool | None, reduce: bool | None, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
+) -> str:
+    """The reduction that is asked for, by its name or by the deprecated arguments.
+
+    Raises:
+        ValueError: if it is not one of `allowed`.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction not in allowed:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def weighted(
+    loss: Callable[..., torch.Tensor],
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None,
+    reduction: str,
+    by_weight: bool = True,
+    **options: float,
+) -> torch.Tensor:
+    """`loss` with a weight for each element, if any is given.
+
+    Args:
+        by_weight: divide the sum by that of the weights for a mean, not by the number of elements.
+        options: further arguments of the loss.
+
+    Raises:
+        ValueError: if the sizes of weights and input differ.
+    """
+    if weight is None:
+        return loss(input, target, reduction=reduction, **options)
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    losses = loss(input, target, reduction="none", **options) * weight
+    if by_weight and reduction == "mean":
+        return losses.sum() / weight.sum()
+    reduced: torch.Tensor = operators.reduced(losses, reduction)
+    return reduced

@@ -1,0 +1,60 @@
+"""Finding submodules, parameters and buffers by their dotted names; the methods of `Module` say what is raised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint as torch
+
+from ..parameter import Parameter
+
+
+def submodule(module: Any, target: str) -> Any:
+    """The submodule with the dotted name `target`."""
+    if target == "":
+        return module
+    for part in target.split("."):
+        module = _attribute(module, part)
+        if not isinstance(module, torch.nn.Module):
+            raise AttributeError(f"`{part}` is not an nn.Module")
+    return module
+
+
+def replace_submodule(root: Any, target: str, module: Any, strict: bool) -> None:
+    """Put `module` in the place of the submodule of `root` with the dotted name `target`."""
+    if target == "":
+        raise ValueError("Cannot set the submodule without a target name!")
+    parent_name, _, name = target.rpartition(".")
+    if not isinstance(module, torch.nn.Module):
+        raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+    parent = root.get_submodule(parent_name)
+    if strict:
+        _attribute(parent, name)
+    if hasattr(parent, name) and not isinstance(getattr(parent, name), torch.nn.Module):
+        raise AttributeError(f"`{name}` is not an nn.Module")
+    setattr(parent, name, module)
+
+
+def parameter(root: Any, target: str) -> Parameter:
+    """The parameter with the dotted name `target`."""
+    module_path, _, name = target.rpartition(".")
+    found = _attribute(root.get_submodule(module_path), name)
+    if not isinstance(found, Parameter):
+        raise AttributeError(f"`{name}` is not an nn.Parameter")
+    return found
+
+
+def buffer(root: Any, target: str) -> torch.Tensor:
+    """The buffer with the dotted name `target`."""
+    module_path, _, name = target.rpartition(".")
+    module = root.get_submodule(module_path)
+    found: torch.Tensor = _attribute(module, name)
+    if name not in module._buffers:
+        raise AttributeError(f"`{name}` is not a buffer")
+    return found
+
+
+def _attribute(module: Any, name: str) -> Any:
+    if not hasattr(module, name):
+        raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+    return getattr(module, name)

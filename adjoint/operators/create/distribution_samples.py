@@ -1,0 +1,115 @@
+"""Samples of distributions whose parameters are tensors: Poisson, multinomial, binomial, gamma, Dirichlet.
+
+They are bit for bit PyTorch's from the same seed.
+"""
+
+from __future__ import annotations
+
+from ... import dtypes
+from ...dispatch.decorators import operator, public
+from ...kernels.create import random as kernels
+from ...kernels.math import incomplete
+from .random import stream_of, zeros_like_grad
+
+
+@operator(namespace="torch", method=True, batch="leading")
+class poisson:
+    """Numbers of events where the elements of `self` are expected, Poisson-distributed."""
+
+    def forward(self: Array, generator=None):
+        return kernels.poisson(stream_of(generator), self)
+
+    grad_self = zeros_like_grad
+
+
+@operator(namespace=None, method=(), name="multinomial")
+class indices_of_chances:
+    """Indices drawn with the probabilities in each row of `self`."""
+
+    def forward(self: Array, num_samples, replacement=False, *, generator=None):
+        return kernels.multinomial(stream_of(generator), self, num_samples, replacement)
+
+
+@public(method=True)
+def multinomial(input=None, num_samples=None, replacement=False, *, generator=None, out=None, x=None):
+    """Indices drawn with the probabilities (not necessarily of sum 1) in each row of `input`.
+
+    >>> import adjoint as torch
+    >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    input = x if input is None else input
+    if isinstance(num_samples, bool) or not hasattr(num_samples, "__index__"):
+        raise TypeError(
+            f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}"
+        )
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_type}")
+    return indices_of_chances(input, int(num_samples), replacement, generator=generator, out=out)
+
+
+def _underived(grad):
+    raise RuntimeError("derivative for aten::binomial is not implemented")
+
+
+def _check_trials(count, prob, generator=None):
+    for name, tensor in (("count", count), ("prob", prob)):
+        if not tensor.dtype.is_floating_point:
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: {tensor.dtype.scalar_type}"
+            )
+
+
+@operator(namespace="torch", method=(), out=False, node="NotImplemented", check=_check_trials)
+class binomial:
+    """How many of `count` trials succeed, each with probability `prob`, in tensors of one dtype."""
+
+    def forward(count: Array, prob: Array, generator=None):
+        return kernels.binomial(stream_of(generator), count, prob)
+
+    grad_count = _underived
+    grad_prob = _underived
+
+
+@operator(name="_standard_gamma", namespace="torch", method=(), out=False, node="StandardGammaBackward0")
+class standard_gamma:
+    """Numbers from gamma laws of concentrations `self` and rate 1; they move with those (`kernels.incomplete`)."""
+
+    def forward(self: Array, generator=None):
+        return kernels.standard_gamma(stream_of(generator), self)
+
+    def grad_self(grad, self, result, xp):
+        return grad * xp._standard_gamma_grad(self, result)
+
+
+@operator(name="_standard_gamma_grad", namespace="torch", method=(), out=False, node="StandardGammaGradBackward0")
+class standard_gamma_grad:
+    """How the sample `output` of the gamma law of concentration `self` moves with that."""
+
+    def forward(self: Array, output: Array):
+        return incomplete.standard_gamma_grad(self, output)
+
+    def grad_self(grad):
+        raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
+
+    grad_output = grad_self
+
+
+@operator(name="_sample_dirichlet", namespace="torch", method=(), out=False)
+class sample_dirichlet:
+    """Points of the simplex, along the last dimension, from Dirichlet laws."""
+
+    differentiable = ()
+
+    def forward(self: Array, generator=None):
+        return kernels.sample_dirichlet(stream_of(generator), self)
+
+
+@operator(name="_dirichlet_grad", namespace="torch", method=(), out=False)
+class dirichlet_grad:
+    """How components `x` of Dirichlet samples move with their concentrations `alpha` of sum `total`, over `1 - x`."""
+
+    differentiable = ()
+
+    def forward(x: Array, alpha: Array, total: Array):
+        return incomplete.dirichlet_grad(x, alpha, total)

@@ -1,0 +1,142 @@
+"""Keys of `tensor[key]`: items of every kind that NumPy and PyTorch have, turned into views and tensors of indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...kernels.create.creation import array_from_data
+from ...notices import warn
+from ...tensor import Tensor, tensor_array, wrap, wrap_dim
+from ..shape.parts import select, slice
+from ..shape.view import unsqueeze
+
+_slice = type(numpy.s_[:])
+
+
+def key_items(key: Any) -> tuple[Any, ...]:
+    """A key as a tuple, one item for each part."""
+    if isinstance(key, tuple):
+        return key
+    if isinstance(key, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if (
+        isinstance(key, list)
+        and len(key) < 32
+        and any(isinstance(item, (list, tuple, Tensor, _slice)) or item is None or item is Ellipsis for item in key)
+    ):
+        warn(
+            "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
+            "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
+            "which will result either in an error or a different result"
+        )
+        return tuple(key)
+    return (key,)
+
+
+def as_part(part: Any) -> Any:
+    """One item of a key: lists and arrays become tensors, integer tensors without dimensions integers."""
+    if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
+        return part
+    if isinstance(part, (list, tuple, range, numpy.ndarray)):
+        array = array_from_data(list(part) if isinstance(part, range) else part, unwrap=tensor_array)
+        if array.dtype.kind == "c":
+            raise TypeError("'complex' object cannot be interpreted as an integer")
+        keep = array.dtype.char in "?B" and (array.size or isinstance(part, numpy.ndarray))
+        part = wrap(array if keep else array.astype(numpy.int64, copy=False))
+    if isinstance(part, Tensor):
+        kind = part._array.dtype
+        if part._array.ndim == 0 and kind.kind in "biu" and not hasattr(part, "without_history"):
+            return bool(part._array) if kind.char in "?B" else int(part._array)
+        if kind.kind in "iu" and kind.char not in "liqB":
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return part
+    if isinstance(part, numpy.bool_):
+        return bool(part)
+    if hasattr(part, "__index__"):
+        return part.__index__()
+    raise IndexError(
+        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        f"(got {type(part).__name__})"
+    )
+
+
+def consumed(part: Any) -> int:
+    """How many dimensions of the tensor a part of a key stands for."""
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    if isinstance(part, Tensor) and part._array.dtype in (numpy.bool_, numpy.uint8):
+        return part._array.ndim
+    return 1
+
+
+def counted(item: Any, part: Any) -> int:
+    """How many dimensions an item is taken to stand for before it is looked at: one, if it is a list or an array."""
+    return 1 if isinstance(part, Tensor) and not isinstance(item, Tensor) else consumed(part)
+
+
+def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tuple[Tensor, list[Any]]:
+    """The views that the basic items of a key make, and the tensors of indices that remain, by dimension.
+
+    `whole`: slices of everything make no view of their own.
+    """
+    ndim = input._array.ndim
+    parts = tuple(map(as_part, items))
+    total = sum(map(counted, items, parts))
+    if total > ndim:
+        if ndim == 0 and len(parts) == 1 and type(parts[0]) is int:
+            check_integer(input, 0, parts[0])
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    result, indices, dim = input, [], 0
+    for part in parts:
+        if part is Ellipsis:
+            indices += [None] * (ndim - total)
+            dim += ndim - total
+        elif part is None:
+            result = unsqueeze(result, dim)
+            indices.append(None)
+            dim += 1
+        elif isinstance(part, bool):
+            result = unsqueeze(result, dim)
+            indices.append(wrap(numpy.zeros(int(part), numpy.int64)))
+            dim += 1
+        elif type(part) is int:
+            check_integer(result, dim, part)
+            result = select(result, dim, part)
+        elif isinstance(part, _slice):
+            result = sliced(result, dim, part, whole)
+            indices.append(None)
+            dim += 1
+        else:
+            indices.append(part)
+            dim += consumed(part)
+    return result, indices
+
+
+def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
+    """`part`, a Python slice, of dimension `dim`; the tensor itself if that is all of it and `whole` is true."""
+    try:
+        start, stop, step = (None if v is None else v.__index__() for v in (part.start, part.stop, part.step))
+    except AttributeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step is not None and step < 0:
+        raise ValueError("step must be greater than zero")
+    if whole and not start and step in (None, 1) and (stop is None or stop >= input._array.shape[dim]):
+        return input
+    return slice(input, dim, start, stop, 1 if step is None else step)
+
+
+def check_integer(input: Tensor, dim: int, position: int) -> None:
+    """Raise if `position` is outside dimension `dim`."""
+    array = input._array
+    if array.ndim == 0:
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number"
+        )
+    size = array.shape[wrap_dim(dim, array.ndim)]
+    if not -size <= position < size:
+        raise IndexError(f"index {position} is out of bounds for dimension {dim} with size {size}")

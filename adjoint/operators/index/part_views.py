@@ -1,0 +1,153 @@
+"""The short way of the most frequent keys, integers, slices, None and `...`: one view, and a node for each part of the key.
+
+What comes out is what `keys.apply_basic` makes by one operator for each part. None means that only that way is right.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+import numpy
+
+from ...dispatch.declaration import OPERATORS
+from ...kernels.shape import view as view_kernels
+from ...tape import modes
+from ...tape.edges import current_edge
+from ...tape.node import Node
+from ...tape.origin import nearest_user_frame
+from ...tape.versions import shared_counter
+from ...tape.views import NO_GRAD
+from ...tensor import LEAF, Tensor, new_tensor
+
+_slice = type(numpy.s_[:])
+_FULL = _slice(None)
+_LEADING = [(_FULL,) * dim for dim in range(65)]
+"""The part of a NumPy key that leaves the dimensions before a dimension as they are."""
+
+_GATE, _STATE = modes.GATE, modes.STATE
+
+
+def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
+    """The view that an integer or a slice makes of the first dimension; None where the general way is due."""
+    before = input._array
+    try:
+        if kind is int:
+            array = before[part, ...]
+        else:
+            start, stop, step = part.start, part.stop, part.step
+            if not (
+                (start is None or type(start) is int)
+                and (stop is None or type(stop) is int)
+                and (step is None or (type(step) is int and step > 0))
+            ):
+                return None
+            array = before[part]
+    except (IndexError, TypeError):
+        return None
+    edge = input._edge if input._base is None else current_edge(input)
+    if edge is not None:
+        if not (_GATE.grad or _STATE.grad_enabled):
+            return None
+        frame = sys._getframe(2)
+        if frame.f_globals is not _GATE.user:
+            frame = nearest_user_frame(frame)
+        edge = (_part_node(part, 0, input if edge is LEAF else edge, before, array, frame), 0)
+    elif input._extra is not None and input._extra.inference:
+        return None
+    return _view(input, array, edge)
+
+
+def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
+    """The view that a key of integers, slices, None and `...` makes; None where the general way is due.
+
+    Each part has a node of its own, but for slices of everything.
+    """
+    edge = input._edge if input._base is None else current_edge(input)
+    if edge is not None:
+        if not (_GATE.grad or _STATE.grad_enabled):
+            return None
+        if edge is LEAF:
+            edge = input
+        frame = sys._getframe(2)
+        if frame.f_globals is not _GATE.user:
+            frame = nearest_user_frame(frame)
+    elif input._extra is not None and input._extra.inference:
+        return None
+    first = before = input._array
+    dim = 0
+    for position, part in enumerate(key):
+        kind = type(part)
+        try:
+            if kind is int:
+                array = before[part, ...] if dim == 0 else before[(*_LEADING[dim], part, ...)]
+            elif kind is _slice:
+                start, stop, step = part.start, part.stop, part.step
+                if not (_is_bound(start) and _is_bound(stop) and (step is None or (type(step) is int and step > 0))):
+                    return None
+                if not start and (stop is None or stop >= before.shape[dim]) and step in (None, 1):
+                    dim += 1
+                    continue
+                array = before[part] if dim == 0 else before[(*_LEADING[dim], part)]
+            elif part is None:
+                array = view_kernels.unsqueeze(before, dim)
+            elif part is Ellipsis:
+                dim += before.ndim - dim - sum(later is not None for later in key[position + 1 :])
+                if dim < 0 or any(later is Ellipsis for later in key[position + 1 :]):
+                    return None
+                continue
+            else:
+                return None
+        except (IndexError, TypeError):
+            return None
+        if edge is not None:
+            edge = (_part_node(part, dim, edge, before, array, frame), 0)
+        if kind is not int:
+            dim += 1
+        before = array
+    if before is first or dim > before.ndim:
+        return None
+    return _view(input, before, edge)
+
+
+def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
+    """A tensor on `array`, a part of the memory of `input`."""
+    base = input._base
+    result = new_tensor()
+    result._array = array
+    result._edge = edge
+    result._grad = result._extra = None
+    result._base = input if base is None else base
+    result._creation = None if base is None else input._creation
+    counter = input._counter
+    if counter is None:
+        counter = shared_counter(input)
+    result._counter = counter
+    result._view_version = counter[0]
+    if edge is None and not (_GATE.grad or _STATE.grad_enabled):
+        result._creation = NO_GRAD
+    return result
+
+
+def _is_bound(value: Any) -> bool:
+    return value is None or type(value) is int
+
+
+def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: Any) -> Node:
+    """The node of `select`, `slice` or `unsqueeze` for one part of a key."""
+    select_node, slice_node, unsqueeze_node = _part_nodes()
+    node: Node
+    if part is None:
+        node = unsqueeze_node(edge, before, array, frame, dim)
+    elif type(part) is int:
+        node = select_node(edge, before, array, frame, dim, part)
+    else:
+        step = 1 if part.step is None else part.step
+        node = slice_node(edge, before, array, frame, dim, part.start, part.stop, step)
+    return node
+
+
+@functools.cache
+def _part_nodes() -> tuple[Any, ...]:
+    return tuple([OPERATORS[name].code.part_node for name in ("select", "slice", "unsqueeze")])

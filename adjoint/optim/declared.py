@@ -1,0 +1,190 @@
+"""The form in which optimizers are declared: options with their checks, the state of each parameter, and a formula.
+
+A formula is `_update(xp, options, param, grad, *state)`: elementwise operations that change `param` and `state` in place,
+written with operators and the methods of tensors that `xp` holds. It is applied to the arrays of a whole list of parameters
+at once, where `adjoint._fused_update_` takes them; otherwise to the tensors of one parameter after the other, as when the
+update is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import adjoint as torch
+
+from .optimizer import Optimizer, Params
+
+Given = Mapping[str, Any]
+Check = Callable[[Given], None]
+Batch = tuple[SimpleNamespace, list[torch.Tensor], list[list[torch.Tensor]]]
+
+
+class Declared(Optimizer):
+    """An optimizer that says what it is by the class attributes below and by `_numbers` and `_update`."""
+
+    # The options in the order in which groups and state dicts show them, which is not that of the constructor.
+    _options: tuple[str, ...] = ()
+    # What the options must satisfy, in the order in which that is checked.
+    _checks: tuple[Check, ...] = ()
+    # The tensors of a parameter's state that the formula takes, in its order. They start as zeros.
+    _state: tuple[str, ...] = ()
+    # Whether the numbers in the formula depend on the state of the parameter, not only on the step.
+    _own_numbers = False
+    # Whether the roundings are those of PyTorch's fused kernels: half types are computed in float32 and rounded once.
+    _rounds_once = False
+
+    def __init__(self, params: Params, given: Given) -> None:
+        for check in self._checks:
+            check(given)
+        super().__init__(params, {name: given[name] for name in self._options})
+        if given.get("fused"):
+            _check_fused(given)
+
+    # What a subclass defines
+
+    def _state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """The names of the tensors that the formula takes with the options of the group."""
+        return self._state
+
+    def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
+        """Fill the state of a parameter that has none."""
+        state["step"] = torch.zeros((), dtype=torch.float32)
+        for name in self._state_names(group):
+            state[name] = torch.zeros_like(param)
+
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
+        """The options as numbers, and what else the formula needs to know in this step."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _update(xp: Any, options: Any, param: Any, grad: Any, *state: Any) -> None:
+        """The formula."""
+        raise NotImplementedError
+
+    # The update
+
+    def _update_group(self, group: dict[str, Any]) -> None:
+        params = [param for param in group["params"] if param.grad is not None]
+        if not params:
+            return
+        on_arrays = not group["differentiable"]
+        for options, batch, state in self._batches(params, group):
+            grads: Any = [param.grad for param in batch]
+            if on_arrays and torch._fused_update_(self._update, options, [batch, grads, *state], self._rounds_once):
+                continue
+            for tensors in zip(batch, grads, *state, strict=True):
+                real = map(torch.view_as_real, tensors) if tensors[0].is_complex() else tensors
+                self._update(torch.Tensor, options, *real)
+
+    def _batches(self, params: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
+        """The parameters with their state, by the numbers in their formula; their steps are counted."""
+        states = [self.state[param] for param in params]
+        for param, state in zip(params, states, strict=True):
+            if not state:
+                self._start(state, param, group)
+        steps = torch._count_steps_([state["step"] for state in states])
+        names = self._state_names(group)
+        if not self._own_numbers and steps.count(steps[0]) == len(steps):
+            batches = [(self._numbers(group, steps[0], states[0]), params, states)]
+        else:
+            batches = self._by_numbers(params, states, steps, group)
+        for numbers, some, their in batches:
+            yield (
+                SimpleNamespace(**{name: number(value) for name, value in numbers.items()}),
+                some,
+                [[state[name] for state in their] for name in names],
+            )
+
+    def _by_numbers(
+        self, params: list[torch.Tensor], states: list[dict[str, Any]], steps: list[float], group: dict[str, Any]
+    ) -> list[tuple[dict[str, Any], list[torch.Tensor], list[dict[str, Any]]]]:
+        batches: dict[Any, tuple[dict[str, Any], list[torch.Tensor], list[dict[str, Any]]]] = {}
+        for param, state, step in zip(params, states, steps, strict=True):
+            numbers = self._numbers(group, step, state)
+            _, some, their = batches.setdefault(tuple(numbers.values()), (numbers, [], []))
+            some.append(param)
+            their.append(state)
+        return list(batches.values())
+
+
+# --- options --------------------------------------------------------------------------------------------------
+
+
+def number(value: Any) -> Any:
+    """A learning rate (or other option) that may be a tensor of one element or a NumPy scalar, as a number."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def learning_rate(given: Given) -> None:
+    """Refuse a learning rate that is negative or a tensor of several elements."""
+    lr = given["lr"]
+    if isinstance(lr, torch.Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if lr < 0.0:
+        raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def not_negative(*names: str) -> Check:
+    """A check that refuses options of these names that are below zero."""
+
+    def check(given: Given) -> None:
+        for name in names:
+            if not given[name] >= 0.0:
+                raise ValueError(f"Invalid {name} value: {given[name]}")
+
+    return check
+
+
+def epsilon(given: Given) -> None:
+    """Refuse a negative epsilon."""
+    if not given["eps"] >= 0.0:
+        raise ValueError(f"Invalid epsilon value: {given['eps']}")
+
+
+def decay_rates(given: Given) -> None:
+    """Refuse decay rates outside `[0, 1)`."""
+    for i, beta in enumerate(given["betas"]):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+
+
+def _check_fused(given: Given) -> None:
+    """Refuse combinations that exclude each other in PyTorch; otherwise `fused` and `foreach` have no effect here."""
+    if given["differentiable"]:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if given["foreach"]:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+# --- parts of formulas ----------------------------------------------------------------------------------------
+
+
+def direction(options: Any, param: Any, grad: Any) -> Any:
+    """The gradient to descend: negated if the group maximizes, with the weight decay that is not decoupled."""
+    if options.maximize:
+        grad = -grad
+    if options.weight_decay != 0:
+        grad = grad + param * options.weight_decay
+    return grad
+
+
+def decays(group: dict[str, Any], lr: Any) -> dict[str, Any]:
+    """The numbers of the weight decay of a group: added to the gradient, or, if it is decoupled, shrinking the parameter."""
+    decay = group["weight_decay"]
+    decoupled = decay != 0 and group["decoupled_weight_decay"]
+    return {
+        "maximize": group["maximize"],
+        "weight_decay": 0 if decoupled else number(decay),
+        "shrink": number(1 - lr * decay) if decoupled else 1,
+    }
+
+
+def decayed(xp: Any, options: Any, param: Any, grad: Any) -> Any:
+    """The gradient to descend, after a decoupled weight decay has shrunk the parameter."""
+    if options.maximize:
+        grad = -grad
+    if options.shrink != 1:
+        xp.mul_(param, options.shrink)
+    return xp.add(grad, param, alpha=options.weight_decay) if options.weight_decay != 0 else grad

@@ -1,0 +1,165 @@
+"""What people see of saved tensors: `node._saved_<name>`, and `node._raw_saved_<name>`, on which hooks may be registered."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..tensor import ndarray, wrap
+from .edges import edge_of
+from .node import Node
+from .saved import RELEASED, Packed, detached, modes_without_hooks, pack, released, shown, unpack
+
+FREED_BEFORE_HOOKS = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "
+    "you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
+    "time or if you need to access saved variables after calling backward."
+)
+HOOKS_ARE_SET = (
+    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a "
+    "time."
+)
+
+
+def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
+    """Raise unless both hooks can be called."""
+    if not (callable(pack_hook) and callable(unpack_hook)):
+        raise TypeError(
+            "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
+            "    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
+            "arg1: collections.abc.Callable) -> None"
+        )
+
+
+class SavedTensor:
+    """A saved tensor as `node._raw_saved_<name>` shows it: not unpacked, open to hooks."""
+
+    __slots__ = ("_item", "_node")
+
+    def __init__(self, node: Node, item: str) -> None:
+        self._node = node
+        self._item = item
+
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
+
+    @property
+    def data(self) -> Any:
+        """The packed object if hooks are registered, else the tensor."""
+        saved = getattr(self._node, f"saved_{self._item}")
+        if saved is RELEASED:
+            raise released(self._node)
+        return saved.packed if type(saved) is Packed else unpack(self._node, self._item)
+
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
+        saved = getattr(self._node, f"saved_{self._item}")
+        if saved is RELEASED:
+            raise RuntimeError(FREED_BEFORE_HOOKS)
+        if type(saved) is Packed:
+            raise RuntimeError(HOOKS_ARE_SET)
+        if saved is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        check_callable(pack_hook, unpack_hook)
+        edge = None
+        if isinstance(saved, ndarray):
+            saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
+        else:
+            edge = edge_of(saved)
+        with modes_without_hooks():
+            setattr(self._node, f"saved_{self._item}", pack(shown(saved, None), (pack_hook, unpack_hook), edge))
+
+
+class SavedElement(SavedTensor):
+    """One tensor of a saved list, as `node._raw_saved_<name>[position]` shows it."""
+
+    __slots__ = ("_position",)
+
+    def __init__(self, node: Node, item: str, position: int) -> None:
+        super().__init__(node, item)
+        self._position = position
+
+    @property
+    def data(self) -> Any:
+        """The packed object if hooks are registered, else the tensor, which may be None."""
+        saved = getattr(self._node, f"saved_{self._item}")
+        if saved is RELEASED:
+            raise released(self._node)
+        packed = saved.packed.get(self._position) if saved.packed is not None else None
+        return saved.element(self._position) if packed is None else packed.packed
+
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        """Replace the tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
+        saved = getattr(self._node, f"saved_{self._item}")
+        if saved is RELEASED:
+            raise RuntimeError(FREED_BEFORE_HOOKS)
+        if saved.packed is not None and self._position in saved.packed:
+            raise RuntimeError(HOOKS_ARE_SET)
+        if saved.element(self._position) is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        check_callable(pack_hook, unpack_hook)
+        with modes_without_hooks():
+            packed = saved.packed_by((pack_hook, unpack_hook), (self._position,))
+        setattr(self._node, f"saved_{self._item}", packed)
+
+
+_SHOWN_AS = {"_shape": "_sym_sizes", "_strides": "_sym_strides"}
+_SIZES_FROM_THE_END = frozenset(
+    "dim dims dim0 dim1 dim2 dimension index start end offset diagonal shifts ignore_index k".split()
+)
+
+
+def shown_name(item: str) -> str:
+    """The name by which PyTorch shows the saved `item`."""
+    for ending, theirs in _SHOWN_AS.items():
+        if item.endswith(ending):
+            return item.removesuffix(ending) + theirs
+    return item
+
+
+def saved_attributes(node_class: Any) -> dict[str, property]:
+    """`_saved_<name>` and `_raw_saved_<name>` of the nodes of a class, by what it says they save.
+
+    A `__getattr__` would make every reading of any attribute slower.
+    """
+    shown = node_class.shown
+    hidden = {name for name, show in shown.items() if show is None}
+    names = [f"_saved_{name}" for name in (*map(shown_name, node_class.saved_names), *shown)]
+    raw = [f"_raw_saved_{name}" for name in (*node_class.saved_tensor_names, *node_class.saved_list_names)]
+    return {
+        name: property(functools.partial(read_saved, attribute=name))
+        for name in (*names, *raw)
+        if name.rpartition("_saved_")[2] not in hidden
+    }
+
+
+def read_saved(node: Node, attribute: str) -> Any:
+    """`node._saved_<name>` and `node._raw_saved_<name>`, for people who look."""
+    raw = attribute.startswith("_raw_saved_")
+    name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
+    if raw and name in node.saved_list_names:
+        return tuple([SavedElement(node, name, position) for position in range(len(node.shown[name](node)))])
+    if node.shown.get(name) is not None:
+        return _unsigned(name, node.shown[name](node))
+    item = next(item for item in node.saved_names if shown_name(item) == name)
+    if item not in node.saved_tensor_names:
+        value = getattr(node, f"saved_{item}")
+        if item.endswith("_strides") and value is not None:
+            return tuple(step // node.dtype.itemsize for step in value)
+        return _unsigned(name, value)
+    if raw:
+        return SavedTensor(node, item)
+    tensor = unpack(node, item)
+    if tensor is not None and tensor._extra is not None and tensor._extra.number is not None:
+        return tensor._extra.number()
+    return tensor
+
+
+def _unsigned(name: str, value: Any) -> Any:
+    """Negative dimensions and positions as PyTorch shows them: as unsigned numbers of 64 bits."""
+    if name not in _SIZES_FROM_THE_END:
+        return value
+    if isinstance(value, tuple):
+        return tuple(_unsigned(name, item) for item in value)
+    return value + (1 << 64) if type(value) is int and value < 0 else value

@@ -1,0 +1,66 @@
+"""What a custom `Function`'s `jvp` has returned: the rules that tangents of views and of changed inputs keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+
+
+def checked_tangents(returned: Any, count: int) -> tuple[Tensor | None, ...]:
+    """What a `jvp` has returned as a tuple of `count` tangents; RuntimeError where it is something else."""
+    tangents: tuple[Any, ...] = returned if isinstance(returned, tuple) else (returned,)
+    for number, tangent in enumerate(tangents):
+        if tangent is not None and not isinstance(tangent, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}.")
+    if len(tangents) != count:
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {count} but got {len(tangents)})"
+        )
+    return tangents
+
+
+def check_changed(given: Tensor | None, version: int | None, tangent: Tensor | None) -> None:
+    """Raise unless a `jvp` has changed the tangent `given` in place, as `forward` has changed the input, and returned it."""
+    if given is None or given._version == version:
+        raise RuntimeError(
+            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
+            "input inplace, then the jvp function must modify the corresponding gradient inplace."
+        )
+    if tangent is not given:
+        raise RuntimeError(
+            "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is modifying an input "
+            "inplace, then the jvp function must modify the gradient inplace and return it as-is."
+        )
+
+
+def is_view_of_dual(output: Tensor, tangent: Tensor, args: tuple[Any, ...], given: list[Any]) -> bool:
+    """Whether an output is a view of an input that has a tangent; RuntimeError unless its own is then a view of that."""
+    if output._base is None:
+        return False
+    found = False
+    for arg, direction in zip(args, given, strict=True):
+        if (
+            not isinstance(arg, Tensor)
+            or direction is None
+            or output._base is not (arg if arg._base is None else arg._base)
+        ):
+            continue
+        if tangent._base is None:
+            raise RuntimeError(
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+            )
+        if tangent._base is not (direction if direction._base is None else direction._base):
+            of = "the given grad input" if direction._base is None else "the same base as the given grad input"
+            raise RuntimeError(f"A custom Function is returning a view but the jvp is not returning a view of {of}.")
+        found = True
+    return found
+
+
+def check_layout(view: Tensor, tangent: Tensor) -> None:
+    """Raise unless `tangent` is laid out as `view` is: a change of one in place would reach other elements than of the other."""
+    if tangent.stride() != view.stride():
+        raise RuntimeError(
+            "Expected the output of forward differentiable view operations to have the tangent have the same layout as primal. "
+            f"The strides of the view are {list(view.stride())} and those of its tangent {list(tangent.stride())}."
+        )

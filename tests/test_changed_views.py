@@ -1,0 +1,134 @@
+"""Views that are changed in place: the history, the hooks and the tangents of what shares their memory."""
+
+import pytest
+
+import adjoint as torch
+from adjoint.autograd import forward_ad
+from adjoint.inspect.snapshot import snapshot
+
+
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.exp_()
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (result,) = ctx.saved_tensors
+        assert result.grad_fn is ctx
+        return grad * result
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.exp_, Exp.apply], ids=["operator", "function"])
+def test_a_gradient_that_leads_to_a_change_and_to_its_result_frees_the_operation_once(change):
+    x = torch.zeros(2, requires_grad=True)
+    y = x * 1
+    change(y[0])
+    (grad,) = torch.autograd.grad(y.sum().abs(), x, create_graph=True)
+    for keep in (True, False):
+        assert torch.autograd.grad(grad.sum().abs(), x, retain_graph=keep)[0].tolist() == [1, 0]
+    with pytest.raises(RuntimeError, match="a second time"):
+        torch.autograd.grad(grad.sum().abs(), x)
+
+
+def test_a_freed_change_still_says_which_operation_it_was():
+    x = torch.zeros(2, requires_grad=True)
+    y = x * 1
+    y[0].exp_()
+    before = snapshot(y)
+    y.sum().backward()
+    after = snapshot(y)
+    assert [box.name for box in after.operations] == [box.name for box in before.operations]
+    assert [saved.state for box in before.nodes for saved in box.saved if saved.name == "result"] == ["ok"]
+    assert [saved.state for box in after.nodes for saved in box.saved if saved.name == "result"] == ["freed"]
+
+
+def test_a_hook_put_on_a_view_that_has_followed_its_base_runs():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 1
+    view, seen = y[:1], []
+    view.register_hook(lambda grad: seen.append("old value"))
+    y.mul_(3)
+    assert view.grad_fn.name() == "AsStridedBackward0"
+    view.register_hook(lambda grad: seen.append(grad.tolist()))
+    (view * 5).sum().backward()
+    assert seen == [[5]]
+
+
+def test_sequence_numbers_choose_among_nodes_that_are_ready_and_change_no_gradient():
+    x = torch.ones(2, requires_grad=True)
+    a = x * 2
+    b = a * 3
+    c = a + b
+    order = []
+    for name, tensor in (("a", a), ("b", b), ("c", c)):
+        tensor.register_hook(lambda grad, name=name: order.append(name))
+    a.grad_fn._set_sequence_nr(10**9)
+    b.grad_fn._set_sequence_nr(0)
+    c.sum().backward()
+    assert order == ["c", "b", "a"]
+    assert x.grad.tolist() == [8, 8]
+    with pytest.raises(OverflowError, match="can't convert negative int to unsigned"):
+        a.grad_fn._set_sequence_nr(-1)
+
+
+def test_a_post_accumulate_hook_returns_nothing():
+    x = torch.ones(2, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf)
+    x.sum().backward()
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf * 2)
+    with pytest.raises(RuntimeError, match="post accumulate grad hooks should return None"):
+        x.sum().backward()
+
+
+def test_a_checkpoint_recomputes_as_a_whole_within_itself():
+    checkpoint, runs = torch.utils.checkpoint, []
+
+    def inner(x):
+        runs.append("inner")
+        return x.sin().exp()
+
+    def outer(x):
+        with torch.enable_grad():
+            y = x.detach().requires_grad_()
+            (grad,) = torch.autograd.grad(checkpoint.checkpoint(inner, y, use_reentrant=False).sum(), y)
+        return x * grad
+
+    x = torch.zeros(2, requires_grad=True)
+    with checkpoint.set_checkpoint_early_stop(False):
+        y = checkpoint.checkpoint(outer, x, use_reentrant=False)
+    y.sum().backward()
+    assert x.grad.tolist() == [1, 1]
+    assert len(runs) > 2
+
+
+def test_the_tangent_of_a_view_is_laid_out_as_the_view():
+    class Rows(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent[0].expand(2, 3)
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.ones(2, 3), torch.ones(2, 3))
+        with pytest.raises(RuntimeError, match="to have the tangent have the same layout as primal"):
+            Rows.apply(dual)
+
+
+def test_pairs_of_a_changed_complex_tensor_are_read_as_they_were():
+    x = torch.tensor([1 + 2j, 3j], requires_grad=True)
+    y = x * 1
+    pairs = torch.view_as_real(y.conj().resolve_conj())
+    real = torch.view_as_real(y)
+    real.mul_(2)
+    assert real.grad_fn.name() == "ViewAsRealBackward0"
+    assert real.grad_fn.next_functions[0][0] is y.grad_fn
+    assert pairs.grad_fn.name() == "ViewAsRealBackward0"
+    (real * torch.tensor([1.0, 10.0])).sum().backward()
+    assert x.grad.tolist() == [2 + 20j, 2 + 20j]
