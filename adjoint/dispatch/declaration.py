@@ -24,6 +24,9 @@ An operator that is one overload of a function says what that is `called`. Other
 `constants` are the inputs that must not require grad, each with the function that an error about it names.
 `shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
 
+`batch`, here or as an option, is how `vmap` applies the operator to a whole batch: a function `batch(op, batch, *args)`, or the
+name of a mechanism (`transforms.batching.MECHANISMS`); without one it follows from the rest, or is the sequential fallback.
+
 A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
 formula for each, returns all gradients together; its parameter `needs` says which are wanted.
 """
@@ -59,6 +62,10 @@ class Operator:
     result of another. `repeats`: it writes the same to all elements, so that these may be one place in memory. `elementwise` (the
     default where there is promotion): the order of the result's elements in memory follows the operands'
     (`kernels.layout`), in the order of these names if it is a tuple. `tangent` is the rule of forward mode (see `tangent.py`).
+    `sample_ndim`: the tensors may have a first dimension that counts samples of so many dimensions, with which that of a batch
+    is merged. `random`: it draws random numbers although it takes no `generator`. `shape_of_elements`: what shape its results
+    have depends on elements. `aten_name`: what PyTorch's messages call it, `vmap_name` what those of `vmap` call it in place;
+    `aten`, `aten_inplace` and `aten_number`: its overload, that of its in-place variant, and that with a number as last operand.
     `formerly` names the keywords whose numbers once stood before the tensors, in a form that is deprecated.
     """
 
@@ -93,6 +100,15 @@ class Operator:
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self.node_name: str = node_name
+        self.batch: str | Callable[..., Any] | None = options.get("batch") or _member(declaration, "batch")
+        self.sample_ndim: int | None = options.get("sample_ndim")
+        self.aten_name: str = options.get("aten_name") or self.called
+        self.aten: str = options.get("aten", "default")
+        self.aten_inplace: str = options.get("aten_inplace", "" if self.aten == "default" else self.aten)
+        self.aten_number: str = options.get("aten_number", self.aten_inplace)
+        self.shape_of_elements: bool = options.get("shape_of_elements", False)
+        self.vmap_name: str | None = options.get("vmap_name")
+        self.random_inside: bool = options.get("random", False)
         self.inplace_node_name: str = options.get("inplace_node") or node_name
         self.returns: Any = options.get("returns", tuple)
         self.function: Callable[..., Any] = _unbound
@@ -143,6 +159,7 @@ class Operator:
         annotations = self.forward.__annotations__
         self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
         self.draws = "generator" in self.names  # random numbers
+        self.random = self.draws or self.random_inside
         self.types = {
             name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
         }
@@ -202,6 +219,10 @@ def _all_dims(slot: str, node: Node) -> Any:
     """Dimensions as PyTorch shows them: a tuple, also of one."""
     dims = getattr(node, slot)
     return (dims,) if type(dims) is int else dims
+
+
+def _member(declaration: type, name: str) -> Any:
+    return _plain(declaration.__dict__.get(name))
 
 
 def _plain(function: Any) -> Callable[..., Any]:

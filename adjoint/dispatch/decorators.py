@@ -19,6 +19,7 @@ from .declaration import ARRAY, OPERATORS, Operator
 from .generated import Code, arrays, lazy_function, tensors
 from .lazy_stubs import named, overridden
 from .registry import Declared
+from .signatures import FORMS
 
 PUBLIC = {name: Declared(registry.declared_in(name)) for name in ("torch", "functional", "linalg", "special", "fft")}
 """The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`."""
@@ -47,6 +48,8 @@ def operator(
     reflected: str | None = None,
     alias: tuple[str, ...] = (),
     namespace: str | None = "torch",
+    public_inplace: bool | tuple[str, ...] = False,
+    forms: tuple[str, ...] = (),
     **options: Any,
 ) -> Callable[[type], Any]:
     """Declare an operator; see `adjoint.dispatch.declaration` for what the class contains.
@@ -58,7 +61,8 @@ def operator(
     inputs), `apart` (in place, no operand may share memory with the tensor that is changed),
     `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
     combination of arguments), `inplace_node` (its name where it differs), `method` (True, False, or the names of the
-    methods; `()`: none, not in place either), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
+    methods; `()`: none, not in place either), `public_inplace` (the variant in place is public as a function too: True, or the
+    names for which it is), `forms` (how it may be called, for errors), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
     """
 
     def declare(declaration: type) -> Any:
@@ -71,6 +75,8 @@ def operator(
         op.function = function
         OPERATORS[op.name] = op
         NUMPY.declare(op.name, op.kernel)
+        if forms:
+            FORMS[op.called] = forms
         setattr(arrays, op.name, NUMPY.kernel(op.name).general)
         setattr(tensors, op.name, function)
         names = (op.name, *alias)
@@ -92,7 +98,7 @@ def operator(
             function.inplace = changing
             for name in names if method != () else ():
                 setattr(Tensor, f"{name}_", named(changing, f"{name}_"))
-                if namespace is not None and f"{name}_" in _PUBLIC_INPLACE:
+                if namespace is not None and (public_inplace is True or (public_inplace and name in public_inplace)):
                     publish(namespace, **{f"{name}_": changing})
             if dunder in _AUGMENTED:
                 augmented = dunder.replace("__", "__i", 1)
@@ -104,17 +110,6 @@ def operator(
 
 _AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()}
 
-_PUBLIC_INPLACE = {
-    f"{name}_"
-    for name in (
-        "abs gcd lcm acos acosh asin asinh atan atanh arccos arccosh arcsin arcsinh arctan arctanh ceil clamp "
-        "clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac i0 ldexp "
-        "log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu celu sigmoid sin "
-        "sinc sinh sqrt square tan tanh threshold trunc xlogy zero dropout alpha_dropout feature_dropout hardtanh "
-        "leaky_relu elu rrelu"
-    ).split()
-}
-
 
 def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callable[[type], Any]:
     """Declare an elementwise operator of one tensor from its array function."""
@@ -122,9 +117,8 @@ def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callabl
     def forward(self: Any) -> Any: ...
 
     forward.__annotations__ = {"self": ARRAY}
-    return _family(
-        forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options}
-    )
+    options = {"inplace": True, "public_inplace": True, "tangent": "elementwise", **options}
+    return _family(forward, kernel, promote=promote, **options)
 
 
 def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
@@ -158,6 +152,7 @@ def public(
     fast: Callable[..., Any] | None = None,
     contiguous: bool = False,
     guarded: bool = True,
+    forms: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
 
@@ -167,11 +162,15 @@ def public(
     `guarded`: where it fails, a guard sees whether an argument takes over calls (see `beginning`); functions that see it
     themselves need none.
 
+    `forms`: those in which it may be called, for the errors about arguments that fit none of them.
+
     With `numpy_names` it also takes NumPy's names for its parameters: the function all, the method those of dimensions.
     """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
         own_name = name or function.__name__
+        if forms:
+            FORMS[own_name] = forms
         names = (own_name, *alias)
         see = guarded and not makes_tensors(function)
         for public_name in names if namespace is not None else ():

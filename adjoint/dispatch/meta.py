@@ -18,11 +18,6 @@ from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
 from .declaration import Operator
 
-_OF_ELEMENTS = frozenset(
-    "argwhere bincount equal masked_select nonzero nonzero_static unique_all unique_dim unique_runs".split()
-)
-"""Operators whose results' shape, or which as a whole, depend on elements."""
-
 
 def has_meta(args: Iterable[Any]) -> bool:
     """Whether one of the tensors among arguments is on `meta`."""
@@ -46,7 +41,7 @@ def check_places(op: Operator, args: Iterable[Any]) -> None:
     for tensor in tensors:
         if tensor.device != expected and (tensor._array.ndim or expected != meta):
             raise RuntimeError(f"Tensor on device {tensor.device} is not on the expected device {expected}!")
-    if op.called in _OF_ELEMENTS:
+    if op.shape_of_elements:
         raise _depends_on_elements(op.called)
 
 

@@ -119,20 +119,13 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "math.arithmetic": {
         "Tensor": (
-            "__add__ __div__ __floordiv__ __iadd__ __idiv__ __ifloordiv__ __imod__ __imul__ __isub__ __itruediv__ "
-            "__mod__ __mul__ __radd__ __rdiv__ __rfloordiv__ __rmod__ __rmul__ __rsub__ __rtruediv__ __sub__ "
-            "__truediv__ add_ addcdiv_ addcmul_ div_ divide_ floor_divide_ fmod_ lerp_ mul_ multiply_ remainder_ "
-            "sub_ subtract_ true_divide_ "
+            "__add__ __iadd__ __imul__ __isub__ __mul__ __radd__ __rmul__ __rsub__ __sub__ add_ addcdiv_ addcmul_ "
+            "lerp_ mul_ multiply_ sub_ subtract_ "
         ),
-        "Tensor torch": (
-            "add addcdiv addcmul div divide floor_divide fmod lerp mul multiply remainder sub subtract "
-            "true_divide "
-        ),
+        "Tensor torch": "add addcdiv addcmul lerp mul multiply sub subtract",
         "operators": (
-            "add_number div_number div_rounded floor_divide_by_number floor_divide_by_tensor floordiv "
-            "fmod_by_number fmod_by_tensor lerp_by_number lerp_by_tensor mod mul_number reflected_sub "
-            "remainder_by_number remainder_by_tensor remainder_of_number rfloordiv rmod rsub_number rsub_tensor "
-            "rtruediv sub_number "
+            "add_number div_number lerp_by_number lerp_by_tensor mul_number reflected_sub rsub_number rsub_tensor "
+            "sub_number "
         ),
         "torch": "rsub",
     },
@@ -152,6 +145,17 @@ FAMILIES: dict[str, dict[str, str]] = {
             "eq_number_in_place eq_tensor_in_place ge_number_in_place ge_tensor_in_place gt_number_in_place "
             "gt_tensor_in_place invert le_number_in_place le_tensor_in_place lt_number_in_place "
             "lt_tensor_in_place ne_number_in_place ne_tensor_in_place reflected_left_shift reflected_right_shift "
+        ),
+    },
+    "math.division": {
+        "Tensor": (
+            "__div__ __floordiv__ __idiv__ __ifloordiv__ __imod__ __itruediv__ __mod__ __rdiv__ __rfloordiv__ "
+            "__rmod__ __rtruediv__ __truediv__ div_ divide_ floor_divide_ fmod_ remainder_ true_divide_ "
+        ),
+        "Tensor torch": "div divide floor_divide fmod remainder true_divide",
+        "operators": (
+            "div_rounded floor_divide_by_number floor_divide_by_tensor floordiv fmod_by_number fmod_by_tensor mod "
+            "remainder_by_number remainder_by_tensor remainder_of_number rfloordiv rmod rtruediv "
         ),
     },
     "math.fourier": {
@@ -279,7 +283,8 @@ FAMILIES: dict[str, dict[str, str]] = {
             "hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss "
             "multi_margin_loss_backward multilabel_margin_loss multilabel_margin_loss_backward "
             "multilabel_margin_loss_forward multilabel_margin_slopes nll_loss nll_loss2d_backward nll_loss2d_of "
-            "nll_loss_backward nll_loss_of poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss "
+            "nll_loss_backward nll_loss_of poisson_nll_loss reduced smooth_l1_loss soft_margin_loss "
+            "triplet_margin_loss "
         ),
         "torch": "binary_cross_entropy_with_logits",
     },
@@ -321,17 +326,17 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Tensor special torch": "log_softmax logsumexp softmax",
         "operators": "log_softmax_backward log_softmax_of softmax_backward softmax_of",
     },
-    "reduce.reduction": {
-        "Tensor torch": (
-            "all amax amin aminmax any argmax argmin count_nonzero max mean min nanmean nansum norm prod std sum "
-            "var "
-        ),
-        "operators": (
-            "kept linalg_vector_norm max_all max_dim mean_all mean_dim min_all min_dim prod_all prod_dim "
-            "selected_values spread std_correction std_mean_correction sum_all sum_dim value_selecting_backward "
-            "var_correction var_mean_correction "
-        ),
+    "reduce.moments": {
+        "Tensor torch": "norm std var",
+        "operators": "linalg_vector_norm std_correction std_mean_correction var_correction var_mean_correction",
         "torch": "std_mean var_mean",
+    },
+    "reduce.reduction": {
+        "Tensor torch": "all amax amin aminmax any argmax argmin count_nonzero max mean min nanmean nansum prod sum",
+        "operators": (
+            "kept max_all max_dim mean_all mean_dim min_all min_dim prod_all prod_dim selected_values spread "
+            "sum_all sum_dim value_selecting_backward "
+        ),
     },
     "reduce.samples": {
         "Tensor torch": "corrcoef cov",

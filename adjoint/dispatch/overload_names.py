@@ -8,14 +8,6 @@ from typing import Any
 from .declaration import OPERATORS, Operator
 from .registry import load_all
 
-_OVERLOADS = {
-    **dict.fromkeys("add sub mul div remainder eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor".split(), "Tensor"),
-    "pow_number": "Tensor_Scalar", "pow_tensor": "Tensor_Tensor", "number_pow": "Scalar", "where": "self",
-    "sum_dim": "dim_IntList", "mean_dim": "dim", "fmod": "Tensor", "index": "Tensor", "var_correction": "correction",
-    "std_correction": "correction", "var_mean_correction": "correction", "std_mean_correction": "correction",
-}  # fmt: skip
-"""The overload that an operator is, where it is not `default`."""
-
 
 class OpOverload:
     """One overload of an operator: `torch.ops.aten.mm.default`. There is one object for each name."""
@@ -96,5 +88,5 @@ aten = _Namespace()
 def overload_of(op: Operator) -> OpOverload:
     """The overload that `op` is."""
     packet: OpOverloadPacket = getattr(aten, op.called)
-    overload: OpOverload = getattr(packet, _OVERLOADS.get(op.name, "default"))
+    overload: OpOverload = getattr(packet, op.aten)
     return overload

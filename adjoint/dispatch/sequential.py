@@ -22,16 +22,16 @@ def is_example(tensor: Tensor) -> bool:
     return type(tensor) is not Tensor and hasattr(tensor, "without_history")
 
 
-def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, in `vmap` applied to each example in turn."""
+def sequential_fallback(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, in `vmap` applied at each place of the batch in turn."""
 
     @functools.wraps(function)
     def each(*args: Any, **keywords: Any) -> Any:
         for level in reversed(modes.STATE.levels):
-            if hasattr(level, "one_by_one") and any(
+            if hasattr(level, "sequential_fallback") and any(
                 level.has(value) for value in tensors_in((*args, *keywords.values()))
             ):
-                return level.one_by_one(each, args, keywords)
+                return level.sequential_fallback(each, args, keywords)
         return function(*args, **keywords)
 
     return each

@@ -14,7 +14,8 @@ from typing import Any
 from ..autograd.function import Function
 from ..tape import modes
 from ..tensor import Tensor
-from .vmap import BatchedTensor, BatchLevel
+from .batch_level import BatchLevel
+from .batched_tensor import BatchedTensor
 
 
 @functools.lru_cache(maxsize=256)
@@ -67,8 +68,8 @@ def mapped(function: Any, has_examples: tuple[bool, ...], size: int, randomness:
                 ]
             return tuple([
                 result if not isinstance(result, Tensor)
-                else level.full(result) if has
-                else level.front(result).sum(0) if level.has(result) else level.front(result)
+                else level.expanded(result) if has
+                else level.first(result).sum(0) if level.has(result) else level.first(result)
                 for result, has in zip(results, _filled(has_examples, len(results)), strict=True)
             ])  # fmt: skip
 
@@ -90,7 +91,7 @@ def _whole(level: BatchLevel, output: Any) -> Any:
     """An output, or a tuple of them, as tensors with all examples."""
     if isinstance(output, tuple):
         return tuple([_whole(level, each) for each in output])
-    return level.full(output) if isinstance(output, Tensor) else output
+    return level.expanded(output) if isinstance(output, Tensor) else output
 
 
 def _filled(values: Sequence[Any], count: int) -> list[Any]:

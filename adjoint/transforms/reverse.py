@@ -22,9 +22,11 @@ from ..tape.node import NOWHERE
 from ..tape.saved import detached
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
+from .batch_level import BatchLevel
+from .batched_tensor import BatchedTensor
 from .forward_mode import DualLevel, _set_fwd_grad_enabled, check_floating
 from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint
-from .vmap import BatchedTensor, BatchLevel, vmap
+from .vmap import vmap
 from .wrapped_tensors import debug_unwrap
 
 __all__ = [

@@ -13,7 +13,7 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.interpreters import Transform
 from ..tensor import Tensor
-from .vmap import BatchedTensor
+from .batched_tensor import BatchedTensor
 
 __all__ = ["debug_unwrap"]
 

@@ -12,7 +12,7 @@ from ...kernels.math import incomplete
 from .random import stream_of, zeros_like_grad
 
 
-@operator(namespace="torch", method=True)
+@operator(namespace="torch", method=True, batch="leading")
 class poisson:
     """Numbers of events where the elements of `self` are expected, Poisson-distributed."""
 

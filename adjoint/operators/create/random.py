@@ -45,7 +45,7 @@ def stream_of(generator: Any) -> kernels.Stream:
 def check_levels() -> None:
     """Raise if numbers are about to be drawn for all examples of a `vmap` together that does not share them."""
     for level in modes.STATE.levels:
-        if hasattr(level, "drawn") and level.random("draw") == "different":
+        if hasattr(level, "drawn") and level.random() == "different":
             raise RuntimeError(
                 "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
                 "randomness. If this is necessary for your usage, please file an issue with functorch."
@@ -330,7 +330,7 @@ def _wrong_normal(*arguments, **names):
     )
 
 
-@operator(namespace=None, method=(), node="BernoulliBackward0")
+@operator(namespace=None, method=(), node="BernoulliBackward0", batch="leading")
 class bernoulli_of_each:
     """1 with the probability that the element of `self` gives, otherwise 0."""
 
@@ -340,7 +340,7 @@ class bernoulli_of_each:
     grad_self = zeros_like_grad
 
 
-@operator(namespace=None, method=(), node="BernoulliBackward0")
+@operator(namespace=None, method=(), node="BernoulliBackward0", batch="leading")
 class bernoulli_of_one:
     """1 with probability `p`, otherwise 0, in the shape of `self`."""
 
@@ -372,7 +372,7 @@ def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
 # --- in place -------------------------------------------------------------------------------------------------
 
 
-def drawn(sampler: Any, node: str) -> Any:
+def drawn(sampler: Any, node: str, **options: Any) -> Any:
     """Declare an operator that fills its tensor with what `sampler(stream, array, ...)` draws."""
 
     def declare(declaration: Any) -> Any:
@@ -384,7 +384,14 @@ def drawn(sampler: Any, node: str) -> Any:
 
         declaration.grad_self = zeros_like_grad
         return operator(
-            namespace=None, method=False, out=False, inplace=True, kernel=Kernel(kernel, inplace=changing), node=node
+            namespace=None,
+            method=False,
+            out=False,
+            inplace=True,
+            kernel=Kernel(kernel, inplace=changing),
+            node=node,
+            batch="leading",
+            **options,
         )(declaration).inplace
 
     return declare
@@ -439,21 +446,26 @@ class random:
     def forward(self: Array, *, generator=None): ...
 
 
-@drawn(lambda stream, array, to: kernels.random_(stream, array, 0, to), "RandomBackward1")
+@drawn(
+    lambda stream, array, to: kernels.random_(stream, array, 0, to),
+    "RandomBackward1",
+    aten_name="random",
+    aten_inplace="to",
+)
 class random_to:
     """Fill the tensor with integers in [0, to)."""
 
     def forward(self: Array, to, *, generator=None): ...
 
 
-@drawn(kernels.random_, "RandomBackward0")
+@drawn(kernels.random_, "RandomBackward0", aten_name="random", aten_inplace="from")
 class random_between:
     """Fill the tensor with integers in [low, high)."""
 
     def forward(self: Array, low, high, *, generator=None): ...
 
 
-@drawn(kernels.bernoulli_, "BernoulliBackward2")
+@drawn(kernels.bernoulli_, "BernoulliBackward2", aten_inplace="float")
 class bernoulli:
     """Fill the tensor with 1 with probability `p`, otherwise 0."""
 

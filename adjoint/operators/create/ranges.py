@@ -10,7 +10,7 @@ import numpy
 from ... import dtypes
 from ...device import Size
 from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.sequential import one_by_one
+from ...dispatch.sequential import sequential_fallback
 from ...kernels.create import creation as kernels
 from ...kernels.runtime.shapes import broadcast_shapes as broadcast
 from ...kernels.runtime.shapes import common_shape
@@ -144,7 +144,7 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
 
 
 @public()
-@one_by_one
+@sequential_fallback
 def linspace(
     start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -159,7 +159,7 @@ def linspace(
 
 
 @public()
-@one_by_one
+@sequential_fallback
 def logspace(
     start,
     end,
@@ -361,7 +361,7 @@ def combinations(input=None, r=2, with_replacement=False, *, x=None):
 _COMPLEX = "Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'"
 
 
-@operator(kernel=kernels.complex_from_parts, method=False, name="complex", same_out=_COMPLEX)
+@operator(kernel=kernels.complex_from_parts, method=False, name="complex", same_out=_COMPLEX, batch="elementwise")
 class complex_:
     """Complex numbers of the given real and imaginary parts."""
 
@@ -374,7 +374,7 @@ class complex_:
         return xp.real(grad * -1j)
 
 
-@operator(kernel=kernels.polar, method=False, same_out=_COMPLEX)
+@operator(kernel=kernels.polar, method=False, same_out=_COMPLEX, batch="elementwise")
 class polar:
     """Complex numbers of the given absolute values and angles in radians."""
 

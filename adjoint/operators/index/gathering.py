@@ -13,11 +13,12 @@ from ...kernels.index import scatter as scatter_kernels
 from ...kernels.shape import joining as kernels
 from ...notices import warn
 from ...tensor import Tensor, wrap, wrap_dim
+from . import batched_indexing
 
 # --- one index for each element ---------------------------------------------------------------------------------
 
 
-@operator(same_out=STRICT, out_apart=True, tangent="linear")
+@operator(same_out=STRICT, out_apart=True, tangent="linear", batch="expanded")
 class gather:
     """The elements at `index` along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim` 0.
 
@@ -34,7 +35,7 @@ class gather:
         return xp.gather_backward(grad, tuple(self.shape), dim, index)
 
 
-@operator(namespace=None, method=False, tangent="linear")
+@operator(namespace=None, method=False, tangent="linear", batch="expanded")
 class gather_backward:
     """Zeros of `shape` to which `input` is added at `index` along `dim`."""
 
@@ -54,6 +55,8 @@ class gather_backward:
     called="scatter",
     node="ScatterBackward0",
     tangent="linear",
+    batch="expanded",
+    aten_inplace="src",
 )
 class scatter_source:
     """A copy with `src` at `index` along `dim`."""
@@ -81,7 +84,15 @@ def _fitted(grad, shape, xp):
 
 
 @operator(
-    namespace=None, method=(), inplace=True, apart=True, same_out=STRICT, called="scatter", node="ScatterBackward1"
+    namespace=None,
+    method=(),
+    inplace=True,
+    apart=True,
+    same_out=STRICT,
+    called="scatter",
+    node="ScatterBackward1",
+    batch="expanded",
+    aten_inplace="value",
 )
 class scatter_number:
     """A copy with a number at `index` along `dim`."""
@@ -93,7 +104,17 @@ class scatter_number:
         return xp.scatter_number(grad, dim, index, 0)
 
 
-@operator(namespace=None, method=(), inplace=True, apart=True, same_out=STRICT, called="scatter", node="NotImplemented")
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    apart=True,
+    same_out=STRICT,
+    called="scatter",
+    node="NotImplemented",
+    batch="expanded",
+    aten_inplace="src",
+)
 class scatter_combined:
     """A copy in which `src` is added to, or multiplied with, what is at `index` along `dim`."""
 
@@ -107,7 +128,17 @@ class scatter_combined:
         raise RuntimeError("derivative for aten::scatter is not implemented")
 
 
-@operator(namespace=None, method=(), inplace=True, apart=True, same_out=STRICT, called="scatter", node="NotImplemented")
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    apart=True,
+    same_out=STRICT,
+    called="scatter",
+    node="NotImplemented",
+    batch="expanded",
+    aten_inplace="value",
+)
 class scatter_number_combined:
     """A copy in which a number is added to, or multiplied with, what is at `index` along `dim`."""
 
@@ -155,6 +186,7 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
     same_out=STRICT,
     out_apart=True,
     tangent="linear",
+    batch="expanded",
 )
 class scatter_add:
     """A copy to which `src` is added at `index` along `dim`."""
@@ -170,7 +202,7 @@ class scatter_add:
         return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
 
 
-@operator(inplace=True, apart=True, same_out=STRICT)
+@operator(inplace=True, apart=True, same_out=STRICT, batch="expanded", aten_inplace="two")
 class scatter_reduce:
     """A copy into which the elements of `src` are reduced at `index` along `dim`: sum, prod, mean, amax or amin."""
 
@@ -258,6 +290,7 @@ class index_reduce:
     same_out="index_select(): self and result must have the same scalar type",
     out_apart=True,
     tangent="linear",
+    batch=batched_indexing.index_select,
 )
 class index_select:
     """The slices at `index` along `dim`."""
@@ -268,7 +301,7 @@ class index_select:
         return xp.index_select_backward(grad, self_shape, dim, index)
 
 
-@operator(namespace=None, method=False, tangent="linear")
+@operator(namespace=None, method=False, tangent="linear", batch=batched_indexing.at_indices)
 class index_select_backward:
     """Zeros of `shape` to which the slices of `input` are added at `index` along `dim`."""
 
@@ -279,7 +312,7 @@ class index_select_backward:
         return xp.index_select(grad, dim, index)
 
 
-@operator(inplace=True, apart=True, same_out=STRICT, tangent="linear")
+@operator(inplace=True, apart=True, same_out=STRICT, tangent="linear", batch=batched_indexing.at_indices)
 class index_add:
     """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
 
@@ -301,6 +334,7 @@ class index_add:
     apart=True,
     same_out=STRICT,
     tangent="linear",
+    batch=batched_indexing.at_indices,
 )
 class index_copy:
     """A copy with the slices of `source` at `index` along `dim`."""
@@ -317,7 +351,15 @@ class index_copy:
 
 
 @operator(
-    namespace=None, method=(), inplace=True, apart=True, out=False, called="index_fill", node="IndexFillBackward0"
+    namespace=None,
+    method=(),
+    inplace=True,
+    apart=True,
+    out=False,
+    called="index_fill",
+    node="IndexFillBackward0",
+    batch=batched_indexing.at_indices,
+    aten_inplace="int_Scalar",
 )
 class index_fill_number:
     """A copy with a number in the slices at `index` along `dim`."""
@@ -329,7 +371,16 @@ class index_fill_number:
         return xp.index_fill_number(grad, dim, index, 0)
 
 
-@operator(namespace=None, method=(), inplace=True, out=False, called="index_fill", node="IndexFillBackward1")
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    out=False,
+    called="index_fill",
+    node="IndexFillBackward1",
+    batch=batched_indexing.at_indices,
+    aten_inplace="int_Tensor",
+)
 class index_fill_tensor:
     """A copy with a zero-dimensional tensor in the slices at `index` along `dim`."""
 
@@ -363,6 +414,7 @@ def index_fill_inplace(input, dim, index, value):
     same_out="take(): self and out expected to have the same dtype, but got self.dtype = {wanted} and out.dtype = {given}",
     out_apart=True,
     tangent="linear",
+    batch=batched_indexing.take,
 )
 class take:
     """The elements at `index` of the flattened tensor."""
@@ -373,7 +425,7 @@ class take:
         return xp.take_backward(grad, tuple(self.shape), index)
 
 
-@operator(namespace=None, method=False, tangent="linear")
+@operator(namespace=None, method=False, tangent="linear", batch=batched_indexing.take_backward)
 class take_backward:
     """Zeros of `shape` to which `input` is added at `index` of the flattened tensor."""
 
@@ -389,6 +441,7 @@ class take_backward:
     inplace=True,
     apart=True,
     out=False,
+    batch=batched_indexing.put,
 )
 class put:
     """A copy with `source` at (or added at) `index` of the flattened tensor."""
@@ -436,6 +489,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     method=False,
     out=False,
     tangent="linear",
+    batch=batched_indexing.embedding,
 )
 class embedding:
     """The rows of `weight` at `indices`; `padding_idx` is the row that gets no gradient."""
@@ -453,7 +507,14 @@ class embedding:
         return xp.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
-@operator(kernel=indexing_kernels.embedding_dense_backward, namespace=None, method=False, out=False, tangent="linear")
+@operator(
+    kernel=indexing_kernels.embedding_dense_backward,
+    namespace=None,
+    method=False,
+    out=False,
+    tangent="linear",
+    batch=batched_indexing.embedding_backward,
+)
 class embedding_dense_backward:
     """The gradient of the table: each row's gradients added up."""
 

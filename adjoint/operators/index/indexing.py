@@ -22,6 +22,7 @@ from ...tape.saved import Packed, pack, shown, stale_error, unpack_list
 from ...tape.versions import bump
 from ...tensor import PLAIN_TYPES, Tensor, ndarray, wrap
 from ..shape.view import alias, unsqueeze
+from . import batched_indexing
 from .keys import apply_basic, key_items
 from .part_views import basic_view, leading_part
 
@@ -114,7 +115,14 @@ def unchanged(indices: Any) -> Any:
     return indices
 
 
-@operator(namespace=None, method=False, kernel=Kernel(kernels.index, quiet=True), tangent="linear")
+@operator(
+    namespace=None,
+    method=False,
+    kernel=Kernel(kernels.index, quiet=True),
+    tangent="linear",
+    batch=batched_indexing.index,
+    aten="Tensor",
+)
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
@@ -127,7 +135,13 @@ class index:
         return xp.index_backward(grad, self_shape, unchanged(indices))
 
 
-@operator(namespace=None, method=False, kernel=Kernel(kernels.index_backward, quiet=True), tangent="linear")
+@operator(
+    namespace=None,
+    method=False,
+    kernel=Kernel(kernels.index_backward, quiet=True),
+    tangent="linear",
+    batch=batched_indexing.index_backward,
+)
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
 
@@ -148,6 +162,8 @@ class index_backward:
     node="IndexPutBackward0",
     called="index_put",
     out=False,
+    batch=batched_indexing.index_put,
+    vmap_name="index_put_",
 )
 class index_put_arrays:
     """A copy with `values` where the indices point, or added there."""

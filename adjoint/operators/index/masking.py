@@ -12,6 +12,7 @@ from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.operands import constant_tensor
 from ...dispatch.sequential import is_readable
+from ...dispatch.signatures import OUT
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
 from ...kernels.runtime.floating import widen
@@ -21,7 +22,9 @@ from ..math.arithmetic import overloads
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 
-@operator(kernel=Kernel(zero_where, quiet=True), namespace=None, method=(), node="MaskedFillBackward0")
+@operator(
+    kernel=Kernel(zero_where, quiet=True), namespace=None, method=(), node="MaskedFillBackward0", batch="elementwise"
+)
 class zero_where:
     """`input`, but 0 where `mask`."""
 
@@ -72,7 +75,16 @@ def _operand(value, other):
     return constant_tensor(value, dtypes.promote(operands))
 
 
-@public(on_arrays=kernels.where)
+@public(
+    on_arrays=kernels.where,
+    forms=(
+        "Tensor condition",
+        f"Tensor condition, Tensor input, Tensor other, {OUT}",
+        "Tensor condition, Number self, Tensor other",
+        "Tensor condition, Tensor input, Number other",
+        "Tensor condition, Number self, Number other",
+    ),
+)
 def where(condition, input=None, other=None, *, out=None, **names):
     """`input` where `condition`, elsewhere `other`; with `condition` alone, the indices where it holds.
 
@@ -196,6 +208,7 @@ public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
     node="ClampBackward1",
     called="clamp",
     tangent="elementwise",
+    vmap_name="inplace arithmetic",
 )
 class clamp_to_numbers:
     """`input` limited to the interval between two numbers."""
@@ -214,6 +227,8 @@ class clamp_to_numbers:
     inplace=True,
     node="ClampBackward0",
     called="clamp",
+    aten="Tensor",
+    vmap_name="inplace arithmetic",
 )
 class clamp_to_tensors:
     """`input` limited to the intervals between two tensors."""
@@ -250,7 +265,16 @@ def _bounds(input, min, max):
     return clamp_to_tensors, min, max
 
 
-@public(method=True, alias=("clip",), numpy_names=True, on_arrays=kernels.clamp)
+@public(
+    method=True,
+    alias=("clip",),
+    numpy_names=True,
+    on_arrays=kernels.clamp,
+    forms=(
+        f"Tensor input, Tensor min = None, Tensor max = None, {OUT}",
+        f"Tensor input, Number min = None, Number max = None, {OUT}",
+    ),
+)
 def clamp(input, min=None, max=None, *, out=None):
     """`input` limited to `[min, max]`, numbers or tensors; at the bounds the gradient passes.
 
@@ -274,7 +298,15 @@ def clamp_(input, min=None, max=None):
     return function.inplace(input, min, max)
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMinBackward0", called="clamp_min", tangent="elementwise")
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampMinBackward0",
+    called="clamp_min",
+    tangent="elementwise",
+    vmap_name="inplace arithmetic",
+)
 class clamp_min_to_number:
     """`input`, but at least a number."""
 
@@ -285,7 +317,16 @@ class clamp_min_to_number:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, None)))
 
 
-@operator(elementwise=True, namespace=None, method=(), inplace=True, node="ClampMinBackward1", called="clamp_min")
+@operator(
+    elementwise=True,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampMinBackward1",
+    called="clamp_min",
+    aten="Tensor",
+    vmap_name="inplace arithmetic",
+)
 class clamp_min_to_tensor:
     """`input`, but at least `min`."""
 
@@ -299,7 +340,15 @@ class clamp_min_to_tensor:
         return xp.zero_where(grad, xp.logical_not(self < min))
 
 
-@operator(namespace=None, method=(), inplace=True, node="ClampMaxBackward0", called="clamp_max", tangent="elementwise")
+@operator(
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampMaxBackward0",
+    called="clamp_max",
+    tangent="elementwise",
+    vmap_name="inplace arithmetic",
+)
 class clamp_max_to_number:
     """`input`, but at most a number."""
 
@@ -310,7 +359,16 @@ class clamp_max_to_number:
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, None, max)))
 
 
-@operator(elementwise=True, namespace=None, method=(), inplace=True, node="ClampMaxBackward1", called="clamp_max")
+@operator(
+    elementwise=True,
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="ClampMaxBackward1",
+    called="clamp_max",
+    aten="Tensor",
+    vmap_name="inplace arithmetic",
+)
 class clamp_max_to_tensor:
     """`input`, but at most `max`."""
 
@@ -328,7 +386,7 @@ _clamp_min = overloads("clamp_min", clamp_min_to_tensor, clamp_min_to_number)
 _clamp_max = overloads("clamp_max", clamp_max_to_tensor, clamp_max_to_number)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=(f"Tensor input, Tensor min, {OUT}", f"Tensor input, Number min, {OUT}"))
 def clamp_min(input, min, *, out=None):
     """`input`, but at least `min`, a number or a tensor."""
     return _clamp_min(input, min)(input, min, out=out)
@@ -340,7 +398,7 @@ def clamp_min_(input, min):
     return _clamp_min(input, min).inplace(input, min)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=(f"Tensor input, Tensor max, {OUT}", f"Tensor input, Number max, {OUT}"))
 def clamp_max(input, max, *, out=None):
     """`input`, but at most `max`, a number or a tensor."""
     return _clamp_max(input, max)(input, max, out=out)

@@ -8,6 +8,7 @@ import numpy
 
 from ...codegen.kernel import Kernel
 from ...dispatch.arguments import invalid_arguments
+from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
 from ...kernels.index import indexing as indexing_kernels
@@ -24,6 +25,9 @@ from ...tensor import Tensor, wrap
     out=False,
     called="masked_fill",
     node="MaskedFillBackward0",
+    batch="elementwise",
+    aten="Scalar",
+    vmap_name="inplace arithmetic",
 )
 class masked_fill_number:
     """A copy with a number where the mask is true."""
@@ -43,6 +47,8 @@ class masked_fill_number:
     out=False,
     called="masked_fill",
     node="MaskedFillBackward1",
+    aten="Tensor",
+    vmap_name="inplace arithmetic",
 )
 class masked_fill_tensor:
     """A copy with a zero-dimensional tensor where the mask is true."""
@@ -55,6 +61,9 @@ class masked_fill_tensor:
     def grad_value(grad, mask, xp):
         return xp.sum(grad * mask, None, False)
 
+    def batch(op, batch, value, mask, filling):
+        return batch.by("elementwise", OPERATORS["select_where"], (mask, filling.to(value.dtype), value))
+
 
 def _fill_overload(mask, value):
     if not isinstance(mask, Tensor) or isinstance(value, str):
@@ -62,7 +71,11 @@ def _fill_overload(mask, value):
     return masked_fill_tensor if isinstance(value, Tensor) else masked_fill_number
 
 
-@public(method=True, numpy_names=True)
+@public(
+    method=True,
+    numpy_names=True,
+    forms=("Tensor input, Tensor mask, Tensor value", "Tensor input, Tensor mask, Number value"),
+)
 def masked_fill(input, mask, value):
     """A copy with `value` where `mask`, broadcast with the tensor, is true."""
     return _fill_overload(mask, value)(input, mask, value)
@@ -74,7 +87,9 @@ def masked_fill_inplace(input, mask, value):
     return _fill_overload(mask, value).inplace(input, mask, value)
 
 
-@operator(kernel=indexing_kernels.masked_select, same_out=SAME_TYPE, out_apart=True, tangent="linear")
+@operator(
+    kernel=indexing_kernels.masked_select, same_out=SAME_TYPE, out_apart=True, tangent="linear", shape_of_elements=True
+)
 class masked_select:
     """The elements where `mask`, broadcast with the tensor, is true, in one dimension."""
 
@@ -82,6 +97,16 @@ class masked_select:
 
     def grad_self(grad, self, mask, xp):
         return xp.masked_select_backward(grad, tuple(self.shape), mask)
+
+    def batch(op, batch, value, mask):
+        if batch.has(mask):
+            raise RuntimeError(
+                "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each "
+                "batch this would return a differently shaped Tensor."
+            )
+        shape = tensors.broadcast_shapes(value.shape, mask.shape)
+        whole = batch.aligned(value, len(shape)).expand((batch.size, *shape))
+        return batch.flat(whole)[:, mask.expand(shape).reshape(-1)]
 
 
 @operator(namespace=None, method=False, tangent="linear")
@@ -127,6 +152,9 @@ class masked_scatter_backward:
     method=(),
     called="nonzero",
     same_out="nonzero: Expected out tensor to have scalar type Long but got scalar type{given}",
+    batch="dynamic",
+    aten_name="nonzero",
+    shape_of_elements=True,
 )
 class nonzero_places:
     """The indices of all nonzero elements, one row for each."""
@@ -182,7 +210,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     return is_among(elements, test_elements, invert, out=out)
 
 
-@operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT)
+@operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT, shape_of_elements=True)
 class nonzero_static:
     """The indices of the first `size` nonzero elements, one row for each; rows of `fill_value` where there are fewer."""
 

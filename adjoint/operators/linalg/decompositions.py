@@ -34,7 +34,9 @@ def _factors(transposed):
 # --- solving --------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.inv, namespace=None, method=False, node="LinalgInvExBackward0", same_out=STRICT)
+@operator(
+    kernel=kernels.inv, namespace=None, method=False, node="LinalgInvExBackward0", same_out=STRICT, batch="leading"
+)
 class linalg_inv:
     """The inverse of square matrices."""
 
@@ -82,6 +84,16 @@ class linalg_solve:
         to_a = -(g @ conjugate_transpose(x)) if left else -(conjugate_transpose(x) @ g)
         return to_a, to_b if needs[1] else None
 
+    def batch(op, batch, matrix, right, left):
+        if right._array.ndim > 1:
+            if right._array.ndim != matrix._array.ndim:
+                return None
+            return batch.apply(op, (batch.expanded(matrix), batch.expanded(right), left))
+        if matrix._array.ndim != 2:
+            return None
+        side = -1 if left else -2
+        return batch.apply(op, (batch.expanded(matrix), batch.expanded(right).unsqueeze(side), left)).squeeze(side)
+
 
 @public(namespace="linalg")
 def solve(A, B, *, left=True, out=None):
@@ -120,7 +132,7 @@ def det_gradient(grad, A, result):
     return scale * phase * ((U * tensors.others_product(S, -1)[..., None, :]) @ Vh)
 
 
-@operator(kernel=kernels.det, namespace=None, method=False, node="LinalgDetBackward0", same_out=STRICT)
+@operator(kernel=kernels.det, namespace=None, method=False, node="LinalgDetBackward0", same_out=STRICT, batch="leading")
 class linalg_det:
     """The determinant of square matrices."""
 
@@ -152,6 +164,7 @@ def det_function(input):
     name="linalg_slogdet",
     outputs=("sign", "logabsdet"),
     returns=return_type("linalg_slogdet", "sign", "logabsdet"),
+    batch="leading",
 )
 class linalg_slogdet:
     """The sign and the logarithm of the absolute value of the determinant."""
@@ -218,6 +231,7 @@ def logdet(input):
     method=False,
     name="linalg_cholesky",
     node="LinalgCholeskyExBackward0",
+    batch="leading",
 )
 class linalg_cholesky:
     """The triangular factor of positive-definite matrices."""
@@ -249,7 +263,7 @@ def cholesky_lower(input, *, upper=False, out=None):
     return linalg_cholesky(input, upper, out=out)
 
 
-@operator(kernel=kernels.older_cholesky)
+@operator(kernel=kernels.older_cholesky, batch="leading")
 class cholesky:
     """The triangular factor of positive-definite matrices: `linalg.cholesky`."""
 
@@ -267,6 +281,7 @@ class cholesky:
     name="linalg_svd",
     outputs=("U", "S", "Vh"),
     returns=return_type("linalg_svd", "U", "S", "Vh"),
+    batch="leading",
 )
 class linalg_svd:
     """The singular value decomposition."""
@@ -356,6 +371,7 @@ def svdvals(A, *, driver=None, out=None):
     name="linalg_eigh",
     outputs=("eigenvalues", "eigenvectors"),
     returns=return_type("linalg_eigh", "eigenvalues", "eigenvectors"),
+    batch="leading",
 )
 class linalg_eigh:
     """Eigenvalues and eigenvectors of Hermitian matrices."""
@@ -395,6 +411,7 @@ def eigvalsh(input, UPLO="L", *, out=None):
     name="linalg_qr",
     outputs=("Q", "R"),
     returns=return_type("linalg_qr", "Q", "R"),
+    batch="leading",
 )
 class linalg_qr:
     """An orthonormal and an upper triangular factor."""
@@ -469,7 +486,7 @@ def _named(cls, results, out):
 # --- products -------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), same_out=STRICT, kernel=matmul.cross, tangent="multilinear")
+@operator(namespace=None, method=(), same_out=STRICT, kernel=matmul.cross, tangent="multilinear", batch="expanded")
 class linalg_cross:
     """The cross product of vectors of three elements along `dim`."""
 

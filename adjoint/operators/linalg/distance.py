@@ -10,7 +10,7 @@ from ...kernels.linalg import distance as kernels
 from ...kernels.reduce import moments
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tensor import Tensor, wrap_dim
-from ..reduce.reduction import norm_gradient
+from ..reduce.moments import norm_gradient
 
 
 @operator(namespace=None, method=False, out=False, node="NormBackward1")
@@ -87,6 +87,15 @@ class pdist:
     def grad_self(grad, self, p, result, xp):
         return xp.pdist_backward(grad, self, p, result)
 
+    def batch(op, batch, value, p):
+        """The norms of the differences of all pairs of rows."""
+        rows = value._array.shape[0]
+        if not value._array.size or rows < 2:
+            return None
+        first, second = tensors.triu_indices(rows, rows, 1).unbind()
+        whole = batch.first(value)
+        return tensors.linalg_vector_norm(whole.index_select(1, first) - whole.index_select(1, second), p, (-1,))
+
 
 @public(namespace=None, on_arrays=kernels.pdist_backward)
 def pdist_backward(grad, self, p, distance):
@@ -112,6 +121,13 @@ class trilinear:
 
     def grad_i3(grad, i1, i2, expand1, expand2, expand3, sumdim, xp):
         return xp.trilinear(i1.conj(), i2.conj(), grad, expand1, expand2, sumdim, expand3)
+
+    def batch(op, batch, first, second, third, *dims):
+        """What the whole batch shares gets its dimension as one that is to be expanded."""
+        values = (first, second, third)
+        *expands, summed = ([dim + 1 for dim in each] for each in dims[:4])
+        shared = [each if batch.has(value) else [0, *each] for value, each in zip(values, expands, strict=True)]
+        return batch.apply(op, (*map(batch.first, values), *shared, summed))
 
 
 @public(namespace="torch")
@@ -146,7 +162,7 @@ def bilinear(input1, input2, weight, bias=None):
 # --- distances ------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), out=False, node="CdistBackward0", kernel=kernels.cdist)
+@operator(namespace=None, method=(), out=False, node="CdistBackward0", kernel=kernels.cdist, batch="broadcast")
 class cdist_direct:
     """The `p`-norms of the differences of rows, computed one by one."""
 
@@ -246,7 +262,7 @@ def _check_rows(x1, x2, p):
 # --- bounded norms --------------------------------------------------------------------------------------------
 
 
-@operator(inplace=True, same_out=STRICT, kernel=kernels.renorm)
+@operator(inplace=True, same_out=STRICT, kernel=kernels.renorm, batch="sequential")
 class renorm:
     """The tensor with those slices along `dim` scaled down whose `p`-norm exceeds `maxnorm`.
 

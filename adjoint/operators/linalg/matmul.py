@@ -56,6 +56,12 @@ class mm:
     def grad_mat2(grad, self, mat2_strides, xp):
         return _like_second(grad, self, mat2_strides, xp)
 
+    def batch(op, batch, first, second):
+        if batch.has(second):
+            return matmul(batch.first(first), batch.first(second))
+        whole = batch.first(first)  # one tall matrix
+        return batch.apply(op, (whole.flatten(0, 1), second)).unflatten(0, whole.shape[:2])
+
 
 @operator(kernel=kernels.bmm, same_out=STRICT, tangent="multilinear")
 class bmm:
@@ -68,6 +74,9 @@ class bmm:
 
     def grad_mat2(grad, self, xp):
         return xp.bmm(self.mT.conj(), grad)
+
+    def batch(op, batch, first, second):
+        return matmul(batch.first(first), batch.first(second))
 
 
 @operator(kernel=kernels.mv, same_out=MV, tangent="multilinear")
@@ -82,6 +91,11 @@ class mv:
     def grad_vec(grad, self, xp):
         return xp.mv(self.mT.conj(), grad)
 
+    def batch(op, batch, matrix, vector):
+        if not batch.has(matrix):
+            return mm(batch.first(vector), matrix.t())
+        return matmul(batch.first(matrix), batch.first(vector).unsqueeze(-1)).squeeze(-1)
+
 
 @operator(kernel=kernels.dot, same_out=DOT, tangent="multilinear")
 class dot:
@@ -95,6 +109,11 @@ class dot:
     def grad_tensor(grad, self):
         return grad * self.conj()
 
+    def batch(op, batch, first, second):
+        if batch.has(first) and batch.has(second):
+            return (batch.first(first) * batch.first(second)).sum(-1)
+        return matmul(batch.first(first), second) if batch.has(first) else matmul(batch.first(second), first)
+
 
 @operator(kernel=kernels.vdot, same_out=DOT, tangent="multilinear")
 class vdot:
@@ -107,6 +126,18 @@ class vdot:
 
     def grad_other(grad, self):
         return grad * self
+
+    def batch(op, batch, first, second):
+        return (batch.first(first).conj() * batch.first(second)).sum(-1)
+
+
+def _batch_sum(batch, added, rank, product, beta, alpha):
+    """`beta * added + alpha * product`, of a batch, `added` broadcast with `rank` dimensions."""
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product
+    offset = batch.aligned(added, rank)
+    return product + (offset if beta == 1 else offset * beta)
 
 
 @operator(
@@ -129,6 +160,13 @@ class addmm:
     def grad_mat2(grad, mat1, mat2_strides, alpha, xp):
         return _scaled(_like_second(grad, mat1, mat2_strides, xp), alpha)
 
+    def batch(op, batch, added, first, second, beta, alpha):
+        if not batch.has(added) and added._array.ndim < 2 and not batch.has(second):  # one tall matrix
+            whole = batch.first(first)
+            product = addmm(added, whole.flatten(0, 1), second, beta=beta, alpha=alpha)
+            return product.unflatten(0, whole.shape[:2])
+        return _batch_sum(batch, added, 2, matmul(batch.first(first), batch.first(second)), beta, alpha)
+
 
 @operator(kernel=kernels.addmv, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
 class addmv:
@@ -145,6 +183,12 @@ class addmv:
     def grad_vec(grad, mat, alpha, xp):
         return _scaled(xp.mv(mat.mT.conj(), grad), alpha)
 
+    def batch(op, batch, added, matrix, vector, beta, alpha):
+        if not batch.has(added) and added._array.ndim < 2 and not batch.has(matrix):  # one tall matrix
+            return addmm(added, batch.first(vector), matrix.t(), beta=beta, alpha=alpha)
+        product = matmul(batch.first(matrix), batch.first(vector).unsqueeze(-1)).squeeze(-1)
+        return _batch_sum(batch, added, 1, product, beta, alpha)
+
 
 @operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
 class baddbmm:
@@ -160,6 +204,9 @@ class baddbmm:
 
     def grad_batch2(grad, batch1, alpha, xp):
         return _scaled(xp.bmm(batch1.mT.conj(), grad), alpha)
+
+    def batch(op, batch, added, first, second, beta, alpha):
+        return _batch_sum(batch, added, 3, matmul(batch.first(first), batch.first(second)), beta, alpha)
 
 
 @operator(kernel=kernels.addbmm, inplace=True, resizes=True, same_out=ADDBMM, formerly=("beta", "alpha"))
@@ -183,6 +230,10 @@ class addbmm:
     def grad_batch2(grad, batch1, alpha, xp):
         return _scaled(xp.bmm(batch1.mT.conj(), xp.expand(grad, (batch1.shape[0], *grad.shape))), alpha)
 
+    def batch(op, batch, added, first, second, beta, alpha):
+        product = (batch.expanded(first) @ batch.expanded(second)).sum(1)
+        return _batch_sum(batch, added, 2, product, beta, alpha)
+
 
 @operator(kernel=kernels.addr, promote="common", inplace=True, elementwise=False, formerly=("beta", "alpha"))
 class addr:
@@ -198,6 +249,10 @@ class addr:
 
     def grad_vec2(grad, vec1, alpha, xp):
         return _scaled(xp.mv(grad.mT, vec1.conj()), alpha)
+
+    def batch(op, batch, added, first, second, beta, alpha):
+        product = batch.expanded(first).unsqueeze(2) * batch.expanded(second).unsqueeze(1)
+        return _batch_sum(batch, added, 2, product, beta, alpha)
 
 
 @public(method=True, alias=("ger",), numpy_names=True)

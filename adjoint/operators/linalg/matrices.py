@@ -253,7 +253,7 @@ def _extreme(values, dim, keepdim, greatest):
     return tensors.empty((*shape[:dim], *((1,) * keepdim), *shape[dim + 1 :]), dtype=values.dtype).zero_()
 
 
-@operator(kernel=kernels.matrix_exp, namespace=None, method=False)
+@operator(kernel=kernels.matrix_exp, namespace=None, method=False, batch="leading")
 class linalg_matrix_exp:
     """The exponential of square matrices."""
 
@@ -292,6 +292,7 @@ def matrix_exp_function(input):
     method=False,
     outputs=("eigenvalues", "eigenvectors"),
     returns=return_type("linalg_eig", "eigenvalues", "eigenvectors"),
+    batch="leading",
 )
 class linalg_eig:
     """Eigenvalues and eigenvectors of square matrices."""

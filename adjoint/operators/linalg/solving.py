@@ -18,7 +18,7 @@ def _triangle(matrix, upper, unitriangular, xp):
     return xp.triu(matrix, int(unitriangular)) if upper else xp.tril(matrix, -int(unitriangular))
 
 
-@operator(kernel=kernels.solve_triangular, namespace=None, method=False, same_out=STRICT)
+@operator(kernel=kernels.solve_triangular, namespace=None, method=False, same_out=STRICT, batch="broadcast")
 class linalg_solve_triangular:
     """The solution of linear systems of triangular matrices."""
 
@@ -103,7 +103,7 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
     return tensors.solve_with_triangular(input, A, upper, transpose, unitriangular, out=out)
 
 
-@operator(kernel=kernels.cholesky_solve)
+@operator(kernel=kernels.cholesky_solve, batch="broadcast")
 class cholesky_solve:
     """The solution X of `L @ L.mH @ X = self`; of `L.mH @ L` if `upper`.
 
@@ -126,7 +126,7 @@ class cholesky_solve:
         return to_self if needs[0] else None, -(input2 @ total if upper else total @ input2)
 
 
-@operator(kernel=kernels.cholesky_inverse)
+@operator(kernel=kernels.cholesky_inverse, batch="leading")
 class cholesky_inverse:
     """The inverse of the matrices of which these are the Cholesky factors."""
 
@@ -144,6 +144,7 @@ class cholesky_inverse:
     method=False,
     outputs=("L", "info"),
     returns=return_type("linalg_cholesky_ex", "L", "info"),
+    batch="leading",
 )
 class linalg_cholesky_ex:
     """The triangular factor of positive-definite matrices, and which are none."""
@@ -167,7 +168,7 @@ def cholesky_ex(input, *, upper=False, check_errors=False, out=None):
     return tensors.linalg_cholesky_ex(input, upper, check_errors, out=out)
 
 
-@operator(kernel=kernels.pinv, namespace=None, method=False)
+@operator(kernel=kernels.pinv, namespace=None, method=False, batch="leading")
 class linalg_pinv:
     """The pseudo-inverse of matrices."""
 
@@ -261,7 +262,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
     return tensors.linalg_lstsq(input, b, rcond, driver, vector, out=out)
 
 
-@operator(kernel=kernels.matrix_rank, namespace=None, method=False, called="linalg.matrix_rank")
+@operator(kernel=kernels.matrix_rank, namespace=None, method=False, called="linalg.matrix_rank", batch="leading")
 class linalg_matrix_rank:
     """The rank of matrices."""
 

@@ -7,12 +7,12 @@ import numpy
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import binary, public, unary
 from ...kernels.math import comparison as kernels
-from .arithmetic import overloads
+from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER, overloads
 
 # --- order ----------------------------------------------------------------------------------------------------
 
 
-@binary(numpy.equal, dunder="__eq__", overloaded=True, inplace=False)
+@binary(numpy.equal, dunder="__eq__", overloaded=True, inplace=False, aten="Tensor", forms=WITH_NUMBER)
 class eq:
     """Whether elements are equal.
 
@@ -22,7 +22,15 @@ class eq:
     """
 
 
-@binary(numpy.not_equal, dunder="__ne__", alias=("not_equal",), overloaded=True, inplace=False)
+@binary(
+    numpy.not_equal,
+    dunder="__ne__",
+    alias=("not_equal",),
+    overloaded=True,
+    inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
+)
 class ne:
     """Whether elements differ."""
 
@@ -33,6 +41,8 @@ class ne:
     alias=("less",),
     overloaded=True,
     inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
 )
 class lt:
     """Whether elements of `input` are less than those of `other`."""
@@ -44,6 +54,8 @@ class lt:
     alias=("less_equal",),
     overloaded=True,
     inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
 )
 class le:
     """Whether elements of `input` are less than those of `other` or equal."""
@@ -55,6 +67,8 @@ class le:
     alias=("greater",),
     overloaded=True,
     inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
 )
 class gt:
     """Whether elements of `input` are greater than those of `other`."""
@@ -66,6 +80,8 @@ class gt:
     alias=("greater_equal",),
     overloaded=True,
     inplace=False,
+    aten="Tensor",
+    forms=WITH_NUMBER,
 )
 class ge:
     """Whether elements of `input` are greater than those of `other` or equal."""
@@ -82,7 +98,8 @@ def _declare_in_place(name, kernel, other_names=()):
 
     def declare(variant, number, members):
         node = f"{name.capitalize()}Backward{number}"
-        return binary(kernel, namespace=None, method=(), node=node, called=name)(
+        aten = "Tensor" if variant == "tensor" else "Scalar"
+        return binary(kernel, namespace=None, method=(), node=node, called=name, aten=aten)(
             type(f"{name}_{variant}_in_place", (), members)
         )
 
@@ -109,22 +126,22 @@ _declare_in_place("ge", Kernel(kernels.ge, quiet=True), ("greater_equal_",))
 # --- logic: what is not 0 is true -----------------------------------------------------------------------------
 
 
-@binary(numpy.logical_and, numbers=False)
+@binary(numpy.logical_and, numbers=False, vmap_name="inplace arithmetic")
 class logical_and:
     """Whether both elements are true."""
 
 
-@binary(numpy.logical_or, numbers=False)
+@binary(numpy.logical_or, numbers=False, vmap_name="inplace arithmetic")
 class logical_or:
     """Whether one of the elements is true."""
 
 
-@binary(numpy.logical_xor, numbers=False)
+@binary(numpy.logical_xor, numbers=False, vmap_name="inplace arithmetic")
 class logical_xor:
     """Whether exactly one of the elements is true."""
 
 
-@unary(Kernel(kernels.logical_not, quiet=True), promote=None)
+@unary(Kernel(kernels.logical_not, quiet=True), promote=None, public_inplace=False)
 class logical_not:
     """Whether elements are not true."""
 
@@ -133,7 +150,15 @@ class logical_not:
 
 
 @binary(
-    Kernel(kernels.bitwise_and, quiet=True), number_first=True, dunder="__and__", reflected="__rand__", overloaded=True
+    Kernel(kernels.bitwise_and, quiet=True),
+    number_first=True,
+    dunder="__and__",
+    reflected="__rand__",
+    overloaded=True,
+    aten="Tensor",
+    aten_number="Scalar",
+    vmap_name="inplace arithmetic",
+    forms=NUMBER_EITHER_WAY,
 )
 class bitwise_and:
     """The bits that both integers have; of bools, `and`.
@@ -145,30 +170,61 @@ class bitwise_and:
 
 
 @binary(
-    Kernel(kernels.bitwise_or, quiet=True), number_first=True, dunder="__or__", reflected="__ror__", overloaded=True
+    Kernel(kernels.bitwise_or, quiet=True),
+    number_first=True,
+    dunder="__or__",
+    reflected="__ror__",
+    overloaded=True,
+    aten="Tensor",
+    aten_number="Scalar",
+    vmap_name="inplace arithmetic",
+    forms=NUMBER_EITHER_WAY,
 )
 class bitwise_or:
     """The bits that one of the integers has; of bools, `or`."""
 
 
 @binary(
-    Kernel(kernels.bitwise_xor, quiet=True), number_first=True, dunder="__xor__", reflected="__rxor__", overloaded=True
+    Kernel(kernels.bitwise_xor, quiet=True),
+    number_first=True,
+    dunder="__xor__",
+    reflected="__rxor__",
+    overloaded=True,
+    aten="Tensor",
+    aten_number="Scalar",
+    forms=NUMBER_EITHER_WAY,
 )
 class bitwise_xor:
     """The bits that exactly one of the integers has; of bools, whether they differ."""
 
 
-@unary(kernels.bitwise_not, promote=None, same_out=True)
+@unary(kernels.bitwise_not, promote=None, same_out=True, public_inplace=False)
 class bitwise_not:
     """The complement of the bits; of bools, `not`."""
 
 
-@binary(kernels.bitwise_left_shift, number_first=True, dunder="__lshift__", overloaded=True)
+@binary(
+    kernels.bitwise_left_shift,
+    number_first=True,
+    dunder="__lshift__",
+    overloaded=True,
+    aten="Tensor",
+    aten_number="Tensor_Scalar",
+    forms=NUMBER_EITHER_WAY,
+)
 class bitwise_left_shift:
     """`input` times 2 to the power `other`, of integers."""
 
 
-@binary(kernels.bitwise_right_shift, number_first=True, dunder="__rshift__", overloaded=True)
+@binary(
+    kernels.bitwise_right_shift,
+    number_first=True,
+    dunder="__rshift__",
+    overloaded=True,
+    aten="Tensor",
+    aten_number="Tensor_Scalar",
+    forms=NUMBER_EITHER_WAY,
+)
 class bitwise_right_shift:
     """`input` divided by 2 to the power `other` and rounded down, of integers."""
 

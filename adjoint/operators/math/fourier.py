@@ -14,8 +14,14 @@ from ..create.creation import finished, result_dtype
 
 
 @operator(
-    kernel=kernels.fft_c2c, namespace=None, method=False, out=False, node="FftC2CBackward0", tangent="linear"
-)  # fmt: skip
+    kernel=kernels.fft_c2c,
+    namespace=None,
+    method=False,
+    out=False,
+    node="FftC2CBackward0",
+    tangent="linear",
+    batch="expanded",
+)
 class fft_c2c:
     """The transform of complex numbers over `dim`, or the inverse one, which is its adjoint."""
 
@@ -26,8 +32,14 @@ class fft_c2c:
 
 
 @operator(
-    kernel=kernels.fft_r2c, namespace=None, method=False, out=False, node="FftR2CBackward0", tangent="linear"
-)  # fmt: skip
+    kernel=kernels.fft_r2c,
+    namespace=None,
+    method=False,
+    out=False,
+    node="FftR2CBackward0",
+    tangent="linear",
+    batch="expanded",
+)
 class fft_r2c:
     """The transform of real numbers over `dim`; `onesided`: without what symmetry implies."""
 
@@ -42,8 +54,14 @@ class fft_r2c:
 
 
 @operator(
-    kernel=kernels.fft_c2r, namespace=None, method=False, out=False, node="FftC2RBackward0", tangent="linear"
-)  # fmt: skip
+    kernel=kernels.fft_c2r,
+    namespace=None,
+    method=False,
+    out=False,
+    node="FftC2RBackward0",
+    tangent="linear",
+    batch="expanded",
+)
 class fft_c2r:
     """The inverse of the onesided transform over `dim`, with `last_dim_size` elements in the last of them."""
 

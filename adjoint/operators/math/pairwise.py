@@ -7,14 +7,14 @@ import math
 import numpy
 
 from ...codegen.kernel import FLOATS, Kernel
-from ...dispatch.decorators import binary, operator, public, publish
+from ...dispatch.decorators import binary, operator, public, publish, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.return_types import return_type
 from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
 from ...kernels.reduce import moments
-from ..reduce.reduction import norm_gradient
-from .arithmetic import no_bool, overloads
+from ..reduce.moments import norm_gradient
+from .arithmetic import WITH_NUMBER, no_bool, overloads
 
 
 @binary(Kernel(kernels.atan2, small=numpy.arctan2), promote="float", alias=("arctan2",), numbers=False)
@@ -70,6 +70,11 @@ class dist:
     def grad_other(grad, self, other, p, result, xp):
         return -norm_gradient(grad, xp.wide(self) - xp.wide(other), xp.wide(result), p, None, False, xp)
 
+    def batch(op, batch, first, second, p):
+        if not first._array.ndim or first._array.shape != second._array.shape or not first._array.size:
+            return None
+        return tensors.linalg_vector_norm((batch.expanded(first) - batch.expanded(second)).flatten(1), p, (1,))
+
 
 # --- signs ----------------------------------------------------------------------------------------------------
 
@@ -81,6 +86,7 @@ class dist:
     method=(),
     node="CopysignBackward0",
     called="copysign",
+    aten="Tensor",
 )
 class copysign_of_tensor:
     """`input` with the sign of `other`, elementwise."""
@@ -99,6 +105,7 @@ class copysign_of_tensor:
     method=(),
     node="CopysignBackward1",
     called="copysign",
+    aten="Scalar",
 )
 class copysign_of_number:
     """`input` with the sign of a number, elementwise."""
@@ -110,7 +117,7 @@ class copysign_of_number:
 _copysign = overloads("copysign", copysign_of_tensor, copysign_of_number)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=WITH_NUMBER)
 def copysign(input, other, *, out=None):
     """`input` with the sign of `other`, elementwise; signs of zeros count."""
     return _copysign(input, other)(input, other, out=out)
@@ -125,7 +132,7 @@ def copysign_(input, other):
 # --- exponentials and logarithms ------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.ldexp, inplace=True, elementwise=True)
+@operator(kernel=kernels.ldexp, inplace=True, elementwise=True, public_inplace=True)
 class ldexp:
     """`input * 2 ** other`, elementwise."""
 
@@ -143,6 +150,7 @@ class ldexp:
     outputs=("mantissa", "exponent"),
     returns=return_type("frexp", "mantissa", "exponent"),
     same_out=STRICT,
+    batch="leading",
 )
 class frexp:
     """Mantissas of magnitude 0.5 to 1 and exponents of 2 that multiply to `input`.
@@ -196,10 +204,10 @@ def _declare_xlogy(name, kernel, log, shifted, tensors, of_number, by_number):
     def declare(variant, node, members, **more):
         return binary(kernel, node=node, **options, **more)(type(f"{name}_{variant}", (), members))
 
-    by_tensor = declare("tensors", tensors, {"grad_self": grad_self, "grad_other": grad_other})
+    by_tensor = declare("tensors", tensors, {"grad_self": grad_self, "grad_other": grad_other}, aten="Tensor")
     return (
         by_tensor,
-        declare("by_number", by_number, {"grad_self": grad_self}),
+        declare("by_number", by_number, {"grad_self": grad_self}, aten="Scalar_Other"),
         declare("of_number", of_number, {"grad_other": grad_other}, number_first=True, inplace=False),
     )
 
@@ -245,11 +253,11 @@ publish("special", xlogy=xlogy)
 # --- integers -------------------------------------------------------------------------------------------------
 
 
-@binary(kernels.gcd, numbers=False)
+@binary(kernels.gcd, numbers=False, public_inplace=True)
 class gcd:
     """The greatest common divisor, elementwise."""
 
 
-@binary(kernels.lcm, numbers=False)
+@binary(kernels.lcm, numbers=False, public_inplace=True)
 class lcm:
     """The least common multiple, elementwise."""

@@ -112,7 +112,7 @@ class sigmoid_backward:
         return grad.conj() * grad_output * (1 - 2 * output.conj())
 
 
-@operator(kernel=kernels.logit, promote="float", inplace=True, tangent="elementwise")
+@operator(kernel=kernels.logit, promote="float", inplace=True, tangent="elementwise", public_inplace=True)
 class logit:
     """`log(input / (1 - input))`, elementwise; `input` is first clamped to `[eps, 1 - eps]` if `eps` is given."""
 
@@ -122,7 +122,7 @@ class logit:
         return xp.logit_backward(grad, self, eps)
 
 
-@operator(kernel=kernels.logit_backward, namespace=None, method=())
+@operator(kernel=kernels.logit_backward, namespace=None, method=(), batch="elementwise")
 class logit_backward:
     """The derivative of `logit` times `grad_output`."""
 
@@ -317,7 +317,9 @@ def conj(input):
     return conjugate(input) if input._array.dtype.kind == "c" else input
 
 
-@operator(view=True, kernel=lazy_conj.conjugate, namespace=None, method=False, node="ConjBackward0")
+@operator(
+    view=True, kernel=lazy_conj.conjugate, namespace=None, method=False, node="ConjBackward0", batch="elementwise"
+)
 class conjugate:
     """The complex conjugate, elementwise, a view."""
 
@@ -327,7 +329,7 @@ class conjugate:
         return grad.conj()
 
 
-@operator(view=True, kernel=lazy_conj.negative, method=False)
+@operator(view=True, kernel=lazy_conj.negative, method=False, batch="elementwise")
 class _neg_view:
     """`-input`, a view."""
 
@@ -347,6 +349,7 @@ class _neg_view:
     out_underived=True,
     inplace_node="ConjPhysicalBackward1",
     tangent="linear",
+    batch="elementwise",
 )
 class conj_physical:
     """The complex conjugate, elementwise."""
@@ -372,6 +375,7 @@ def conj_physical_function(input, *, out=None):
     alias=("absolute",),
     dunder="__abs__",
     same_out=True,
+    public_inplace=("abs",),
 )
 class abs:
     """The magnitude, elementwise: of complex numbers a real one. The derivative at 0 is 0.
@@ -410,7 +414,7 @@ class neg:
         return -grad
 
 
-@unary(kernels.sign, promote=None, same_out=True)
+@unary(kernels.sign, promote=None, same_out=True, public_inplace=False)
 class sign:
     """-1, 0 or 1, elementwise, and 0 for nan."""
 
@@ -418,7 +422,7 @@ class sign:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.sgn, promote=None, same_out=True)
+@unary(kernels.sgn, promote=None, same_out=True, public_inplace=False)
 class sgn:
     """`sign`; of complex numbers the one of magnitude 1 in the same direction."""
 
@@ -487,6 +491,7 @@ class frac:
     node="RoundBackward0",
     same_out=True,
     called="round",
+    batch="elementwise",
 )
 class round_to_integer:
     """The nearest integer, elementwise; halves go to the even one."""
@@ -505,6 +510,7 @@ class round_to_integer:
     node="RoundBackward1",
     same_out=True,
     called="round",
+    batch="elementwise",
 )
 class round_to_decimals:
     """The nearest number of `decimals` decimal places, elementwise."""
@@ -575,7 +581,7 @@ class signbit:
     """Whether the sign is set, also that of zeros and nans."""
 
 
-@operator(kernel=kernels.nan_to_num, inplace=True, same_out=True, tangent="elementwise")
+@operator(kernel=kernels.nan_to_num, inplace=True, same_out=True, tangent="elementwise", public_inplace=True)
 class nan_to_num:
     """Finite numbers in place of nans (by default 0) and infinities (the dtype's extremes), elementwise."""
 

@@ -11,11 +11,18 @@ from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import operator, public
+from ...dispatch.signatures import OUT
 from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 from .arithmetic import is_number, overloads
 from .pointwise import is_complex
+
+_FORMS = (
+    f"Tensor input, Tensor exponent, {OUT}",
+    f"Number self, Tensor exponent, {OUT}",
+    f"Tensor input, Number exponent, {OUT}",
+)
 
 
 @operator(
@@ -26,6 +33,8 @@ from .pointwise import is_complex
     node="PowBackward0",
     called="pow",
     tangent="elementwise",
+    aten="Tensor_Scalar",
+    aten_inplace="Scalar",
 )
 class pow_number:
     """`input` to the power of the number `exponent`, elementwise."""
@@ -47,6 +56,8 @@ class pow_number:
     node="PowBackward1",
     called="pow",
     tangent="elementwise",
+    aten="Tensor_Tensor",
+    aten_inplace="Tensor",
 )
 class pow_tensor:
     """`input` to the power `exponent`, elementwise, broadcast together."""
@@ -70,7 +81,13 @@ class pow_tensor:
 
 
 @operator(
-    kernel=kernels.number_to_powers, namespace=None, method=(), node="PowBackward2", called="pow", tangent="elementwise"
+    kernel=kernels.number_to_powers,
+    namespace=None,
+    method=(),
+    node="PowBackward2",
+    called="pow",
+    tangent="elementwise",
+    aten="Scalar",
 )
 class number_pow:
     """The number `input` to the power `exponent`, elementwise."""
@@ -94,7 +111,7 @@ def _logarithm(number, like):
 _power = overloads("pow", pow_tensor, pow_number, number_pow)
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=_FORMS)
 def pow(input, exponent, *, out=None):
     """`input` to the power `exponent`, elementwise; either may be a number.
 
@@ -150,7 +167,7 @@ def _doubled(*values):
     return kind, [value.to(kind) if isinstance(value, Tensor) else number(value) for value in values]
 
 
-@public(method=True, numpy_names=True)
+@public(method=True, numpy_names=True, forms=_FORMS)
 def float_power(input, exponent, *, out=None):
     """`input` to the power `exponent` in double precision, elementwise."""
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):

@@ -35,7 +35,7 @@ class erfc:
         return grad * xp.exp(self * -self) * (-2 / math.sqrt(math.pi))
 
 
-@unary(kernels.erfinv)
+@unary(kernels.erfinv, public_inplace=False)
 class erfinv:
     """The inverse of the error function, elementwise."""
 
@@ -78,7 +78,7 @@ class ndtri:
 # --- the gamma function ---------------------------------------------------------------------------------------
 
 
-@unary(kernels.lgamma)
+@unary(kernels.lgamma, public_inplace=False)
 class lgamma:
     """The logarithm of the absolute value of the gamma function, elementwise."""
 
@@ -86,7 +86,7 @@ class lgamma:
         return grad * xp.digamma(self)
 
 
-@unary(kernels.digamma)
+@unary(kernels.digamma, public_inplace=False)
 class digamma:
     """The derivative of `lgamma`, elementwise."""
 
@@ -102,6 +102,7 @@ class digamma:
     node="PolygammaBackward0",
     inplace_node="PolygammaBackward1",
     called="polygamma",
+    batch="elementwise",
 )
 class polygamma_of:
     """The `n`-th derivative of `digamma`, elementwise."""
@@ -142,7 +143,7 @@ def _check_order(self, p):
         raise RuntimeError("p has to be greater than or equal to 1")
 
 
-@operator(promote="float", inplace=True, check=_check_order)
+@operator(promote="float", inplace=True, check=_check_order, batch="elementwise")
 class mvlgamma:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise."""
 

@@ -62,6 +62,7 @@ def is_meta(place: Any) -> bool:
     node="ToCopyBackward0",
     out=False,
     tangent="linear",
+    batch="elementwise",
 )
 class to_dtype:
     """A copy with elements of another dtype."""

@@ -25,7 +25,7 @@ from ..create.creation import shape_of
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=copying.clone, tangent="linear")
+@operator(kernel=copying.clone, tangent="linear", batch="elementwise")
 class clone:
     """A copy in memory of its own, through which gradients pass.
 
@@ -61,6 +61,7 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     node="CopyBackwards",
     out=False,
     tangent="linear",
+    vmap_name="inplace arithmetic",
 )
 class copy:
     """`other`, broadcast to the shape of `self`, in its place."""
@@ -72,6 +73,9 @@ class copy:
 
     def grad_other(grad):
         return grad
+
+    def batch(op, batch, value, source, *rest):
+        return batch.apply(op, (batch.expanded(value), batch.aligned(source, value._array.ndim), *rest))
 
 
 @public(namespace=None, method=True)
@@ -121,6 +125,8 @@ def sum_to_size(self, /, *sizes, size=None):
     repeats=True,
     out=False,
     node="FillBackward2",
+    batch="elementwise",
+    aten="Scalar",
 )
 class fill:
     """The number `value` in place of every element."""
@@ -139,6 +145,7 @@ class fill:
     repeats=True,
     out=False,
     node="FillBackward3",
+    vmap_name="fill_",
 )
 class fill_tensor:
     """The zero-dimensional tensor `value` in place of every element."""
@@ -152,6 +159,9 @@ class fill_tensor:
 
     def grad_value(grad, value_shape, xp):
         return xp.sum_to_size(grad, value_shape)
+
+    def batch(op, batch, value, filling):
+        return batch.apply(op, (batch.expanded(value), batch.aligned(filling, value._array.ndim)))
 
 
 _fill_, _fill_tensor_ = fill.inplace, fill_tensor.inplace
@@ -186,7 +196,7 @@ def fill_(input, value):
     return _fill_tensor_(input, value) if isinstance(value, Tensor) else _fill_(input, value)
 
 
-@operator(namespace=None, method=(), out=False, node="FillBackward0")
+@operator(namespace=None, method=(), out=False, node="FillBackward0", batch="elementwise")
 class full_of_number:
     """A tensor like `self` of which every element is the number `value`."""
 
@@ -197,7 +207,7 @@ class full_of_number:
         return xp.zeros_like(grad)
 
 
-@operator(namespace=None, method=(), out=False, node="FillBackward1")
+@operator(namespace=None, method=(), out=False, node="FillBackward1", batch="elementwise")
 class full_of_tensor:
     """A tensor like `self` of which every element is the zero-dimensional tensor `value`."""
 
@@ -246,6 +256,7 @@ public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace
     inplace=True,
     repeats=True,
     out=False,
+    batch="elementwise",
 )
 class zero:
     """Zero in place of every element."""
@@ -295,7 +306,17 @@ def map_(input, tensor, callable):
 # --- other memory ---------------------------------------------------------------------------------------------
 
 
-@public(namespace=None, method=True)
+@public(
+    namespace=None,
+    method=True,
+    forms=(
+        "",
+        "torch.Storage source",
+        "torch.Storage source, int storage_offset, tuple of ints size, tuple of ints stride = None",
+        "Tensor source",
+        "Tensor source, int storage_offset, tuple of ints size, tuple of ints stride = None",
+    ),
+)
 def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MISSING):
     """Make the tensor a window on other memory: that of the tensor or storage `source`; on none at all without it.
 

@@ -8,7 +8,7 @@ import numpy
 
 from ... import dtypes
 from ...dispatch.decorators import public, with_numpy_names
-from ...dispatch.sequential import is_readable, one_by_one
+from ...dispatch.sequential import is_readable, sequential_fallback
 from ...dtypes import Rank, promote
 from ...kernels.math import comparison
 from ...kernels.memory.storage import UntypedStorage
@@ -149,7 +149,7 @@ def equal(input=None, other=None, **names):
 
 
 @public(method=True)
-@one_by_one
+@sequential_fallback
 def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
     """Whether elements differ by no more than `atol + rtol * abs(other)`; with `equal_nan`, nan is close to nan.
 

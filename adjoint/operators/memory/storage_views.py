@@ -23,7 +23,7 @@ from ...tensor import Tensor, is_recorded
 from ..shape.parts import select
 
 
-@operator(view=True, namespace=None, method=False, node="Identity")
+@operator(view=True, namespace=None, method=False, node="Identity", batch="leading")
 class forward_primal:
     """The tensor as a view, which does not carry a tangent of forward mode."""
 
@@ -45,7 +45,7 @@ def _check_resolved(input):
         )
 
 
-@operator(view=True, method=False, kernel=kernels.view_as_real, check=_check_resolved)
+@operator(view=True, method=False, kernel=kernels.view_as_real, check=_check_resolved, batch="leading")
 class view_as_real:
     """A complex tensor as a real one, with a last dimension of real and imaginary part."""
 
@@ -55,7 +55,7 @@ class view_as_real:
         return xp.view_as_complex(xp.contiguous(grad))
 
 
-@operator(view=True, method=False, kernel=kernels.view_as_complex)
+@operator(view=True, method=False, kernel=kernels.view_as_complex, batch="leading")
 class view_as_complex:
     """A real tensor whose last dimension has size 2 as a complex one."""
 
@@ -148,6 +148,11 @@ class as_strided:
 
     def grad_self(grad, self_geometry, size, stride, storage_offset, xp):
         return xp.as_strided_backward(grad, self_geometry, tuple(size), tuple(stride), storage_offset)
+
+    def batch(op, batch, value, size, stride, storage_offset):  # the window of each place on its part of the memory
+        first = batch.first(value)
+        offset = first.storage_offset() if storage_offset is None else storage_offset
+        return first.as_strided((first.shape[0], *size), (first.stride(0), *stride), offset)
 
 
 public(name="as_strided", numpy_names=True)(as_strided)

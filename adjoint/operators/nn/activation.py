@@ -13,6 +13,7 @@ from ..math.pointwise import sigmoid, tanh
     kernel=kernels.relu,
     inplace=True,
     tangent="elementwise",
+    public_inplace=True,
 )
 class relu:
     """`max(input, 0)`, elementwise; the derivative at 0 is 0.
@@ -62,7 +63,13 @@ class leaky_relu:
 
 
 @operator(
-    kernel=kernels.leaky_relu, namespace=None, inplace=True, method=(), node="LeakyReluBackward1", called="leaky_relu"
+    kernel=kernels.leaky_relu,
+    namespace=None,
+    inplace=True,
+    method=(),
+    node="LeakyReluBackward1",
+    called="leaky_relu",
+    batch="elementwise",
 )
 class leaky_relu_in_place:
     """`leaky_relu`, remembering its result instead of its input."""
@@ -96,7 +103,7 @@ class hardtanh:
         return xp.hardtanh_backward(grad, self, min_val, max_val)
 
 
-@operator(kernel=kernels.hardtanh_backward, namespace=None, method=())
+@operator(kernel=kernels.hardtanh_backward, namespace=None, method=(), batch="elementwise")
 class hardtanh_backward:
     """The derivative of `hardtanh` times `grad_output`."""
 
@@ -119,7 +126,7 @@ class hardsigmoid:
         return xp.hardsigmoid_backward(grad, self)
 
 
-@operator(kernel=kernels.hardsigmoid_backward, namespace=None, method=())
+@operator(kernel=kernels.hardsigmoid_backward, namespace=None, method=(), batch="elementwise")
 class hardsigmoid_backward:
     """The derivative of `hardsigmoid` times `grad_output`."""
 
@@ -142,7 +149,7 @@ class hardswish:
         return xp.hardswish_backward(grad, self)
 
 
-@operator(kernel=kernels.hardswish_backward, namespace=None, method=())
+@operator(kernel=kernels.hardswish_backward, namespace=None, method=(), batch="elementwise")
 class hardswish_backward:
     """The derivative of `hardswish` times `grad_output`."""
 
@@ -155,7 +162,7 @@ class hardswish_backward:
         return xp.hardswish_double_backward(grad * grad_output, self)
 
 
-@operator(kernel=kernels.hardswish_double_backward, namespace=None, method=())
+@operator(kernel=kernels.hardswish_double_backward, namespace=None, method=(), batch="elementwise")
 class hardswish_double_backward:
     """The second derivative of `hardswish` times `grad_output`."""
 
@@ -175,7 +182,7 @@ class hardshrink:
         return xp.hardshrink_backward(grad, self, lambd)
 
 
-@operator(kernel=kernels.shrink_backward, namespace=None, method=())
+@operator(kernel=kernels.shrink_backward, namespace=None, method=(), batch="elementwise")
 class hardshrink_backward:
     """The derivative of `hardshrink` times `grad_output`."""
 
@@ -198,7 +205,7 @@ class softshrink:
         return xp.softshrink_backward(grad, self, lambd)
 
 
-@operator(kernel=kernels.shrink_backward, namespace=None, method=())
+@operator(kernel=kernels.shrink_backward, namespace=None, method=(), batch="elementwise")
 class softshrink_backward:
     """The derivative of `softshrink` times `grad_output`."""
 
@@ -224,7 +231,9 @@ class elu:
         return xp.elu_backward(grad, alpha, scale, input_scale, False, self)
 
 
-@operator(kernel=kernels.elu, namespace=None, inplace=True, method=(), node="EluBackward1", called="elu")
+@operator(
+    kernel=kernels.elu, namespace=None, inplace=True, method=(), node="EluBackward1", called="elu", batch="elementwise"
+)
 class elu_in_place:
     """`elu`, remembering its result instead of its input."""
 
@@ -249,7 +258,7 @@ class elu_backward:
         return xp.elu_double_backward(grad * grad_output, alpha, scale, input_scale, is_result, self_or_result)
 
 
-@operator(kernel=kernels.elu_double_backward, namespace=None, method=())
+@operator(kernel=kernels.elu_double_backward, namespace=None, method=(), batch="elementwise")
 class elu_double_backward:
     """The derivative of `elu_backward` by its last input, times `grad_output`."""
 
@@ -310,7 +319,16 @@ class celu_of_input:
         return xp.elu_backward(grad, alpha, 1, 1 / alpha, False, self)
 
 
-@operator(kernel=kernels.celu, namespace=None, inplace=True, method=(), node="CeluBackward1", out=False, called="celu")
+@operator(
+    kernel=kernels.celu,
+    namespace=None,
+    inplace=True,
+    method=(),
+    node="CeluBackward1",
+    out=False,
+    called="celu",
+    batch="elementwise",
+)
 class celu_in_place:
     """`celu`, remembering its result instead of its input."""
 
@@ -355,7 +373,7 @@ class silu_backward:
         return xp.silu_double_backward(grad.conj() * grad_output, self)
 
 
-@operator(kernel=kernels.silu_double_backward, namespace=None, method=())
+@operator(kernel=kernels.silu_double_backward, namespace=None, method=(), batch="elementwise")
 class silu_double_backward:
     """The second derivative of `silu` times `grad_output`."""
 
@@ -381,7 +399,7 @@ class mish:
         return xp.mish_backward(grad, self)
 
 
-@operator(kernel=kernels.mish_backward, namespace=None, method=())
+@operator(kernel=kernels.mish_backward, namespace=None, method=(), batch="elementwise")
 class mish_backward:
     """The derivative of `mish` times `grad_output`."""
 
@@ -426,7 +444,7 @@ class softplus_backward:
         return xp.softplus_double_backward(grad * grad_output, self, beta, threshold)
 
 
-@operator(kernel=kernels.softplus_double_backward, namespace=None, method=())
+@operator(kernel=kernels.softplus_double_backward, namespace=None, method=(), batch="elementwise")
 class softplus_double_backward:
     """The second derivative of `softplus` times `grad_output`."""
 
@@ -459,7 +477,13 @@ class logsigmoid:
         return xp.logsigmoid_backward(grad, self)
 
 
-@operator(kernel=kernels.logsigmoid_backward, namespace=None, method=(), node="LogSigmoidBackwardBackward0")
+@operator(
+    kernel=kernels.logsigmoid_backward,
+    namespace=None,
+    method=(),
+    node="LogSigmoidBackwardBackward0",
+    batch="elementwise",
+)
 class logsigmoid_backward:
     """The derivative of `logsigmoid` times `grad_output`."""
 

@@ -62,10 +62,41 @@ class convolution:
     def grad_bias(grad, bias_shape, xp):
         return xp.sum(grad, (0, *range(2, len(grad.shape))), False)
 
+    def batch(op, batch, image, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+        """A batch of images joins the samples; a batch of kernels becomes groups of channels."""
+        rest = (stride, padding, dilation, transposed, output_padding)
+        size = batch.size
+        if not size:
+            return None
+        if not batch.has(weight) and not batch.has(image):
+            result = convolution(image, weight, None, *rest, groups).unsqueeze(0)
+        elif not batch.has(weight):
+            first = batch.first(image)
+            shared = None if batch.has(bias) else bias
+            result = convolution(first.reshape((-1, *first.shape[2:])), weight, shared, *rest, groups)
+            result = result.reshape((size, -1, *result.shape[1:]))
+        else:
+            images = batch.expanded(image).transpose(0, 1)
+            images = images.reshape((images.shape[0], -1, *images.shape[3:]))
+            filters = batch.first(weight)
+            filters = filters.reshape((-1, *filters.shape[2:]))
+            result = convolution(images, filters, None, *rest, groups * size)
+            result = result.reshape((result.shape[0], size, -1, *result.shape[2:])).transpose(0, 1)
+            if bias is not None and not batch.has(bias):
+                result = result + bias.reshape((-1,) + (1,) * (result._array.ndim - 3))
+        if batch.has(bias):
+            result = result + batch.first(bias).reshape((size, 1, -1) + (1,) * (result._array.ndim - 3))
+        return result
+
 
 def _cropped(x, shape):
     """`x` without what output padding has added after the last places."""
     return x if tuple(x.shape) == shape else x[tuple(map(slice, shape))]
+
+
+def _batch_in_channels(tensor):
+    """A batch of samples of images (B, N, C, ...) as samples of images of more channels (N, B C, ...)."""
+    return tensor.transpose(0, 1).flatten(1, 2)
 
 
 @operator(
@@ -89,6 +120,21 @@ class conv_input_grad:
     def grad_weight(grad, self, weight_shape, stride, padding, dilation, groups, xp):
         return xp.conv_weight_grad(self.conj(), grad, tuple(weight_shape), stride, padding, dilation, groups)
 
+    def batch(op, batch, grad, weight, shape, stride, padding, dilation, groups):
+        size = batch.size
+        gradients = batch.expanded(grad)
+        if not gradients._array.size:
+            return None
+        rest = (stride, padding, dilation)
+        if not batch.has(weight):
+            joined = (size * shape[0], *shape[1:])
+            result = batch.apply(op, (gradients.flatten(0, 1), weight, joined, *rest, groups))
+            return result.unflatten(0, (size, shape[0]))
+        joined = (shape[0], size * shape[1], *shape[2:])
+        filters = batch.first(weight).flatten(0, 1)
+        result = batch.apply(op, (_batch_in_channels(gradients), filters, joined, *rest, groups * size))
+        return result.unflatten(1, (size, -1)).transpose(0, 1)
+
 
 @operator(
     kernel=kernels.conv_weight_grad,
@@ -110,6 +156,16 @@ class conv_weight_grad:
 
     def grad_input(grad, grad_output, input_shape, stride, padding, dilation, groups, xp):
         return xp.conv_input_grad(grad_output.conj(), grad, tuple(input_shape), stride, padding, dilation, groups)
+
+    def batch(op, batch, grad, image, shape, stride, padding, dilation, groups):
+        size = batch.size
+        gradients, images = batch.expanded(grad), batch.expanded(image)
+        if not gradients._array.size or not images._array.size:
+            return None
+        rest = (stride, padding, dilation, groups * size)
+        joined = (size * shape[0], *shape[1:])
+        result = batch.apply(op, (_batch_in_channels(gradients), _batch_in_channels(images), joined, *rest))
+        return result.unflatten(0, (size, shape[0]))
 
 
 # --- the functions --------------------------------------------------------------------------------------------

@@ -105,7 +105,9 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
 )
 
 
-@operator(outputs=("output", "mask"), out=False, method=(), tangent="elementwise")  # by the mask that was drawn
+@operator(
+    outputs=("output", "mask"), out=False, method=(), tangent="elementwise", batch="leading", random=True
+)  # by the mask that was drawn
 class native_dropout:
     """Elements set to zero with probability `p`, the others divided by `1 - p`, and the mask of those kept."""
 

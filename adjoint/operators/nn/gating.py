@@ -13,7 +13,15 @@ from ...tensor import wrap, wrap_dim
 from ..create.random import stream_of
 
 
-@operator(kernel=kernels.prelu, namespace=None, method=(), node="PreluKernelBackward0", out=False, called="prelu")
+@operator(
+    kernel=kernels.prelu,
+    namespace=None,
+    method=(),
+    node="PreluKernelBackward0",
+    out=False,
+    called="prelu",
+    batch="elementwise",
+)
 class prelu_kernel:
     """`input` where positive, else `weight * input`, with `weight` of a shape to broadcast."""
 
@@ -26,7 +34,9 @@ class prelu_kernel:
         return xp.zero_where(grad * self, self > 0)
 
 
-@operator(kernel=kernels.prelu_backward, namespace=None, method=(), node="PreluKernelBackwardBackward0")
+@operator(
+    kernel=kernels.prelu_backward, namespace=None, method=(), node="PreluKernelBackwardBackward0", batch="elementwise"
+)
 class prelu_backward:
     """The derivative of `prelu` by its input, times `grad_output`."""
 
@@ -98,7 +108,9 @@ class glu:
         return xp.joined(grad * sigmoid.conj(), grad * (first * sigmoid * (1 - sigmoid)).conj(), dim)
 
 
-@operator(namespace=None, method=(), inplace=True, node="RreluWithNoiseBackward0", out=False, called="rrelu")
+@operator(
+    namespace=None, method=(), inplace=True, node="RreluWithNoiseBackward0", out=False, called="rrelu", random=True
+)
 class rrelu_with_noise:
     """`input * noise`: `noise` is 1 where the input is positive, elsewhere the slope drawn for the element."""
 
@@ -109,7 +121,7 @@ class rrelu_with_noise:
         return xp.rrelu_backward(grad, self, noise)
 
 
-@operator(namespace=None, method=(), node="RreluWithNoiseBackwardBackward0")
+@operator(namespace=None, method=(), node="RreluWithNoiseBackwardBackward0", batch="elementwise")
 class rrelu_backward:
     """The derivative of `rrelu_with_noise` times `grad_output`."""
 
@@ -130,6 +142,7 @@ class rrelu_backward:
     node="RreluWithNoiseBackward0",
     out=False,
     called="rrelu",
+    batch="elementwise",
 )
 class rrelu_mean:
     """`rrelu` outside training: the slope is the mean of the bounds."""

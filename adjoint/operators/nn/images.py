@@ -6,7 +6,15 @@ from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import images as kernels
 
 
-@operator(kernel=kernels.im2col, namespace=None, method=False, out=False, node="Im2ColBackward0", tangent="linear")
+@operator(
+    kernel=kernels.im2col,
+    namespace=None,
+    method=False,
+    out=False,
+    node="Im2ColBackward0",
+    tangent="linear",
+    sample_ndim=3,
+)
 class im2col:
     """What the sliding blocks of images cover, as columns."""
 
@@ -16,7 +24,15 @@ class im2col:
         return xp.col2im(grad, tuple(self_shape[-2:]), kernel_size, dilation, padding, stride)
 
 
-@operator(kernel=kernels.col2im, namespace=None, method=False, out=False, node="Col2ImBackward0", tangent="linear")
+@operator(
+    kernel=kernels.col2im,
+    namespace=None,
+    method=False,
+    out=False,
+    node="Col2ImBackward0",
+    tangent="linear",
+    sample_ndim=2,
+)
 class col2im:
     """Columns added up to the images whose blocks they are."""
 
@@ -66,7 +82,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     )  # fmt: skip
 
 
-@operator(kernel=kernels.pixel_shuffle, method=False, out=False, tangent="linear")
+@operator(kernel=kernels.pixel_shuffle, method=False, out=False, tangent="linear", batch="leading")
 class pixel_shuffle:
     """`(..., C r², H, W)` rearranged to `(..., C, H r, W r)` (Shi et al., 2016).
 
@@ -82,7 +98,7 @@ class pixel_shuffle:
         return xp.pixel_unshuffle(grad, upscale_factor)
 
 
-@operator(kernel=kernels.pixel_unshuffle, method=False, out=False, tangent="linear")
+@operator(kernel=kernels.pixel_unshuffle, method=False, out=False, tangent="linear", batch="leading")
 class pixel_unshuffle:
     """`(..., C, H r, W r)` rearranged to `(..., C r², H, W)`: the inverse of `pixel_shuffle`."""
 
@@ -92,7 +108,7 @@ class pixel_unshuffle:
         return xp.pixel_shuffle(grad, downscale_factor)
 
 
-@operator(kernel=kernels.channel_shuffle, method=False, out=False, tangent="linear")
+@operator(kernel=kernels.channel_shuffle, method=False, out=False, tangent="linear", batch="samples")
 class channel_shuffle:
     """The channels (dimension 1) of `groups` groups interleaved: the first of each group, the second, ..."""
 
@@ -137,7 +153,9 @@ def _declare(name, mode, antialias):
 
     upsample.__doc__ = f"`(N, C, *)` of another size, mode {mode}{', averaging' if antialias else ''}."
     full_name = f"{name}_aa" if antialias else name
-    operator(namespace=None, method=False, out=False, name=full_name, node=node, tangent="linear")(upsample)
+    operator(namespace=None, method=False, out=False, name=full_name, node=node, tangent="linear", batch="samples")(
+        upsample
+    )
 
 
 for (_mode, _dims), _name in WAYS.items():
@@ -146,7 +164,7 @@ for _name, _mode in (("upsample_bilinear2d", "linear"), ("upsample_bicubic2d", "
     _declare(_name, _mode, True)
 
 
-@operator(kernel=kernels.resample_backward, namespace=None, method=False, out=False, tangent="linear")
+@operator(kernel=kernels.resample_backward, namespace=None, method=False, out=False, tangent="linear", batch="samples")
 class resample_gradient:
     """The gradient of an interpolation: what each element gave is gathered where it came from."""
 

@@ -11,6 +11,7 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import is_readable
 from ...kernels.nn import loss as kernels
 from ...tensor import wrap
+from . import batched_losses
 
 
 def _size(shape):
@@ -34,7 +35,9 @@ def _difference(first, second):
     return first - second if first.dtype == second.dtype else first * 1 - second * 1
 
 
-@operator(kernel=kernels.mse_loss, promote="common", namespace=None, method=False, out=False)
+@operator(
+    kernel=kernels.mse_loss, promote="common", namespace=None, method=False, out=False, batch=batched_losses.elementwise
+)
 class mse_loss:
     """The squared difference."""
 
@@ -57,6 +60,7 @@ def l1_loss(input, target, reduction="mean"):
     return reduced((input - target).abs(), reduction)
 
 
+@public(namespace=None)
 def reduced(loss, reduction):
     """The losses themselves, their mean or their sum."""
     if reduction == "mean":
@@ -71,6 +75,7 @@ def reduced(loss, reduction):
     method=False,
     out=False,
     node="SmoothL1LossBackward0",
+    batch=batched_losses.elementwise,
 )
 class smooth_l1_loss:
     """The squared difference near 0, the absolute one elsewhere."""
@@ -93,7 +98,14 @@ def _smooth(grad, difference, reduction, beta, xp):
     return xp.clamp(difference / beta, -1.0, 1.0) * share
 
 
-@operator(kernel=kernels.huber_loss, promote="common", namespace=None, method=False, out=False)
+@operator(
+    kernel=kernels.huber_loss,
+    promote="common",
+    namespace=None,
+    method=False,
+    out=False,
+    batch=batched_losses.elementwise,
+)
 class huber_loss:
     """The squared difference near 0, the absolute one elsewhere, scaled by `delta`."""
 
@@ -144,6 +156,7 @@ _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
     out=False,
     name="nll_loss_of",
     node="NllLossBackward0",
+    batch=batched_losses.nll_loss,
 )
 class nll_loss_of:
     """The negative log-likelihood of classes."""
@@ -165,6 +178,7 @@ class nll_loss_of:
     out=False,
     name="nll_loss2d_of",
     node="NllLoss2DBackward0",
+    batch=batched_losses.nll_loss2d,
 )
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
@@ -178,7 +192,7 @@ class nll_loss2d_of:
         return xp.nll_loss2d_backward(grad, self, target, weight, ignore_index, reduction)
 
 
-def _nll_backward_operator(dims):
+def _nll_backward_operator(dims, batch):
     class declaration:
         """The gradient of the log-probabilities."""
 
@@ -195,12 +209,12 @@ def _nll_backward_operator(dims):
 
     operator(
         namespace=None, method=False, out=False, name=f"nll_loss{dims}_backward",
-        node=f"NllLoss{dims.upper()}BackwardBackward0",
+        node=f"NllLoss{dims.upper()}BackwardBackward0", batch=batch,
     )(declaration)  # fmt: skip
 
 
-_nll_backward_operator("")
-_nll_backward_operator("2d")
+_nll_backward_operator("", batched_losses.nll_loss_backward)
+_nll_backward_operator("2d", batched_losses.nll_loss2d_backward)
 
 
 @public(namespace=None)
@@ -293,7 +307,9 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
     return -products.sum() if reduction == "sum" else -products.sum(class_dim)
 
 
-@operator(kernel=kernels.binary_cross_entropy, namespace=None, method=False, out=False)
+@operator(
+    kernel=kernels.binary_cross_entropy, namespace=None, method=False, out=False, batch=batched_losses.elementwise
+)
 class binary_cross_entropy:
     """The cross entropy of probabilities."""
 
@@ -310,7 +326,13 @@ class binary_cross_entropy:
         return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
 
 
-@operator(kernel=kernels.binary_cross_entropy_backward, namespace=None, method=False, out=False)
+@operator(
+    kernel=kernels.binary_cross_entropy_backward,
+    namespace=None,
+    method=False,
+    out=False,
+    batch=batched_losses.binary_cross_entropy_backward,
+)
 class binary_cross_entropy_backward:
     """The gradient of the probabilities."""
 
@@ -344,6 +366,7 @@ def _weigh(value, weight):
     method=False,
     out=False,
     name="binary_cross_entropy_with_logits",
+    batch=batched_losses.elementwise,
     node="BinaryCrossEntropyWithLogitsBackward0",
 )
 class bce_with_logits:
@@ -443,7 +466,7 @@ def one_hot(input, num_classes=-1):
 # --- of scores ------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.soft_margin_loss, namespace=None, method=False, out=False)
+@operator(kernel=kernels.soft_margin_loss, namespace=None, method=False, out=False, batch=batched_losses.elementwise)
 class soft_margin_loss:
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
 

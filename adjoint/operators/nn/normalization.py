@@ -88,6 +88,17 @@ class native_batch_norm:
             grads[0], input, weight, result1, result2, running_mean, running_var, training, eps, needs
         )
 
+    def batch(op, batch, value, *args):
+        """The batch becomes further channels."""
+        *parameters, training, momentum, eps = args
+        if not value._array.size or not batch.size:
+            return None
+        joined = [None if each is None else batch.expanded(each).flatten(0, 1) for each in parameters]
+        images = batch.expanded(value).transpose(0, 1).flatten(1, 2)
+        output, mean, invstd = batch.apply(op, (images, *joined, training, momentum, eps))
+        statistics = [batch.unmerged(each) if each._array.size else each for each in (mean, invstd)]
+        return output.unflatten(1, (batch.size, -1)).transpose(0, 1), *statistics
+
 
 @public(namespace="torch")
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
@@ -205,6 +216,15 @@ class native_layer_norm:
             return None, None, None
         return xp.layer_norm_gradients(grads[0], input, normalized_shape, weight, result1, result2, eps, needs)
 
+    def batch(op, batch, value, shape, weight, bias, eps):
+        if not batch.has(weight) and not batch.has(bias):
+            return batch.apply(op, (batch.first(value), shape, weight, bias, eps))
+        result, mean, rstd = batch.apply(op, (batch.expanded(value), shape, None, None, eps))
+        rank = result._array.ndim - 1
+        if weight is not None:
+            result = result * batch.aligned(weight, rank)
+        return (result if bias is None else result + batch.aligned(bias, rank)), mean, rstd
+
 
 def _checked_shape(input, normalized_shape, leading, **factors):
     """`normalized_shape` as a tuple, which `input` ends in and the `factors` have; `leading` is how errors begin the shape."""
@@ -308,6 +328,23 @@ class native_group_norm:
         if grads[0] is None:
             return None, None, None
         return xp.group_norm_gradients(grads[0], input, weight, group, result1, result2, eps, needs)
+
+    def batch(op, batch, value, weight, bias, group, eps):
+        """The batch joins the samples; weights that differ within the batch are applied afterwards."""
+        images = batch.expanded(value)
+        if not images._array.size:
+            return None
+        own = batch.has(weight) or batch.has(bias)
+        given = (None, None) if own else (weight, bias)
+        results = batch.apply(op, (images.flatten(0, 1), *given, group, eps))
+        output, mean, rstd = (each.unflatten(0, images.shape[:2]) for each in results)
+        if own:
+            shape = (batch.size, 1, -1) + (1,) * (output._array.ndim - 3)
+            if weight is not None:
+                output = output * batch.expanded(weight).reshape(shape)
+            if bias is not None:
+                output = output + batch.expanded(bias).reshape(shape)
+        return output, mean, rstd
 
 
 @public(namespace="torch")

@@ -7,7 +7,7 @@ from ...kernels.nn import padding as kernels
 from ...kernels.runtime.floating import type_name
 
 
-@operator(method=False, out=False, node="ConstantPadNdBackward0")
+@operator(method=False, out=False, node="ConstantPadNdBackward0", batch="leading")
 class constant_pad_nd:
     """`input` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""
 
@@ -44,7 +44,7 @@ def _declare_edges(name, dims, kernel, backward, doc):
 
     padding_operator.__doc__ = doc
     backward_operator.__doc__ = f"The gradient of `{forward_name}`."
-    options = {"namespace": None, "method": False, "out": False}
+    options = {"namespace": None, "method": False, "out": False, "sample_ndim": dims + 1}
     operator(name=forward_name, node=f"{node}0", **options)(padding_operator)
     operator(name=backward_name, node=f"{node}Backward0", **options)(backward_operator)
 

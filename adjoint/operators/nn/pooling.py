@@ -34,7 +34,13 @@ def _max_pool_operators(dims):
 
     _scattering_operator(f"{name}_backward", f"{node}BackwardBackward0", dims)
     return operator(
-        namespace=None, method=False, out=False, name=name, node=f"{node}Backward0", outputs=("result0", "result1")
+        namespace=None,
+        method=False,
+        out=False,
+        name=name,
+        node=f"{node}Backward0",
+        outputs=("result0", "result1"),
+        sample_ndim=dims + 1,
     )(forward_declaration)
 
 
@@ -51,7 +57,7 @@ def _scattering_operator(name, node, dims):
         def grad_self(grad, xp):
             return xp.zeros_like(grad)
 
-    operator(namespace=None, method=False, out=False, name=name, node=node)(declaration)
+    operator(namespace=None, method=False, out=False, name=name, node=node, sample_ndim=dims + 1)(declaration)
 
 
 @public(namespace=None, on_arrays=kernels.at_indices)
@@ -123,12 +129,12 @@ def _avg_pool_operators(dims):
             return xp.zeros_like(grad)
 
     node = f"AvgPool{dims}DBackward"
-    operator(namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0")(
-        backward_declaration
-    )
-    return operator(namespace=None, method=False, name=f"{name}_of", node=f"{node}0", same_out=True)(
-        forward_declaration
-    )
+    operator(
+        namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0", sample_ndim=dims + 1
+    )(backward_declaration)
+    return operator(
+        namespace=None, method=False, name=f"{name}_of", node=f"{node}0", same_out=True, sample_ndim=dims + 1
+    )(forward_declaration)
 
 
 _avg_pool = {dims: _avg_pool_operators(dims) for dims in (2, 3)}
@@ -167,10 +173,12 @@ def _adaptive_avg_pool_operators(dims):
             return xp.zeros_like(grad)
 
     node = f"AdaptiveAvgPool{dims}DBackward"
-    operator(namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0")(
-        backward_declaration
+    operator(
+        namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0", sample_ndim=dims + 1
+    )(backward_declaration)
+    return operator(namespace=None, method=False, out=False, name=f"{name}_of", node=f"{node}0", sample_ndim=dims + 1)(
+        forward_declaration
     )
-    return operator(namespace=None, method=False, out=False, name=f"{name}_of", node=f"{node}0")(forward_declaration)
 
 
 _adaptive_avg_pool = {dims: _adaptive_avg_pool_operators(dims) for dims in (2, 3)}
@@ -193,7 +201,13 @@ def _adaptive_max_pool_operators(dims):
 
     _scattering_operator(f"{name}_backward", f"{node}Backward0", dims)
     return operator(
-        namespace=None, method=False, out=False, name=f"{name}_of", node=f"{node}0", outputs=("result0", "result1")
+        namespace=None,
+        method=False,
+        out=False,
+        name=f"{name}_of",
+        node=f"{node}0",
+        outputs=("result0", "result1"),
+        sample_ndim=dims + 1,
     )(declaration)
 
 

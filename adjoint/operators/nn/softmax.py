@@ -30,6 +30,7 @@ class softmax_of:
     namespace=None,
     method=False,
     node="SoftmaxBackwardDataBackward0",
+    batch="expanded",
 )
 class softmax_backward:
     """The gradient of the input of softmax."""
@@ -66,6 +67,7 @@ class log_softmax_of:
     namespace=None,
     method=False,
     node="LogSoftmaxBackwardDataBackward0",
+    batch="expanded",
 )
 class log_softmax_backward:
     """The gradient of the input of the logarithm of softmax."""

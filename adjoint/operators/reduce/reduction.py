@@ -1,4 +1,4 @@
-"""Reductions: sums, products, extrema, moments and norms over some dimensions or all."""
+"""Reductions: sums, products, extrema and truth over some dimensions or all."""
 
 from __future__ import annotations
 
@@ -7,13 +7,26 @@ import math
 from ... import dtypes
 from ...codegen.kernel import SMALL, Kernel
 from ...dispatch.arguments import MISSING, invalid_arguments
+from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
-from ...dispatch.out import AMAX, STRICT, TRUTH, stored
+from ...dispatch.out import AMAX, STRICT, TRUTH
 from ...dispatch.return_types import return_type
-from ...kernels.reduce import moments, reduction, scan
+from ...dispatch.signatures import OUT
+from ...kernels.reduce import reduction, scan
 from ...kernels.shape import view as view_kernels
-from ...tape.saved import unpack
 from ...tensor import Tensor, wrap_dim
+
+_EXTREMUM = (
+    f"Tensor input, {OUT}",
+    f"Tensor input, Tensor other, {OUT}",
+    "Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None",
+)
+_TRUTH = (
+    f"Tensor input, {OUT}",
+    f"Tensor input, tuple of ints dim = None, bool keepdim = False, {OUT}",
+    f"Tensor input, int dim, bool keepdim = False, {OUT}",
+)
+_OVER_DIMS = f"Tensor input, tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None, {OUT[3:]}"
 
 
 def _kept_shape(shape, dim):
@@ -56,6 +69,24 @@ def element_count(shape, dim):
     return count
 
 
+def _batch_of_all(over_dims):
+    """The batching rule of a reduction of all elements: that over dimensions, `over_dims`, of one row for each place."""
+
+    def rule(op, batch, value, *rest):
+        target = OPERATORS[over_dims]
+        dim = (1,) if target.types.get("dim") == "Dims" else 1
+        return batch.apply(target, (batch.flat(batch.first(value)), dim, False, *rest))
+
+    return rule
+
+
+def _batch_of_position(op, batch, value, dim, keepdim):
+    """The batching rule of a reduction over one dimension, or, flattened, over all."""
+    if dim is not None:
+        return batch.by("dims", op, (value, dim, keepdim))
+    return None if keepdim else batch.apply(op, (batch.flat(batch.first(value)), 1, False))
+
+
 # --- sum and mean ---------------------------------------------------------------------------------------------
 
 
@@ -66,6 +97,7 @@ def element_count(shape, dim):
     node="SumBackward0",
     called="sum",
     tangent="linear",
+    batch=_batch_of_all("sum_dim"),
 )
 class sum_all:
     """The sum of all elements."""
@@ -85,6 +117,7 @@ class sum_all:
     out_decides=True,
     overloaded=True,
     tangent="linear",
+    aten="dim_IntList",
 )
 class sum_dim:
     """The sum over some dimensions."""
@@ -100,7 +133,7 @@ def _given(dim, keepdim):
     return False if keepdim is MISSING and dim is not MISSING else keepdim
 
 
-@public(method=True, on_arrays=reduction.sum)
+@public(method=True, on_arrays=reduction.sum, forms=("Tensor input, *, torch.dtype dtype = None", _OVER_DIMS))
 def sum(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The sum over `dim` (one or several), or of all elements; of integers in int64.
 
@@ -141,6 +174,7 @@ def _element_count(node):
     node="MeanBackward0",
     called="mean",
     tangent="linear",
+    batch=_batch_of_all("mean_dim"),
 )
 class mean_all:
     """The mean of all elements."""
@@ -162,6 +196,7 @@ class mean_all:
     out_decides=True,
     overloaded=True,
     tangent="linear",
+    aten="dim",
 )
 class mean_dim:
     """The mean over some dimensions."""
@@ -174,7 +209,9 @@ class mean_dim:
         return xp.spread(grad, self_shape, dim, keepdim) / element_count(self_shape, dim)
 
 
-@public(method=True, on_arrays=reduction.mean)
+@public(
+    method=True, on_arrays=reduction.mean, forms=(f"Tensor input, *, torch.dtype dtype = None, {OUT[3:]}", _OVER_DIMS)
+)
 def mean(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The mean over `dim` (one or several), or of all elements, of a floating-point or complex tensor."""
     if names:
@@ -222,7 +259,14 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 # --- product --------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=reduction.prod, namespace=None, method=False, node="ProdBackward0", called="prod")
+@operator(
+    kernel=reduction.prod,
+    namespace=None,
+    method=False,
+    node="ProdBackward0",
+    called="prod",
+    batch=_batch_of_all("prod_dim"),
+)
 class prod_all:
     """The product of all elements."""
 
@@ -247,7 +291,14 @@ class prod_dim:
         return xp.kept(grad, tuple(self.shape), dim, keepdim) * xp.others_product(self, dim).conj()
 
 
-@public(method=True, on_arrays=reduction.prod)
+@public(
+    method=True,
+    on_arrays=reduction.prod,
+    forms=(
+        "Tensor input, *, torch.dtype dtype = None",
+        f"Tensor input, int dim, bool keepdim = False, *, torch.dtype dtype = None, {OUT[3:]}",
+    ),
+)
 def prod(input=MISSING, dim=MISSING, keepdim=MISSING, *, dtype=None, out=None, **names):
     """The product over dimension `dim`, or of all elements; of integers in int64."""
     if names:
@@ -300,7 +351,14 @@ class amin:
         return _shared(grad, self, result, None if dim == () else dim, keepdim, xp, nan_is_one=False)
 
 
-@operator(kernel=Kernel(reduction.largest, quiet=True), namespace=None, method=False, node="MaxBackward1", called="max")
+@operator(
+    kernel=Kernel(reduction.largest, quiet=True),
+    namespace=None,
+    method=False,
+    node="MaxBackward1",
+    called="max",
+    batch=_batch_of_all("amax"),
+)
 class max_all:
     """The largest of all elements."""
 
@@ -311,7 +369,12 @@ class max_all:
 
 
 @operator(
-    kernel=Kernel(reduction.smallest, quiet=True), namespace=None, method=False, node="MinBackward1", called="min"
+    kernel=Kernel(reduction.smallest, quiet=True),
+    namespace=None,
+    method=False,
+    node="MinBackward1",
+    called="min",
+    batch=_batch_of_all("amin"),
 )
 class min_all:
     """The smallest of all elements."""
@@ -366,7 +429,7 @@ class min_dim:
         return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, batch="expanded")
 class value_selecting_backward:
     """Zeros of `shape` with `input` at the `indices` along `dim` that a selection picked."""
 
@@ -377,7 +440,7 @@ class value_selecting_backward:
         return xp.selected_values(grad, dim, indices, keepdim)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, batch="expanded")
 class selected_values:
     """The elements at `indices` along `dim`."""
 
@@ -413,14 +476,16 @@ def _extremum(name, whole, along, elementwise):
         f"the elementwise {name}imum.\n\n    >>> import adjoint as torch\n    >>> torch.tensor([1, 5, 3]).{name}()\n"
         f"    tensor({5 if name == 'max' else 1})\n    "
     )
-    return public(method=True)(function)
+    return public(method=True, forms=_EXTREMUM)(function)
 
 
 max = _extremum("max", max_all, max_dim, lambda: tensors.maximum)
 min = _extremum("min", min_all, min_dim, lambda: tensors.minimum)
 
 
-@operator(outputs=("min", "max"), returns=return_type("aminmax", "min", "max"), same_out=STRICT)
+@operator(
+    outputs=("min", "max"), returns=return_type("aminmax", "min", "max"), same_out=STRICT, batch=_batch_of_position
+)
 class aminmax:
     """The smallest and the largest elements along `dim`, or of all."""
 
@@ -436,7 +501,7 @@ class aminmax:
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@operator(same_out=STRICT)
+@operator(same_out=STRICT, batch=_batch_of_position)
 class argmax:
     """The index of the first largest element along `dim`, or in the flattened tensor."""
 
@@ -444,7 +509,7 @@ class argmax:
         return reduction.argmax(self, dim, keepdim)
 
 
-@operator(same_out=STRICT)
+@operator(same_out=STRICT, batch=_batch_of_position)
 class argmin:
     """The index of the first smallest element along `dim`, or in the flattened tensor."""
 
@@ -455,7 +520,7 @@ class argmin:
 # --- truth ----------------------------------------------------------------------------------------------------
 
 
-@operator(same_out=TRUTH)
+@operator(same_out=TRUTH, forms=_TRUTH)
 class all:
     """Whether all elements are nonzero, along `dim` or of all; bool, of uint8 uint8."""
 
@@ -463,7 +528,7 @@ class all:
         return reduction.all(self, dim, keepdim)
 
 
-@operator(same_out=TRUTH)
+@operator(same_out=TRUTH, forms=_TRUTH)
 class any:
     """Whether any element is nonzero, along `dim` or of all; bool, of uint8 uint8."""
 
@@ -477,182 +542,3 @@ class count_nonzero:
 
     def forward(self: Array, dim: Dims = None):
         return reduction.count_nonzero(self, dim)
-
-
-# --- moments --------------------------------------------------------------------------------------------------
-
-
-def _variance_gradient(grad, self, dim, correction, keepdim, xp):
-    """The gradient of the variance: twice the deviation from the mean, over the degrees of freedom."""
-    shape = tuple(self.shape)
-    degrees = element_count(shape, dim) - (1 if correction is None else correction)
-    deviation = self - xp.mean(self, dim, True)
-    factor = 2 / degrees if degrees > 0 else float("inf") if degrees == 0 else 2 / degrees
-    return (factor * xp.kept(grad, shape, dim, keepdim)) * deviation
-
-
-def _over_twice(grad, deviation, xp):
-    """`grad / (2 * deviation)`, by the slope of the root that it is; where it is 0, that is 0 in any order."""
-    zero = deviation == 0
-    return xp.where(zero, grad * 0, grad / (2 * xp.where(zero, deviation * 0 + 1, deviation)))
-
-
-def _no_complex_moment(result, given, inputs):
-    """Moments of real numbers, if there are several, are not computed into a complex tensor."""
-    if given.is_complex and not inputs[0].dtype.is_complex and result.size > 1:
-        raise NotImplementedError(f"\"std_cpu\" not implemented for '{given.scalar_type}'")
-
-
-@operator(namespace=None, method=(), node="VarBackward0", called="var", overloaded=True, same_out=_no_complex_moment)
-class var_correction:
-    """The variance with a correction to the degrees of freedom."""
-
-    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
-        return moments.var(self, dim, 1 if correction is None else correction, keepdim)
-
-    def grad_self(grad, self, dim, correction, keepdim, xp):
-        return _variance_gradient(grad, self, dim, correction, keepdim, xp)
-
-
-@operator(namespace=None, method=(), node="StdBackward0", called="std", overloaded=True, same_out=_no_complex_moment)
-class std_correction:
-    """The standard deviation with a correction to the degrees of freedom."""
-
-    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
-        return moments.std(self, dim, 1 if correction is None else correction, keepdim)
-
-    def grad_self(grad, self, result, dim, correction, keepdim, xp):
-        scaled = _over_twice(grad, result, xp)
-        return _variance_gradient(scaled, self, dim, correction, keepdim, xp)
-
-
-@operator(
-    namespace=None, method=(), node="VarMeanBackward0", called="var_mean", overloaded=True, outputs=("var", "mean")
-)
-class var_mean_correction:
-    """Variance and mean."""
-
-    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
-        return moments.var_mean(self, dim, 1 if correction is None else correction, keepdim)
-
-    def grad_self(grads, self, dim, correction, keepdim, xp):
-        total = None
-        if grads[0] is not None:
-            total = _variance_gradient(grads[0], self, dim, correction, keepdim, xp)
-        return _plus_mean(total, grads[1], self, dim, keepdim, xp)
-
-
-@operator(
-    namespace=None, method=(), node="StdMeanBackward0", called="std_mean", overloaded=True, outputs=("std", "mean")
-)
-class std_mean_correction:
-    """Standard deviation and mean."""
-
-    shown = {"std": None, "result0": lambda node: unpack(node, "std")}
-
-    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
-        return moments.std_mean(self, dim, 1 if correction is None else correction, keepdim)
-
-    def grad_self(grads, self, std, dim, correction, keepdim, xp):
-        total = None
-        if grads[0] is not None:
-            scaled = _over_twice(grads[0], std, xp)
-            total = _variance_gradient(scaled, self, dim, correction, keepdim, xp)
-        return _plus_mean(total, grads[1], self, dim, keepdim, xp)
-
-
-def _plus_mean(total, grad, self, dim, keepdim, xp):
-    if grad is None:
-        return total
-    shape = tuple(self.shape)
-    of_mean = xp.spread(xp.kept(grad, shape, dim, keepdim), shape, dim, True) / element_count(shape, dim)
-    return of_mean if total is None else total + of_mean
-
-
-def _moment_function(name, target, doc):
-    def function(input=MISSING, dim=MISSING, unbiased=MISSING, keepdim=False, *, correction=MISSING, out=None, **names):
-        if names:
-            return with_numpy_names(function, names, input, dim, unbiased, keepdim, correction=correction, out=out)
-        if type(dim) is bool and unbiased is MISSING:
-            dim, unbiased = MISSING, dim
-        if type(dim) is list:
-            dim = tuple(dim)
-        if unbiased is not MISSING:
-            if correction is not MISSING or type(unbiased) is not bool:
-                raise invalid_arguments(name, dim, unbiased)
-            correction = int(unbiased)
-        elif correction is MISSING:
-            correction = None if dim is MISSING else 1
-        keywords = {} if out is None else {"out": out}
-        return target(input, None if dim is MISSING else dim, correction=correction, keepdim=keepdim, **keywords)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return public(method=name in ("var", "std"))(function)
-
-
-_ABOUT = " over `dim`, or of all elements; `correction` (1, or 0 if not `unbiased`) is subtracted from the number of elements."
-var = _moment_function("var", var_correction, "The variance" + _ABOUT)
-std = _moment_function("std", std_correction, "The standard deviation" + _ABOUT)
-var_mean = _moment_function("var_mean", var_mean_correction, "Variance and mean" + _ABOUT)
-std_mean = _moment_function("std_mean", std_mean_correction, "Standard deviation and mean" + _ABOUT)
-
-
-# --- norms ----------------------------------------------------------------------------------------------------
-
-
-@operator(namespace=None, method=(), same_out=STRICT)
-class linalg_vector_norm:
-    """The `ord`-norm of the elements over `dim`."""
-
-    def forward(self: Array, ord: Number = 2, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None):
-        return moments.norm(self, ord, dim, keepdim, dtype and dtype.numpy)
-
-    def grad_self(grad, self, result, ord, dim, keepdim, xp):
-        return norm_gradient(grad, self, result, ord, dim, keepdim, xp)
-
-
-def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
-    """The gradient of the norm of order `ord` over `dim`; at a norm of 0, which has a corner there, it is 0."""
-    shape = tuple(self.shape)
-    dim = None if dim == () else dim
-    grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)
-    if ord == 0:
-        return None
-    if ord == 1:
-        return xp.sgn(self) * grad
-    if ord == 2:
-        return self * (grad * xp.where(norm == 0, norm * 0, 1 / norm))
-    size = xp.abs(self)
-    if ord in (float("inf"), float("-inf")):
-        equal = (size == norm) | ((size != size) & (norm != norm))
-        return xp.sgn(self) * (equal * (grad / xp.sum(equal, dim, True)))
-    if ord < 1:
-        scaled = xp.sgn(self) * xp.where(size == 0, size * 0, xp.pow_number(size, ord - 1))
-        return scaled * (grad / xp.pow_number(norm, ord - 1))
-    zero = norm == 0
-    share = grad / xp.pow_number(xp.where(zero, xp.ones_like(norm), norm), ord - 1)  # a number, also its derivatives
-    if ord < 2:
-        scaled = xp.sgn(self) * xp.pow_number(size, ord - 1)
-        return xp.where(zero, scaled * 0, scaled * share)
-    return self * xp.pow_number(size, ord - 2) * xp.where(zero, grad * 0, share)
-
-
-@public(method=True)
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The `p`-norm over `dim`, or of all elements: a number, `"fro"` (2) or `"nuc"`.
-
-    >>> import adjoint as torch
-    >>> torch.tensor([3.0, 4.0]).norm()
-    tensor(5.)
-    """
-    if isinstance(p, str) and p != "fro":
-        result = tensors.linalg_matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-        return stored(
-            "linalg_matrix_norm",
-            result,
-            out,
-            "linalg.matrix_norm expected out tensor dtype {wanted} but got: {given}",
-            recorded=True,
-        )
-    return linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)

@@ -16,6 +16,9 @@ from ..math.arithmetic import is_number
 # --- scans ----------------------------------------------------------------------------------------------------
 
 
+_SEARCH = "*, bool out_int32 = False, bool right = False, str side = None, Tensor sorter = None, Tensor out = None"
+
+
 @operator(inplace=True, out_decides=True, tangent="linear")
 class cumsum:
     """Sums of each element and all before it along `dim`."""
@@ -98,7 +101,7 @@ class cummin:
         return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, batch="expanded")
 class add_at_selected:
     """Zeros of `shape` to which `input` is added at `indices` along `dim`."""
 
@@ -109,7 +112,7 @@ class add_at_selected:
         return xp.gathered(grad, dim, indices)
 
 
-@operator(namespace=None, method=False)
+@operator(namespace=None, method=False, batch="expanded")
 class gathered:
     """The elements at `indices` along `dim`."""
 
@@ -404,7 +407,15 @@ nanquantile = _quantile("nanquantile", True)
 # --- unique elements and counting -----------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=False, node="Unique2Backward0", outputs=("output", "inverse", "counts"))
+@operator(
+    namespace=None,
+    method=False,
+    node="Unique2Backward0",
+    outputs=("output", "inverse", "counts"),
+    batch="dynamic",
+    aten_name="_unique2",
+    shape_of_elements=True,
+)
 class unique_all:
     """Unique elements, the positions of all elements among them, and how often each occurs."""
 
@@ -417,7 +428,14 @@ class unique_all:
         raise RuntimeError("derivative for aten::_unique2 is not implemented")
 
 
-@operator(namespace=None, method=False, node="UniqueDimBackward0", outputs=("output", "inverse", "counts"))
+@operator(
+    namespace=None,
+    method=False,
+    node="UniqueDimBackward0",
+    outputs=("output", "inverse", "counts"),
+    batch="dynamic",
+    shape_of_elements=True,
+)
 class unique_dim:
     """The same for the slices of a dimension."""
 
@@ -430,7 +448,15 @@ class unique_dim:
         raise RuntimeError("derivative for aten::unique_dim is not implemented")
 
 
-@operator(namespace=None, method=False, node="UniqueConsecutiveBackward0", outputs=("output", "inverse", "counts"))
+@operator(
+    namespace=None,
+    method=False,
+    node="UniqueConsecutiveBackward0",
+    outputs=("output", "inverse", "counts"),
+    batch="dynamic",
+    aten_name="unique_consecutive",
+    shape_of_elements=True,
+)
 class unique_runs:
     """The same for runs of equal neighbours."""
 
@@ -482,7 +508,7 @@ class histc:
         return counting.histc(self, bins, min, max)
 
 
-@operator(out=False)
+@operator(out=False, shape_of_elements=True)
 class bincount:
     """How often each number from 0 on occurs among the elements, or the sum of their weights."""
 
@@ -499,8 +525,23 @@ class searchsorted_tensor:
     ):
         return counting.searchsorted(sorted_sequence, self, out_int32=out_int32, right=right, side=side, sorter=sorter)
 
+    def batch(op, batch, sequence, values, *rest):
+        if not sequence._array.size or not values._array.size or rest[op.names.index("sorter") - 2] is not None:
+            return None
+        if not batch.has(sequence) and sequence._array.ndim == 1:
+            return batch.apply(op, (sequence, batch.first(values), *rest))
+        sequences, wanted = batch.expanded(sequence), batch.expanded(values)
+        if sequence._array.ndim > 1:
+            return batch.apply(op, (sequences, wanted, *rest))
+        return batch.apply(op, (sequences, batch.flat(wanted), *rest)).reshape(wanted.shape)
 
-@public()
+
+@public(
+    forms=(
+        f"Tensor sorted_sequence, Tensor input, {_SEARCH}",
+        f"Tensor sorted_sequence, Number self, {_SEARCH}",
+    )
+)
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """The indices at which the elements of `input` would be inserted to keep the innermost dimension sorted."""
     if not isinstance(sorted_sequence, Tensor) or not (isinstance(input, Tensor) or is_number(input)):

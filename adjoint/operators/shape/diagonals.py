@@ -12,7 +12,7 @@ from .view_copies import diagonal_copy
 # --- triangles and diagonals ----------------------------------------------------------------------------------
 
 
-@operator(inplace=True, same_out=STRICT, tangent="linear")
+@operator(inplace=True, same_out=STRICT, tangent="linear", batch="leading")
 class tril:
     """The lower triangle of matrices, on and below `diagonal`; zeros elsewhere."""
 
@@ -23,7 +23,7 @@ class tril:
         return xp.tril(grad, diagonal)
 
 
-@operator(inplace=True, same_out=STRICT, tangent="linear")
+@operator(inplace=True, same_out=STRICT, tangent="linear", batch="leading")
 class triu:
     """The upper triangle of matrices, on and above `diagonal`; zeros elsewhere."""
 
@@ -34,7 +34,7 @@ class triu:
         return xp.triu(grad, diagonal)
 
 
-@operator(out=False, tangent="linear")
+@operator(out=False, tangent="linear", batch="result dims")
 class diag_embed:
     """Matrices with the last dimension of the tensor on a diagonal."""
 
@@ -73,6 +73,9 @@ class trace:
     def grad_self(grad, self_shape, xp):
         count = min(self_shape)
         return xp.diagonal_backward(xp.expand(grad, (count,)), self_shape, 0, 0, 1)
+
+    def batch(op, batch, value):
+        return tensors.diagonal(batch.first(value), 0, 1, 2).sum(-1)
 
 
 @public(method=True, numpy_names=True)

@@ -8,7 +8,7 @@ from ...codegen.kernel import Kernel
 from ...device import contiguous_format
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.sequential import one_by_one
+from ...dispatch.sequential import sequential_fallback
 from ...kernels.runtime.lazy_conj import resolved
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap_dim
@@ -49,6 +49,12 @@ class cat:
         parts = kernels.cat_backward(grad, tensors_shape, dim)
         return [xp.zeros_like_shape(grad, (0,)) if part is None else part for part in parts]
 
+    def batch(op, batch, items, dim):
+        ndim = items[0]._array.ndim
+        if any(item._array.ndim != ndim for item in items):
+            return None
+        return batch.apply(op, ([batch.expanded(item) for item in items], batch.shifted(dim, ndim)))
+
 
 @public(alias=("concatenate",), numpy_names=True)
 def concat(tensors, dim=0, *, out=None):
@@ -66,6 +72,12 @@ class stack:
 
     def grad_tensors(grad, dim):
         return list(grad.unbind(dim)) if isinstance(grad, Tensor) else kernels.unstack(grad, dim)
+
+    def batch(op, batch, items, dim):
+        ndim = items[0]._array.ndim
+        if any(item._array.ndim != ndim for item in items):
+            return None
+        return batch.apply(op, ([batch.expanded(item) for item in items], batch.shifted(dim, ndim + 1)))
 
 
 def _at_least(ndim, name):
@@ -175,6 +187,9 @@ class repeat:
         split = tuple(size for pair in zip(repeats, shape, strict=True) for size in pair)
         return xp.sum(grad.reshape(split), tuple(range(0, len(split), 2)), False).reshape(tuple(self_shape))
 
+    def batch(op, batch, value, repeats):
+        return batch.aligned(value, len(repeats)).repeat((1, *repeats))
+
 
 @public(namespace=None, method=("repeat",))
 def repeat_method(input, *repeats, **names):
@@ -237,7 +252,7 @@ def _repeated(input, repeats, dim):
     return index_select(input, dim, _repeated_positions(repeats, size))
 
 
-@one_by_one
+@sequential_fallback
 def _repeated_positions(repeats, size):
     """The numbers below `size`, each as often as `repeats` says."""
     counts = resolved(repeats._array)

@@ -32,7 +32,7 @@ class select:
         return xp.select_backward(grad, self_shape, dim, index)
 
 
-@operator(namespace=None, method=False, kernel=kernels.select_backward, tangent="linear")
+@operator(namespace=None, method=False, kernel=kernels.select_backward, tangent="linear", batch="expanded")
 class select_backward:
     """Zeros of `shape` with `input` at `index` of dimension `dim`."""
 
@@ -57,7 +57,7 @@ class slice:
         return xp.slice_backward(grad, self_shape, dim, start, end, step)
 
 
-@operator(namespace=None, method=False, kernel=kernels.slice_backward, tangent="linear")
+@operator(namespace=None, method=False, kernel=kernels.slice_backward, tangent="linear", batch="expanded")
 class slice_backward:
     """Zeros of `shape` with `input` in the given slices of dimension `dim`."""
 
@@ -106,7 +106,12 @@ class diagonal:
 
 
 @operator(
-    namespace=None, method=False, node="DiagonalBackwardBackward0", kernel=kernels.diagonal_backward, tangent="linear"
+    namespace=None,
+    method=False,
+    node="DiagonalBackwardBackward0",
+    kernel=kernels.diagonal_backward,
+    tangent="linear",
+    batch="expanded",
 )
 class diagonal_backward:
     """Zeros of `shape` with `input` on a diagonal."""
@@ -127,7 +132,7 @@ class unfold:
         return xp.unfold_backward(grad, self_shape, dimension, size, step)
 
 
-@operator(namespace=None, method=False, kernel=kernels.unfold_backward, tangent="linear")
+@operator(namespace=None, method=False, kernel=kernels.unfold_backward, tangent="linear", batch="expanded")
 class unfold_backward:
     """Zeros of `shape` to which the windows are added where they came from."""
 
@@ -261,7 +266,14 @@ def chunk(input, chunks, dim=0):
     return split_size(input, -(-size // chunks), dim)
 
 
-@public(method=True)
+@public(
+    method=True,
+    forms=(
+        "Tensor input, tuple of ints indices, int dim = 0",
+        "Tensor input, Tensor tensor_indices_or_sections, int dim = 0",
+        "Tensor input, int sections, int dim = 0",
+    ),
+)
 def tensor_split(input=None, indices_or_sections=None, dim=0, **names):
     """Views of dimension `dim`: a number of nearly equal ones, or cut at the given indices."""
     for name in ("indices", "sections", "tensor_indices_or_sections"):
@@ -342,7 +354,7 @@ class narrow_copy:
         return xp.slice_backward(grad, self_shape, dim, start, start + length, 1)
 
 
-@operator(out=False, tangent="linear")
+@operator(out=False, tangent="linear", batch="expanded")
 class select_scatter:
     """A copy with `src` at `index` of dimension `dim`."""
 
@@ -358,7 +370,7 @@ class select_scatter:
         return xp.select(grad, dim, index)
 
 
-@operator(same_out=STRICT, out_underived=True, tangent="linear")
+@operator(same_out=STRICT, out_underived=True, tangent="linear", batch="expanded")
 class slice_scatter:
     """A copy with `src` in every `step`th slice of dimension `dim` from `start` to before `end`."""
 
@@ -373,7 +385,7 @@ class slice_scatter:
         return xp.slice(grad, dim, start, end, step)
 
 
-@operator(out=False, tangent="linear")
+@operator(out=False, tangent="linear", batch="expanded")
 class diagonal_scatter:
     """A copy with `src` on a diagonal."""
 

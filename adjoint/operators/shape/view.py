@@ -7,8 +7,8 @@ from typing import Any
 from ... import dtypes
 from ...device import contiguous_format
 from ...dispatch.arguments import MISSING, invalid_arguments
-from ...dispatch.decorators import named, operator, public
-from ...dispatch.sequential import one_by_one
+from ...dispatch.decorators import named, operator, public, tensors
+from ...dispatch.sequential import sequential_fallback
 from ...kernels.shape import view as kernels
 from ...notices import warn
 from ...tape import modes
@@ -58,7 +58,14 @@ def checked_sizes(sizes: Any, function: str, name: str, position: int) -> tuple[
 # --- another shape --------------------------------------------------------------------------------------------
 
 
-@operator(view=True, namespace=None, method=False, node="ViewBackward0", kernel=kernels.view)
+def _batch_reshaped(op, batch, value, size):
+    if not value._array.size:
+        return None
+    first = batch.first(value)
+    return first.reshape((first.shape[0], *size))
+
+
+@operator(view=True, namespace=None, method=False, node="ViewBackward0", kernel=kernels.view, batch=_batch_reshaped)
 class view_shape:
     """`input` with another shape on the same memory."""
 
@@ -68,7 +75,9 @@ class view_shape:
         return grad.reshape(self_shape)
 
 
-@operator(view=True, namespace=None, method=False, node="ReshapeAliasBackward0", kernel=kernels.view)
+@operator(
+    view=True, namespace=None, method=False, node="ReshapeAliasBackward0", kernel=kernels.view, batch=_batch_reshaped
+)
 class reshape_alias:
     """`input`, which is not contiguous, with another shape on the same memory: what `reshape` makes where it can."""
 
@@ -78,7 +87,7 @@ class reshape_alias:
         return grad.reshape(self_shape)
 
 
-@operator(namespace=None, method=False, node="UnsafeViewBackward0", tangent="linear")
+@operator(namespace=None, method=False, node="UnsafeViewBackward0", tangent="linear", batch=_batch_reshaped)
 class unsafe_view:
     """`input`, a tensor nobody else has, with another shape."""
 
@@ -89,7 +98,7 @@ class unsafe_view:
         return grad.reshape(self_shape)
 
 
-@public(namespace=None, method=("view",), fast=view_shape)
+@public(namespace=None, method=("view",), fast=view_shape, forms=("torch.dtype dtype", "tuple of ints size"))
 def view(input, /, *size, dtype=None, **names):
     """The tensor with another shape, or its bytes as another dtype, on the same memory.
 
@@ -108,7 +117,7 @@ def view(input, /, *size, dtype=None, **names):
         raise invalid_arguments("view", *size) from None
 
 
-@one_by_one
+@sequential_fallback
 def view_dtype(input, dtype):
     """The bytes of `input` read as elements of another dtype; PyTorch does not count that among views, nor does it record it."""
     if input.is_conj() or input.is_neg():
@@ -225,7 +234,7 @@ def ravel(input):
     return view_shape(input.contiguous(), (-1,)) if input._array.size else view_shape(input.contiguous(), (0,))
 
 
-@operator(view=True, inplace=True, inplace_node="UnsqueezeBackward1", kernel=kernels.unsqueeze)
+@operator(view=True, inplace=True, inplace_node="UnsqueezeBackward1", kernel=kernels.unsqueeze, batch="result dims")
 class unsqueeze:
     """A dimension of size 1 inserted at `dim`."""
 
@@ -235,7 +244,15 @@ class unsqueeze:
         return xp.squeeze_dim(grad, dim)
 
 
-@operator(view=True, inplace=True, namespace=None, method=(), node="SqueezeBackward0", inplace_node="SqueezeBackward3")
+@operator(
+    view=True,
+    inplace=True,
+    namespace=None,
+    method=(),
+    node="SqueezeBackward0",
+    inplace_node="SqueezeBackward3",
+    aten_name="squeeze",
+)
 class squeeze_all:
     """All dimensions of size 1 dropped."""
 
@@ -244,6 +261,10 @@ class squeeze_all:
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
+
+    def batch(op, batch, value):
+        dims = tuple(dim + 1 for dim, size in enumerate(value._array.shape) if size == 1)
+        return tensors.squeeze_dims(batch.first(value), dims)
 
 
 @operator(
@@ -254,6 +275,8 @@ class squeeze_all:
     node="SqueezeBackward1",
     inplace_node="SqueezeBackward4",
     kernel=kernels.squeeze_dim,
+    aten_name="squeeze",
+    aten_inplace="dim",
 )
 class squeeze_dim:
     """Dimension `dim` dropped if its size is 1."""
@@ -272,6 +295,8 @@ class squeeze_dim:
     node="SqueezeBackward2",
     inplace_node="SqueezeBackward5",
     kernel=kernels.squeeze,
+    aten_name="squeeze",
+    aten_inplace="dims",
 )
 class squeeze_dims:
     """Those of the dimensions `dim` dropped whose size is 1."""
@@ -282,7 +307,7 @@ class squeeze_dims:
         return grad.reshape(self_shape)
 
 
-@public(method=True)
+@public(method=True, forms=("Tensor input", "Tensor input, int dim", "Tensor input, tuple of ints dim"))
 def squeeze(input=None, dim=None, **names):
     """Dimensions of size 1 dropped: all of them, or those among `dim`."""
     if names:
@@ -316,6 +341,9 @@ class expand:
 
     def grad_self(grad, self_shape, xp):
         return xp.sum_to_size(grad, self_shape)
+
+    def batch(op, batch, value, size):
+        return batch.aligned(value, len(size)).expand((batch.size, *size))
 
 
 @public(namespace=None, method=("expand",), fast=expand)
@@ -376,6 +404,10 @@ class t:
     def grad_self(grad, xp):
         return xp.t(grad)
 
+    def batch(op, batch, value):
+        first = batch.first(value)
+        return first.transpose(1, 2) if value._array.ndim == 2 else tensors.alias(first)
+
 
 @operator(view=True, namespace=None, method=False, kernel=kernels.permute)
 class permute:
@@ -385,6 +417,9 @@ class permute:
 
     def grad_self(grad, dims, xp):
         return xp.permute(grad, kernels.inverse_permutation(dims))
+
+    def batch(op, batch, value, dims):
+        return batch.apply(op, (batch.first(value), (0, *batch.shifted(tuple(dims), value._array.ndim))))
 
 
 @public(name="permute", numpy_names=True)
@@ -404,7 +439,15 @@ def permute_method(input, /, *dims, **names):
     return permute(input, sizes_of(dims, names, "permute", "dims"))
 
 
-@public(method=True, alias=("moveaxis",), numpy_names=True)
+@public(
+    method=True,
+    alias=("moveaxis",),
+    numpy_names=True,
+    forms=(
+        "Tensor input, int source, int destination",
+        "Tensor input, tuple of ints source, tuple of ints destination",
+    ),
+)
 def movedim(input, source, destination):
     """The dimensions `source` moved to the positions `destination`, the others in their order."""
     ndim = input._array.ndim
@@ -431,7 +474,7 @@ def _unique(dims, ndim, name):
     return wrapped
 
 
-@operator(view=True, namespace=None, method=False)
+@operator(view=True, namespace=None, method=False, batch="leading")
 class alias:
     """The tensor itself, as a view."""
 

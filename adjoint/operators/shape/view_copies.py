@@ -16,6 +16,16 @@ from ..memory import storage_views  # noqa: F401 - they declare the views
 from . import parts, view  # noqa: F401 - they declare the views
 
 
+def _batch_copied(source: Operator) -> Callable[..., Any]:
+    """The batching rule of the copying form of a view: a copy of that of the view."""
+
+    def rule(op: Operator, batch: Any, *args: Any) -> Any:
+        results = batch.batched(source, args[: len(source.names)])
+        return tuple(part.clone() for part in results) if isinstance(results, (tuple, list)) else results.clone()
+
+    return rule
+
+
 def copying(name: str, node: str, **options: Any) -> Callable[[type], Any]:
     """Declare the copying form of the view `name`: the class has the parameters, the rest is that view's."""
     source = OPERATORS[name]
@@ -24,7 +34,9 @@ def copying(name: str, node: str, **options: Any) -> Callable[[type], Any]:
         for member, formula in source.declaration.__dict__.items():
             if member.startswith("grad_") or member == "shown":
                 setattr(declaration, member, formula)
-        options.update(kernel=_copied(source), node=node, same_out=STRICT, out_underived=True)
+        options.update(
+            kernel=_copied(source), node=node, same_out=STRICT, out_underived=True, batch=_batch_copied(source)
+        )
         return operator(method=False, **options)(declaration)
 
     return declare
@@ -196,7 +208,13 @@ class view_as_complex_copy:
 
 
 @operator(
-    namespace=None, method=False, called="view_copy", node="ViewBackward0_copy", same_out=STRICT, out_underived=True
+    namespace=None,
+    method=False,
+    called="view_copy",
+    node="ViewBackward0_copy",
+    same_out=STRICT,
+    out_underived=True,
+    batch=_batch_copied(OPERATORS["view_shape"]),
 )
 class view_shape_copy:
     """A copy with another shape."""

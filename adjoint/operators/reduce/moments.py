@@ -1,0 +1,230 @@
+"""Moments and norms over some dimensions or all."""
+
+from __future__ import annotations
+
+from ...dispatch.arguments import MISSING, invalid_arguments
+from ...dispatch.decorators import operator, public, tensors, with_numpy_names
+from ...dispatch.out import STRICT, stored
+from ...dispatch.signatures import OUT
+from ...kernels.reduce import moments
+from ...tape.saved import unpack
+from .reduction import element_count
+
+_FORMS = (
+    f"Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False, {OUT}",
+    "Tensor input, tuple of ints dim = None, *, Number correction = None, bool keepdim = False, Tensor out = None",
+    "Tensor input, bool unbiased = True",
+)
+_FORMS_AND_MEAN = (
+    "Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False",
+    "Tensor input, tuple of ints dim = None, *, Number correction = None, bool keepdim = False",
+    "Tensor input, bool unbiased = True",
+)
+
+
+# --- moments --------------------------------------------------------------------------------------------------
+
+
+def _variance_gradient(grad, self, dim, correction, keepdim, xp):
+    """The gradient of the variance: twice the deviation from the mean, over the degrees of freedom."""
+    shape = tuple(self.shape)
+    degrees = element_count(shape, dim) - (1 if correction is None else correction)
+    deviation = self - xp.mean(self, dim, True)
+    factor = 2 / degrees if degrees > 0 else float("inf") if degrees == 0 else 2 / degrees
+    return (factor * xp.kept(grad, shape, dim, keepdim)) * deviation
+
+
+def _over_twice(grad, deviation, xp):
+    """`grad / (2 * deviation)`, by the slope of the root that it is; where it is 0, that is 0 in any order."""
+    zero = deviation == 0
+    return xp.where(zero, grad * 0, grad / (2 * xp.where(zero, deviation * 0 + 1, deviation)))
+
+
+def _no_complex_moment(result, given, inputs):
+    """Moments of real numbers, if there are several, are not computed into a complex tensor."""
+    if given.is_complex and not inputs[0].dtype.is_complex and result.size > 1:
+        raise NotImplementedError(f"\"std_cpu\" not implemented for '{given.scalar_type}'")
+
+
+@operator(
+    namespace=None,
+    method=(),
+    node="VarBackward0",
+    called="var",
+    overloaded=True,
+    same_out=_no_complex_moment,
+    aten="correction",
+)
+class var_correction:
+    """The variance with a correction to the degrees of freedom."""
+
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
+        return moments.var(self, dim, 1 if correction is None else correction, keepdim)
+
+    def grad_self(grad, self, dim, correction, keepdim, xp):
+        return _variance_gradient(grad, self, dim, correction, keepdim, xp)
+
+
+@operator(
+    namespace=None,
+    method=(),
+    node="StdBackward0",
+    called="std",
+    overloaded=True,
+    same_out=_no_complex_moment,
+    aten="correction",
+)
+class std_correction:
+    """The standard deviation with a correction to the degrees of freedom."""
+
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
+        return moments.std(self, dim, 1 if correction is None else correction, keepdim)
+
+    def grad_self(grad, self, result, dim, correction, keepdim, xp):
+        scaled = _over_twice(grad, result, xp)
+        return _variance_gradient(scaled, self, dim, correction, keepdim, xp)
+
+
+@operator(
+    namespace=None,
+    method=(),
+    node="VarMeanBackward0",
+    called="var_mean",
+    overloaded=True,
+    outputs=("var", "mean"),
+    aten="correction",
+)
+class var_mean_correction:
+    """Variance and mean."""
+
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
+        return moments.var_mean(self, dim, 1 if correction is None else correction, keepdim)
+
+    def grad_self(grads, self, dim, correction, keepdim, xp):
+        total = None
+        if grads[0] is not None:
+            total = _variance_gradient(grads[0], self, dim, correction, keepdim, xp)
+        return _plus_mean(total, grads[1], self, dim, keepdim, xp)
+
+
+@operator(
+    namespace=None,
+    method=(),
+    node="StdMeanBackward0",
+    called="std_mean",
+    overloaded=True,
+    outputs=("std", "mean"),
+    aten="correction",
+)
+class std_mean_correction:
+    """Standard deviation and mean."""
+
+    shown = {"std": None, "result0": lambda node: unpack(node, "std")}
+
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
+        return moments.std_mean(self, dim, 1 if correction is None else correction, keepdim)
+
+    def grad_self(grads, self, std, dim, correction, keepdim, xp):
+        total = None
+        if grads[0] is not None:
+            scaled = _over_twice(grads[0], std, xp)
+            total = _variance_gradient(scaled, self, dim, correction, keepdim, xp)
+        return _plus_mean(total, grads[1], self, dim, keepdim, xp)
+
+
+def _plus_mean(total, grad, self, dim, keepdim, xp):
+    if grad is None:
+        return total
+    shape = tuple(self.shape)
+    of_mean = xp.spread(xp.kept(grad, shape, dim, keepdim), shape, dim, True) / element_count(shape, dim)
+    return of_mean if total is None else total + of_mean
+
+
+def _moment_function(name, target, doc):
+    def function(input=MISSING, dim=MISSING, unbiased=MISSING, keepdim=False, *, correction=MISSING, out=None, **names):
+        if names:
+            return with_numpy_names(function, names, input, dim, unbiased, keepdim, correction=correction, out=out)
+        if type(dim) is bool and unbiased is MISSING:
+            dim, unbiased = MISSING, dim
+        if type(dim) is list:
+            dim = tuple(dim)
+        if unbiased is not MISSING:
+            if correction is not MISSING or type(unbiased) is not bool:
+                raise invalid_arguments(name, dim, unbiased)
+            correction = int(unbiased)
+        elif correction is MISSING:
+            correction = None if dim is MISSING else 1
+        keywords = {} if out is None else {"out": out}
+        return target(input, None if dim is MISSING else dim, correction=correction, keepdim=keepdim, **keywords)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    alone = name in ("var", "std")
+    return public(method=alone, forms=_FORMS if alone else _FORMS_AND_MEAN)(function)
+
+
+_ABOUT = " over `dim`, or of all elements; `correction` (1, or 0 if not `unbiased`) is subtracted from the number of elements."
+var = _moment_function("var", var_correction, "The variance" + _ABOUT)
+std = _moment_function("std", std_correction, "The standard deviation" + _ABOUT)
+var_mean = _moment_function("var_mean", var_mean_correction, "Variance and mean" + _ABOUT)
+std_mean = _moment_function("std_mean", std_mean_correction, "Standard deviation and mean" + _ABOUT)
+
+
+# --- norms ----------------------------------------------------------------------------------------------------
+
+
+@operator(namespace=None, method=(), same_out=STRICT)
+class linalg_vector_norm:
+    """The `ord`-norm of the elements over `dim`."""
+
+    def forward(self: Array, ord: Number = 2, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None):
+        return moments.norm(self, ord, dim, keepdim, dtype and dtype.numpy)
+
+    def grad_self(grad, self, result, ord, dim, keepdim, xp):
+        return norm_gradient(grad, self, result, ord, dim, keepdim, xp)
+
+
+def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
+    """The gradient of the norm of order `ord` over `dim`; at a norm of 0, which has a corner there, it is 0."""
+    shape = tuple(self.shape)
+    dim = None if dim == () else dim
+    grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)
+    if ord == 0:
+        return None
+    if ord == 1:
+        return xp.sgn(self) * grad
+    if ord == 2:
+        return self * (grad * xp.where(norm == 0, norm * 0, 1 / norm))
+    size = xp.abs(self)
+    if ord in (float("inf"), float("-inf")):
+        equal = (size == norm) | ((size != size) & (norm != norm))
+        return xp.sgn(self) * (equal * (grad / xp.sum(equal, dim, True)))
+    if ord < 1:
+        scaled = xp.sgn(self) * xp.where(size == 0, size * 0, xp.pow_number(size, ord - 1))
+        return scaled * (grad / xp.pow_number(norm, ord - 1))
+    zero = norm == 0
+    share = grad / xp.pow_number(xp.where(zero, xp.ones_like(norm), norm), ord - 1)  # a number, also its derivatives
+    if ord < 2:
+        scaled = xp.sgn(self) * xp.pow_number(size, ord - 1)
+        return xp.where(zero, scaled * 0, scaled * share)
+    return self * xp.pow_number(size, ord - 2) * xp.where(zero, grad * 0, share)
+
+
+@public(method=True)
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The `p`-norm over `dim`, or of all elements: a number, `"fro"` (2) or `"nuc"`.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([3.0, 4.0]).norm()
+    tensor(5.)
+    """
+    if isinstance(p, str) and p != "fro":
+        result = tensors.linalg_matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+        return stored(
+            "linalg_matrix_norm",
+            result,
+            out,
+            "linalg.matrix_norm expected out tensor dtype {wanted} but got: {given}",
+            recorded=True,
+        )
+    return linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)

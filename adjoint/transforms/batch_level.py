@@ -1,0 +1,304 @@
+"""One `vmap` as an interpreter: operators, changes in place and custom functions of tensors that have its batch dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..autograd.function import Function, without_setup_context
+from ..autograd.hook_calls import recording_mode
+from ..dispatch import inplace, operands
+from ..dispatch.declaration import Operator
+from ..dispatch.decorators import tensors as operators
+from ..dispatch.recording import make_view, record, record_change, wanted_edges
+from ..dispatch.slow_path import applied
+from ..tape import modes, views
+from ..tape.interpreters import Level, Transform, below, is_recorded, outside, tensors_in
+from ..tape.versions import bump
+from ..tensor import Tensor, wrap_dim
+from ..tensor import is_recorded as edge_is_recorded
+from .batched_tensor import BatchedTensor
+from .batching import Batch
+from .tree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+
+
+class BatchLevel(Level, Transform, Batch):
+    """One `vmap`: it concerns the tensors that have its batch dimension."""
+
+    asks_births = False
+
+    def __init__(self, size: int, randomness: str = "error") -> None:
+        self.size = size
+        self.randomness = randomness
+
+    def concerns(self, tensor: Tensor) -> bool:
+        """Whether `tensor` is seen through this level."""
+        return type(tensor) is BatchedTensor and tensor.level is self
+
+    # --- what rules see -----------------------------------------------------------------------------------------
+
+    def has(self, tensor: Any) -> bool:
+        """Whether `tensor` has the batch dimension."""
+        return type(tensor) is BatchedTensor and tensor.level is self and tensor.bdim is not None
+
+    def first(self, tensor: Any) -> Any:
+        """A tensor with the batch dimension first; one without it as it is."""
+        if not (type(tensor) is BatchedTensor and tensor.level is self):
+            return tensor
+        return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)
+
+    def at(self, value: Any, index: int) -> Any:
+        """What an argument is at one place of the batch; zeros if the batch is empty."""
+        if isinstance(value, Tensor):
+            if type(value) is not BatchedTensor or not self.has(value):
+                return self.first(value)
+            if not self.size:
+                return value.value.new_zeros(value.shape)
+            return value.value.select(value.bdim, index)
+        if type(value) is list or type(value) is tuple:
+            return type(value)(self.at(item, index) for item in value)
+        if hasattr(value, "tensors"):  # the indices of an index
+            given = iter(value.tensors)
+            return type(value).of([None if array is None else self.at(next(given)[0], index) for array in value])
+        return value
+
+    def random(self) -> str:
+        """Whether all places of the batch get the same random numbers: `"same"` or `"different"`.
+
+        Raises:
+            RuntimeError: if neither has been said.
+        """
+        if self.randomness == "error":
+            raise RuntimeError(
+                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+                "randomness flags on vmap or perform the randomness operation out of vmap"
+            )
+        return self.randomness
+
+    def drawn(self, draw: Callable[[], Tensor]) -> Tensor:
+        """Random numbers for a new tensor."""
+        how = self.random()
+        with below(self):
+            if how == "same":
+                return draw()
+            return BatchedTensor(operators.stack([draw() for _ in range(max(self.size, 1))])[: self.size], 0, self)
+
+    def sequential_fallback(
+        self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Tensor:
+        """The results of `function` at each place of the batch in turn."""
+        with below(self):
+            results = [
+                function(
+                    *(self.at(arg, index) for arg in args),
+                    **{name: self.at(value, index) for name, value in keywords.items()},
+                )
+                for index in range(max(self.size, 1))
+            ]
+            return BatchedTensor(operators.stack(results)[: self.size], 0, self)
+
+    def shared(self, value: Any) -> Any:
+        """An argument, tensors without the batch dimension taken out of their wrappers."""
+        if type(value) is BatchedTensor and value.level is self and value.bdim is None:
+            return value.value
+        if type(value) is list or type(value) is tuple:
+            return type(value)(self.shared(item) for item in value)
+        return value
+
+    def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[list[Any], int | None, bool]:
+        """The results for the whole batch, their batch dimension, and whether there are several results."""
+        batched = sharing = False
+        for value in args:
+            kind = type(value)
+            if kind is Tensor:
+                continue
+            for item in (value,) if kind is BatchedTensor else tensors_in((value,)):
+                if type(item) is BatchedTensor and item.level is self:
+                    batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
+        if sharing:
+            args = tuple([self.shared(value) for value in args])
+        levels = modes.STATE.levels  # as `below` does, without its cost
+        if self in levels:
+            modes.set_levels(levels[: levels.index(self)])
+        try:
+            if batched:
+                results, bdim = self.batched(operator, args), 0
+            else:
+                results, bdim = applied(operator, args), None
+        finally:
+            modes.set_levels(levels)
+        several = isinstance(results, (tuple, list))
+        return list(results) if several else [results], bdim, several
+
+    # --- operators ----------------------------------------------------------------------------------------------
+
+    def call(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
+        """Apply `operator` to the whole batch."""
+        if out is not None:
+            raise RuntimeError(
+                f"Batching rule not implemented for aten::{operator.called}.out; the fallback path doesn't work on out= or view "
+                "ops."
+            )
+        results, bdim, several = self.applied(operator, args)
+        wrapped: list[Tensor] = [BatchedTensor(result, bdim, self) for result in results]
+        self._record(operator, args, wrapped, several)
+        if several:
+            return operator.returns(*wrapped) if operator.outputs and operator.returns is not tuple else tuple(wrapped)
+        return wrapped[0]
+
+    def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
+        """Record the operation for the transforms within this level."""
+        edges = wanted_edges(operator, args)
+        recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+        if operator.view:
+            viewed = args[operator.names.index(operator.tensors[0])]
+            for output in outputs:
+                make_view(output, viewed, recording, views.MULTI_OUTPUT if several else None)
+        if recording:
+            named, _ = operands.operands(operator, args)
+            record(operator, args, named, edges, outputs, several)
+
+    def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+        """The same in place."""
+        target = args[0]
+        other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
+        lost = not self.concerns(target) and any(self.concerns(v) and is_recorded(v) for v in tensors_in(args[1:]))
+        if (not self.has(target) and other is not None) or lost:
+            raise self._lacks_batch_dimension(operator)
+        views.check_inplace(target)
+        named, _ = operands.operands(operator, args)
+
+        def change() -> None:
+            if not self.concerns(target):  # nothing with the batch dimension is written into it
+                with below(self), recording_mode(False):
+                    inplace.call_inplace(operator, tuple([self.shared(value) for value in args]))
+                return
+            before = target
+            if any(is_recorded(value) for value in tensors_in(args)):  # so that what the operator saves does not change
+                with below(self):
+                    before = BatchedTensor(target.value.clone(), target.bdim, self)
+            (result,), _, _ = self.applied(operator, (before, *args[1:]))
+            with below(self):
+                self.first(target).copy_(result)
+
+        record_change(operator, args, named, wanted_edges(operator, args), change)
+        return target
+
+    def _lacks_batch_dimension(self, operator: Operator) -> RuntimeError:
+        """The error for writing what has the batch dimension over a tensor that has none."""
+        name, where = f"aten::{operator.called}_", f"at level {self.number}"
+        if operator.vmap_name is not None:
+            name, where = operator.vmap_name, "in a vmap"
+        return RuntimeError(
+            f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+            "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over "
+            f"{where}. Please try to use out-of-place operators instead of {name}. If said operator is being called inside the "
+            "PyTorch framework, please file a bug report instead."
+        )
+
+    def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+        """The same where the tensor becomes another view."""
+        target: Any = args[0]
+        views.check_inplace(target)
+        views.check_inplace(target.value)
+        (viewed,), bdim, _ = self.applied(operator, args)
+        edges = wanted_edges(operator, args)
+        fresh = BatchedTensor(viewed, bdim, self)
+        if modes.is_grad_enabled() and any(edge is not None for edge in edges):
+            named, _ = operands.operands(operator, args)
+            record(operator, args, named, edges, [fresh], several=False)
+        with below(self):
+            become(target.value, viewed, f"{operator.called}_")
+        fresh.value = target.value
+        become(target, fresh, f"{operator.called}_")
+        return target
+
+    def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Apply a custom `Function`: by its `vmap`, or by one made of its `forward` if it asks for that."""
+        if function.setup_context is Function.setup_context:
+            raise without_setup_context()
+        overridden, generated = function.vmap is not Function.vmap, getattr(function, "generate_vmap_rule", False)
+        if overridden and generated:
+            raise RuntimeError(
+                f"You tried to vmap over {function.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+                "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity."
+            )
+        if not overridden and not generated:
+            raise RuntimeError(
+                f"You tried to vmap over {function.__name__}, but it does not have vmap support. Please override and implement "
+                "the vmap staticmethod or set generate_vmap_rule=True."
+            )
+        output = self._generated(function, args) if generated else self._by_rule(function, args)
+        return function.applied(args, output)[1]
+
+    def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """The outputs of the `vmap` of a `Function`."""
+        leaves, structure = tree_flatten(args)
+        in_dims = tree_unflatten([leaf.bdim if self.concerns(leaf) else None for leaf in leaves], structure)
+        values = tree_unflatten([leaf.value if self.concerns(leaf) else leaf for leaf in leaves], structure)
+        with outside(self):
+            returned = function.vmap(VmapInfo(self.size, self.randomness), in_dims, *values)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            found = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
+            raise RuntimeError(
+                "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
+                f"with the output. Got {found} instead"
+            )
+        output, out_dims = returned
+        results, shape = tree_flatten(output)
+        dims = _broadcast_to_and_flatten(out_dims, shape)
+        if dims is None:
+            raise RuntimeError(
+                "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+                f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
+                f"{tree_flatten(out_dims)[1]} but output has structure {shape}."
+            )
+        given = {id(leaf.value): leaf for leaf in leaves if self.concerns(leaf)}
+        return tree_unflatten(
+            [self._seen(value, dim, given.get(id(value))) for value, dim in zip(results, dims, strict=True)],
+            shape,
+        )
+
+    def _seen(self, value: Any, dim: int | None, given: Any) -> Any:
+        """An output of `vmap` as the function sees it; the argument itself, if `vmap` has changed and returned that."""
+        if dim is None or not isinstance(value, Tensor):
+            return value
+        if given is not None and given.bdim == wrap_dim(dim, value.dim()):
+            return given
+        return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
+
+    def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """The outputs of the `forward` of a `Function` for the whole batch, differentiated outside as it says."""
+        from .mapped_function import mapped
+
+        values = [self.first(arg) if self.concerns(arg) else arg for arg in args]
+        with below(self):
+            has = tuple([self.has(arg) for arg in args])
+            output = mapped(function, has, self.size, self.randomness).apply(*values)
+        if isinstance(output, tuple):
+            return tuple([BatchedTensor(each, 0, self) if isinstance(each, Tensor) else each for each in output])
+        return BatchedTensor(output, 0, self) if isinstance(output, Tensor) else output
+
+
+def become(tensor: Any, view: Any, name: str) -> None:
+    """Make `tensor` the view of itself that is `view`, with its history."""
+    if type(tensor) is BatchedTensor:
+        if tensor.value is not view.value:
+            become(tensor.value, view.value, name)
+        tensor.bdim = view.bdim
+    if edge_is_recorded(view._edge):
+        views.point_at(tensor, view._edge)
+    tensor._array = view._array
+    if view._extra is not None and view._extra.tangents is not None:
+        for level, tangent in list(view._extra.tangents.items()):
+            level.attach(tensor, tangent)
+    bump(tensor, name, depth=2)
+    if tensor._base is not None:
+        tensor._view_version = tensor._counter[0]
+
+
+class VmapInfo(NamedTuple):
+    """What a custom `Function`'s `vmap` is told: the size of the batch, and how its places share random numbers."""
+
+    batch_size: int
+    randomness: str

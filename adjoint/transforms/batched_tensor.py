@@ -1,0 +1,157 @@
+"""The tensors that a function sees within `vmap`: without the dimension that is the batch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ..extra import BIRTHS
+from ..kernels.runtime.meta_array import Unread
+from ..tape.interpreters import below
+from ..tape.torch_function import disabled_torch_function_impl
+from ..tape.versions import shared_counter
+from ..tensor import Tensor, new
+
+
+class BatchedTensor(Tensor, plain=False):
+    """A tensor without its batch dimension, as the function sees it: shape and dtype are those at one place of the batch.
+
+    `value`: the tensor of the whole batch; `bdim`: its batch dimension (None: it has none, and is only differentiated within);
+    `level`: the `vmap` whose dimension that is.
+    Its history is that of the transforms within the `vmap`; what is differentiated outside, `value` has recorded.
+    """
+
+    __slots__ = ("bdim", "level", "value")
+    __torch_function__ = disabled_torch_function_impl
+
+    value: Tensor
+    bdim: int | None
+    level: Any
+
+    def __new__(cls, value: Tensor, bdim: int | None, level: Any) -> BatchedTensor:  # noqa: D102
+        self = new(cls)
+        self.value, self.bdim, self.level = value, bdim, level
+        array = value._array
+        if bdim == 0 and array.shape[0]:
+            example = array[0, ...]
+            self._array = example if type(example) is Unread else example.view(Unread)
+        else:
+            self._array = self._example()
+        self._edge = self._grad = self._base = self._counter = self._extra = None
+        for note in BIRTHS.notes:
+            note(self)
+        return self
+
+    def __init__(self, *args: Any) -> None:
+        pass
+
+    def _example(self) -> Any:
+        """An array of the shape, dtype and strides of one example; not to be read, as examples differ."""
+        array: Any = self.value._array
+        bdim = self.bdim
+        if bdim is None:
+            return array
+        if not array.shape[bdim]:
+            return numpy.empty(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype).view(Unread)
+        example = array[(*(slice(None),) * bdim, 0, ...)]
+        return example if type(example) is Unread else example.view(Unread)
+
+    def item(self) -> Any:
+        """Raise, as examples differ; the number that all of them share."""
+        if self.bdim is None:
+            return self.value.item()
+        raise RuntimeError(
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
+            "please try to rewrite what you're doing with other operations."
+        )
+
+    def __bool__(self) -> bool:
+        if self.bdim is None:
+            return bool(self.value)
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
+            "yet: the examples may go different ways; `where` chooses for each of them."
+        )
+
+    def is_conj(self) -> bool:
+        """Whether conjugation of the examples is pending."""
+        return self.value.is_conj()
+
+    def is_neg(self) -> bool:
+        """Whether negation of the examples is pending."""
+        return self.value.is_neg()
+
+    def _no_memory(self, *args: Any, **keywords: Any) -> Any:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    @property
+    def data(self) -> Tensor:
+        """Raise: what is set of it would be set of all examples."""
+        raise RuntimeError("accessing `data` under vmap transform is not allowed")
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
+
+    def _no_storage(self, *args: Any, **keywords: Any) -> Any:
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
+
+    def tolist(self) -> Any:
+        """Raise, as examples differ; the numbers that all of them share."""
+        return self.value.tolist() if self.bdim is None else self._no_memory()
+
+    numpy = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
+    untyped_storage = storage = __reduce_ex__ = __copy__ = __deepcopy__ = _no_storage
+    __int__ = __float__ = __complex__ = __index__ = item
+
+    def detach(self) -> Tensor:
+        """The same examples, without history."""
+        result = BatchedTensor(self.value.detach(), self.bdim, self.level)
+        result._counter = shared_counter(self)
+        return result
+
+    def without_history(self, *, copy: bool = False) -> BatchedTensor:
+        """The same examples, as a node saves them; or a copy."""
+        return BatchedTensor(self.value.clone() if copy else self.value, self.bdim, self.level)
+
+    def made_like(self, make: Callable[[Tensor], Tensor]) -> BatchedTensor:
+        """Examples of what `make` makes like a tensor."""
+        with below(self.level):
+            return BatchedTensor(make(self.value), self.bdim, self.level)
+
+    def _made(self, name: str, sizes: tuple[Any, ...], keywords: dict[str, Any]) -> BatchedTensor:
+        size = keywords.pop("size", sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
+        with below(self.level):
+            lead = () if self.bdim is None else (self.value.shape[self.bdim],)
+            made = getattr(self.value, name)((*lead, *size), **keywords)
+        return BatchedTensor(made, None if self.bdim is None else 0, self.level)
+
+    def new_zeros(self, *sizes: Any, **keywords: Any) -> Tensor:
+        """Zeros for each example."""
+        return self._made("new_zeros", sizes, keywords)
+
+    def new_ones(self, *sizes: Any, **keywords: Any) -> Tensor:
+        """Ones for each example."""
+        return self._made("new_ones", sizes, keywords)
+
+    def new_empty(self, *sizes: Any, **keywords: Any) -> Tensor:
+        """An uninitialised tensor for each example."""
+        return self._made("new_empty", sizes, keywords)
+
+    def new_full(self, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
+        """A tensor for each example of which every element is `fill_value`."""
+        return self._made("new_empty", (size,), keywords).fill_(fill_value)
+
+    def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:  # type: ignore[override]
+        """An uninitialised tensor of the given strides for each example."""
+        with below(self.level):
+            if self.bdim is None:
+                return BatchedTensor(self.value.new_empty_strided(size, stride, **keywords), None, self.level)
+            span = (
+                1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) if 0 not in size else 0
+            )
+            lead = self.value.shape[self.bdim]
+            made = self.value.new_empty_strided((lead, *size), (span, *stride), **keywords)
+        return BatchedTensor(made, 0, self.level)
