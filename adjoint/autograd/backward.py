@@ -185,6 +185,11 @@ def checked_results(
     targets: tuple[Any, ...], values: Sequence[Any], allow_unused: bool, zeros: bool, create_graph: bool
 ) -> tuple[Any, ...]:
     """The gradients found for `targets` as tensors; what becomes of those that are None is up to the caller of `grad`."""
+    for value in values:
+        if value is None:
+            break
+    else:
+        return tuple(values)
     results: list[Any] = []
     for item, value in zip(targets, values, strict=True):
         if value is None and zeros:
