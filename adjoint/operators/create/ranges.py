@@ -9,6 +9,7 @@ import numpy
 
 from ... import dtypes
 from ...device import Size
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import one_by_one
 from ...kernels.create import creation as kernels

@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import check_memory, check_overlap

@@ -7,6 +7,7 @@ import numpy
 from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.selection import zero_where
+from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.decorators import binary, operator, public

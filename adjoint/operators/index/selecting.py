@@ -7,6 +7,7 @@ import math
 import numpy
 
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array, Int, Number
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT

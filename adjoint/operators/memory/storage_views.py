@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import named, operator, public, tensors
 from ...dispatch.slow_path import call

@@ -7,6 +7,7 @@ import math
 import numpy
 
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import is_readable
 from ...kernels.nn import loss as kernels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import padding as kernels
 from ...kernels.runtime.floating import type_name

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator as python
 from typing import Any
 
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import MISSING, operator, public, tensors
 from ...kernels.nn import pooling as kernels
 from ...kernels.nn.windows import check_adaptive, pooled_size

@@ -6,6 +6,7 @@ import math
 
 from ... import dtypes
 from ...codegen.kernel import SMALL, Kernel
+from ...dispatch.annotations import Array, Bool, Dims, Dtype, Int, Number
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import AMAX, STRICT, TRUTH, stored

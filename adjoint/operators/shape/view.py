@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import dtypes
 from ...device import contiguous_format
+from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import named, operator, public
 from ...dispatch.sequential import one_by_one
