@@ -15,12 +15,15 @@ class Declarations(Plugin):
     """Knows the decorators of declarations: those of `dispatch`, and those that a family makes of them."""
 
     def get_class_decorator_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
+        """What is to be done with a class decorated by the function of this name."""
         return becomes_function if fullname.startswith(DECORATORS) else None
 
 
 def becomes_function(context: ClassDefContext) -> None:
+    """The class, which will be a function: take anything for its arguments, and its instances for anything."""
     context.cls.info.fallback_to_any = True
 
 
 def plugin(version: str) -> type[Plugin]:
+    """What mypy asks for."""
     return Declarations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Array: TypeAlias = Any
-"""A tensor, of which `forward` is given the array. Where a formula is recorded it is given the tensor: no class is that of both."""
+"""A tensor, of which `forward` is given the array; where a formula is recorded, the tensor: no class is that of both."""
 
 Arrays: TypeAlias = list[Any]
 """Several tensors."""

@@ -126,7 +126,7 @@ def _tile_sums(x: ndarray) -> ndarray:
     """The sum over dimension 1, kept, of a tile of two dimensions or three."""
     if x.ndim == 2 and _SHORT < x.shape[1] <= 4096:
         return numpy.einsum("ij->i", x)[:, None]
-    return asarray(numpy.add.reduce(x, 1, None, None, True))
+    return asarray(numpy.add.reduce(x, 1, None, None, True))  # type: ignore[call-overload]
 
 
 def _along(name: str, tile: Callable[..., None], x: ndarray, dim: int, *others: ndarray) -> ndarray:
@@ -165,7 +165,7 @@ def _along(name: str, tile: Callable[..., None], x: ndarray, dim: int, *others: 
     width = min(inner, 256)
     for block in range(len(arrays[0])):
         columns = lambda start, stop, i=block: (slice(i, i + 1), slice(None), slice(start * width, stop * width))
-        parallel_rows(lambda start, stop, at=columns: work(at(start, stop)), -(-inner // width), width * column_bytes)
+        parallel_rows(lambda start, stop, at=columns: work(at(start, stop)), -(-inner // width), width * column_bytes)  # type: ignore[misc]
     return result
 
 
@@ -187,7 +187,7 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     largest = reduction.amax(wide.real, dims, True)
     largest = numpy.where(numpy.isinf(largest), 0, largest)
     if wide.size <= _SMALL:
-        total = asarray(numpy.add.reduce(_exp(wide - largest), dims, None, None, True))
+        total = asarray(numpy.add.reduce(_exp(wide - largest), dims, None, None, True))  # type: ignore[call-overload]
     else:
         total = reduction.sum(_exp_shifted(wide, largest), dims, True)
     _log(total, out=total)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
+from ...codegen import selection
 from ...codegen.kernel import FLOATS, Kernel
-from ...codegen.selection import zero_where
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
@@ -22,7 +22,7 @@ from ..math.arithmetic import overloads
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 
-@operator(kernel=Kernel(zero_where, quiet=True), namespace=None, method=(), node="MaskedFillBackward0")
+@operator(kernel=Kernel(selection.zero_where, quiet=True), namespace=None, method=(), node="MaskedFillBackward0")
 class zero_where:
     """`input`, but 0 where `mask`."""
 

@@ -307,11 +307,11 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
                 f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type {C_NAMES[input.dtype]}"
             )
         array = (
-            source._array if size is None else storage.strided(source._array, *_window(size, stride), storage_offset)
+            source._array if size is None else storage.strided(source._array, *_window(size, stride), storage_offset)  # type: ignore[call-arg]
         )
     else:
         whole = source.bytes().view(input._array.dtype)
-        array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)
+        array = whole if size is None else storage.strided(whole, *_window(size, stride), storage_offset)  # type: ignore[call-arg]
     views.check_inplace(input)
     views.check_inference(input)
     inputs = [input, source] if isinstance(source, Tensor) else [input]

@@ -90,8 +90,8 @@ def _assign_part(part):
     return assign
 
 
-Tensor.real = property(named(real, "real"), _assign_part(real), doc="The real part, a view.")
-Tensor.imag = property(named(imag, "imag"), _assign_part(imag), doc="The imaginary part, a view.")
+Tensor.real = property(named(real, "real"), _assign_part(real), doc="The real part, a view.")  # type: ignore[assignment, method-assign]
+Tensor.imag = property(named(imag, "imag"), _assign_part(imag), doc="The imaginary part, a view.")  # type: ignore[assignment, method-assign]
 
 
 # --- without history ------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def _max_pool_operators(dims):
             return kernels.max_pool(self, dims, kernel_size, stride, padding, dilation, ceil_mode)
 
         def grad_self(grads, self, result1, kernel_size, stride, padding, dilation, ceil_mode, xp):
-            return getattr(xp, f"{name}_backward")(grads[0], self, result1)
+            return getattr(xp, f"{name}_backward")(grads[0], self, result1)  # type: ignore[index]
 
     _scattering_operator(f"{name}_backward", f"{node}BackwardBackward0", dims)
     return operator(
@@ -190,7 +190,7 @@ def _adaptive_max_pool_operators(dims):
             return kernels.adaptive_max_pool(self, output_size)
 
         def grad_self(grads, self, result1, xp):
-            return getattr(xp, f"{name}_backward")(grads[0], self, result1)
+            return getattr(xp, f"{name}_backward")(grads[0], self, result1)  # type: ignore[index]
 
     _scattering_operator(f"{name}_backward", f"{node}Backward0", dims)
     return operator(
