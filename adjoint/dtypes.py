@@ -341,7 +341,7 @@ class finfo:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
-        limits = ml_dtypes.finfo(kind.numpy)  # type: ignore[no-untyped-call]
+        limits = ml_dtypes.finfo(kind.numpy)
         self._kind = kind
         self.bits: builtins.int = limits.bits
         self.eps = builtins.float(limits.eps)

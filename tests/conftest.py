@@ -6,14 +6,30 @@ Property tests may take their time, as they do on a machine that does other thin
 
 import gc
 
+import pytest
 from hypothesis import settings
+
+from tests import tiers
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
 settings.load_profile("repeatable")
 
 
-def pytest_collection_finish():
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--family", metavar="NAME", help="run the tests of one family of operators, such as reduce or softmax"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are left out for their marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tiers.mark_thorough(items)
+    if config.getoption("family"):
+        tiers.keep_family(config, items, config.getoption("family"))
+
+
+def pytest_collection_finish() -> None:
     """The tests themselves are no garbage: the collector, which many tests call, need not look at them each time."""
     gc.collect()
     gc.freeze()

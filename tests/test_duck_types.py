@@ -15,6 +15,7 @@ def run(*arguments):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each case runs in a copy of one process")
+@pytest.mark.thorough
 def test_functions_hand_their_calls_over_whenever_the_class_is_defined():
     assert run("-W", "ignore", "-c", DUCKS.read_text(encoding="utf-8"), "adjoint") == ["checked 126"]
 

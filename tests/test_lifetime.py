@@ -54,6 +54,7 @@ def growth(step, warm_up, steps):
     return sys.getallocatedblocks() - blocks, resident_bytes() - resident
 
 
+@pytest.mark.thorough
 def test_ten_thousand_training_steps_leave_nothing_behind():
     blocks, resident = growth(training(lambda p: torch.optim.SGD(p, lr=0.01)), warm_up=100, steps=10_000)
     assert blocks < 100
@@ -68,6 +69,7 @@ def test_momentum_leaves_nothing_behind():
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.thorough
 def test_bias_correction_leaves_no_more_behind_than_a_bounded_table(optimizer):
     """Each step multiplies by numbers of its own, of which some thousands may be kept."""
     blocks, resident = growth(training(lambda p: optimizer(p, lr=0.01)), warm_up=100, steps=10_000)
@@ -83,6 +85,7 @@ def deep_chain(length):
     return x, y
 
 
+@pytest.mark.thorough
 def test_a_chain_of_a_million_nodes_records_runs_backward_and_dies():
     x, y = deep_chain(10)  # whatever the first chain makes once
     y.backward()
@@ -95,6 +98,7 @@ def test_a_chain_of_a_million_nodes_records_runs_backward_and_dies():
     assert sys.getallocatedblocks() - before < FREE_LISTS
 
 
+@pytest.mark.thorough
 def test_a_chain_of_a_million_nodes_dies_without_backward():
     before = sys.getallocatedblocks()
     x, y = deep_chain(1_000_000)

@@ -49,6 +49,7 @@ def test_import_prints_and_warns_nothing():
     assert (finished.stdout, finished.stderr) == ("", "")
 
 
+@pytest.mark.thorough
 def test_import_takes_at_most_twice_as_long_as_that_of_numpy():
     """The best of several, taken in turn: the least disturbed import of each."""
     times = {"numpy": [], "adjoint": []}

@@ -135,7 +135,7 @@ def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Calla
 
 def _family(forward: Callable[..., Any], kernel: Any, **options: Any) -> Callable[[type], Any]:
     def declare(declaration: type) -> Any:
-        declaration.forward = staticmethod(forward)
+        declaration.forward = staticmethod(forward)  # type: ignore[attr-defined]
         return operator(kernel=kernel, **options)(declaration)
 
     return declare
@@ -149,7 +149,7 @@ def public(
     on_arrays: Callable[..., Any] | None = None,
     name: str | None = None,
     numpy_names: bool = False,
-    fast: Callable[..., Any] | None = None,
+    fast: Any = None,
     contiguous: bool = False,
     guarded: bool = True,
     forms: tuple[str, ...] = (),
@@ -175,7 +175,7 @@ def public(
         see = guarded and not makes_tensors(function)
         for public_name in names if namespace is not None else ():
             exposed = taking_numpy_names(function) if numpy_names else function
-            publish(namespace, guarded=see and not numpy_names, **{public_name: exposed})
+            publish(namespace, guarded=see and not numpy_names, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
             if fast is not None:
@@ -240,13 +240,13 @@ def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args: Any, **keywords: Any) -> Any:
     """Call `function` again with the names of NumPy's users (`axis`, `keepdims`, `x`) translated."""
-    given = {}
+    given: dict[str, Any] = {}
     for name, value in names.items():
         if name not in _TRANSLATED:
-            given = list(itertools.takewhile(lambda value: value is not MISSING, args))
-            if len(given) == len(args):
+            present = list(itertools.takewhile(lambda value: value is not MISSING, args))
+            if len(present) == len(args):
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
-            raise invalid_arguments(function.__name__, *given, **names)
+            raise invalid_arguments(function.__name__, *present, **names)
         given[_TRANSLATED[name]] = value
     code = getattr(function, "__wrapped__", function).__code__
     parameters = code.co_varnames[: code.co_argcount]
@@ -259,4 +259,4 @@ def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args:
 _TRANSLATED = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 
 
-arrays.strided = storage.strided
+arrays.strided = storage.strided  # type: ignore[attr-defined]

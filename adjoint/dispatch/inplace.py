@@ -135,5 +135,5 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     target._array = result
     bump(target, f"{op.called}_", depth=2)
     if recording and target._base is not None:
-        target._view_version = target._counter[0]
+        target._view_version = target._counter[0]  # type: ignore[index]
     return target

@@ -29,7 +29,7 @@ _named: list[FunctionType] = []
 
 
 def _stub(*args: Any, **keywords: Any) -> Any:
-    return BUILD()(*args, **keywords)  # noqa: F821  (in the function's own namespace)
+    return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  (in the function's own namespace)
 
 
 def building(name: str, namespace: dict[str, Any], build: Callable[[FunctionType], None]) -> FunctionType:
@@ -149,7 +149,7 @@ def put_code(function: FunctionType, code: CodeType, defaults: Any, keywords: di
 def moved(function: FunctionType) -> FunctionType:
     """Another function with the code of this one, which is about to be given other code."""
     beginning = beginning_of(function)
-    if beginning is not None and "guarded" in function.__kwdefaults__:
+    if beginning is not None and "guarded" in (function.__kwdefaults__ or ()):
         return beginning.original
     other = duplicate(function)
     if beginning is not None:

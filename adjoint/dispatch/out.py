@@ -52,7 +52,7 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
             wording(result, target.dtype, inputs)
             check_castable(dtypes.from_numpy(result.dtype), target.dtype)
         else:
-            check_dtype(op.called, result.dtype, target, wording)
+            check_dtype(op.called, result.dtype, target, wording)  # type: ignore[arg-type]
     for result, target in zip(results, targets, strict=True):
         is_input = any(tensor is target for tensor in inputs)
         if is_input and op.promote and not op.out_apart and result.shape != target._array.shape:

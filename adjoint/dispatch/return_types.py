@@ -37,7 +37,7 @@ def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
         "n_unnamed_fields": 0,
     }
     for index, field in enumerate(fields):
-        members[field] = property(lambda self, index=index: tuple.__getitem__(self, index))
+        members[field] = property(lambda self, index=index: tuple.__getitem__(self, index))  # type: ignore[misc]
     BY_NAME[name] = type(name, (tuple,), members)
     return BY_NAME[name]
 

@@ -133,7 +133,7 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
     given = args[position]
     if given is not None:
         wanted = given.numpy if isinstance(given, dtypes.dtype) else given
-        check_dtype(op.called, wanted, out, op.same_out or STRICT)
+        check_dtype(op.called, wanted, out, op.same_out or STRICT)  # type: ignore[arg-type]
         return args
     if callable(op.out_decides):
         op.out_decides(args[0], out)

@@ -84,6 +84,7 @@ def test_float32_is_computed_in_float64():
 
 
 @pytest.mark.parametrize("rate", [0.5, 3.0])
+@pytest.mark.thorough
 def test_gradients_of_expectations(rate):
     """The mean of x and of x ** 2 move as their formulas do."""
     torch.manual_seed(0)
@@ -95,6 +96,7 @@ def test_gradients_of_expectations(rate):
     numpy.testing.assert_allclose(of_square.numpy(), (2 * concentration + 1).detach().numpy() / rate**2, rtol=0.1)
 
 
+@pytest.mark.thorough
 def test_dirichlet_gradients_of_expectations():
     torch.manual_seed(0)
     concentration = torch.tensor([0.5, 1.0, 4.0], dtype=torch.float64, requires_grad=True)

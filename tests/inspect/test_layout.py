@@ -111,6 +111,7 @@ def test_branches_of_one_trunk_share_their_lanes():
     assert not any(one == two for one, two in zip(far, other, strict=False))
 
 
+@pytest.mark.thorough
 def test_no_graph_is_too_deep():
     count = 20_000
     boxes = [Box(50, 50, 20, 30) for _ in range(count)]

@@ -311,6 +311,7 @@ def test_a_snapshot_keeps_nothing_alive():
                 stack.append(inner)
 
 
+@pytest.mark.thorough
 def test_deep_chains_do_not_recurse():
     w = torch.ones(1, requires_grad=True)
     y = w

@@ -207,6 +207,7 @@ def transformer():
     return snapshot([loss], model, {"loss": loss})
 
 
+@pytest.mark.thorough
 def test_a_large_graph_is_drawn_with_groups_folded(transformer):
     picture = svg.render(transformer)
     document, backward, forward = drawn(picture)
@@ -255,6 +256,7 @@ def test_a_group_that_is_left_and_entered_again():
     assert sum(forward.values()) == 2
 
 
+@pytest.mark.thorough
 def test_a_very_deep_graph_is_a_small_picture():
     y = torch.ones(3, requires_grad=True)
     for _ in range(5_000):

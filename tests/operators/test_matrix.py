@@ -142,16 +142,19 @@ def test_every_differentiable_operator_is_differentiated():
 @pytest.mark.parametrize(
     ("name", "call"), [case for case in DIFFERENTIABLE if case.values[1].complex_numbers != "only"]
 )
+@pytest.mark.one_each("name")
 def test_derivatives(name, call):
     check_derivatives(name, call, complex_numbers=False)
 
 
 @pytest.mark.parametrize(("name", "call"), [case for case in DIFFERENTIABLE if case.values[1].complex_numbers])
+@pytest.mark.one_each("name")
 def test_derivatives_by_complex_numbers(name, call):
     check_derivatives(name, call, complex_numbers=True)
 
 
 @pytest.mark.parametrize(("name", "call"), DIFFERENTIABLE)
+@pytest.mark.one_each("name")
 def test_forward_mode(name, call):
     args, kwargs, tensors = call.build(complex_numbers=bool(call.complex_numbers))
     options = {"check_forward_ad": True, "check_backward_ad": False, "check_undefined_grad": False}

@@ -51,6 +51,7 @@ def check_same(results, expected):
 
 
 @pytest.mark.parametrize(("name", "function", "call"), CALLS, ids=IDS)
+@pytest.mark.one_each("name")
 def test_values(name, function, call):
     for complex_numbers in {bool(call.complex_numbers), call.complex_numbers == "only"}:
         args, kwargs = built(call, complex_numbers)
@@ -63,6 +64,7 @@ def test_values(name, function, call):
 
 
 @pytest.mark.parametrize(("name", "function", "call"), CALLS, ids=IDS)
+@pytest.mark.one_each("name")
 def test_gradients(name, function, call):
     gradients = []
     for make in (lambda tensor: tensor, pending):

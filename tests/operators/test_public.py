@@ -73,11 +73,13 @@ def check_derivatives(name, call, complex_numbers):
 
 
 @pytest.mark.parametrize(("name", "call"), [case for case in CALLS if case.values[1].complex_numbers != "only"])
+@pytest.mark.one_each("name")
 def test_derivatives(name, call):
     check_derivatives(name, call, complex_numbers=False)
 
 
 @pytest.mark.parametrize(("name", "call"), [case for case in CALLS if case.values[1].complex_numbers])
+@pytest.mark.one_each("name")
 def test_derivatives_by_complex_numbers(name, call):
     check_derivatives(name, call, complex_numbers=True)
 

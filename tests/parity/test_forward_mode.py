@@ -98,6 +98,7 @@ def differs(op: Any, sample: samples.Sample) -> str | None:
 
 
 @pytest.mark.parametrize(("name", "dtype"), cases(), ids=lambda part: str(part).removeprefix("torch."))
+@pytest.mark.one_each("name")
 def test_tangents_agree(name: str, dtype: Any) -> None:
     op = samples.operators()[name]
     failures = []

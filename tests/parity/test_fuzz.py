@@ -5,6 +5,7 @@ and which differences are explained.
 """
 
 import os
+import time
 import warnings
 
 import pytest
@@ -15,7 +16,9 @@ pytest.importorskip("hypothesis")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from . import fuzz
 from .fuzz import EXPLAINED, LEFT_OUT, Program, differences
+from .search import smallest_difference
 
 _EXAMPLES = os.environ.get("ADJOINT_FUZZ_EXAMPLES")
 
@@ -45,6 +48,16 @@ def test_the_comparison_sees_a_difference() -> None:
     program.actual.names["torch"] = _Wrong(program.actual.names["torch"])
     assert program.run("a = torch.ones(2)") is None
     assert "expected [1.0, 1.0]" in str(program.run("b = torch.exp(torch.zeros(2))"))
+
+
+@pytest.mark.thorough
+def test_a_search_finds_a_small_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzz, "candidate", _Wrong(fuzz.candidate))
+    program, count = smallest_difference(seed=0, end=time.monotonic() + 300)
+    assert program is not None and "exp(" in program
+    assert program.count("\n") <= 6  # four leaves, the line that is wrong, what differs
+    assert count > 1
+    assert smallest_difference(seed=0, end=time.monotonic()) == (None, 0)
 
 
 class _Wrong:

@@ -125,6 +125,7 @@ def test_vmap_is_a_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", cases())
+@pytest.mark.thorough
 def test_gradients_of_examples_are_a_loop(name: str) -> None:
     op = samples.operators()[name]
     if not op.supports_autograd:

@@ -114,7 +114,7 @@ def _is_sequence(value: Any) -> bool:
 
 def _shape_of(data: Any) -> tuple[int, ...]:
     """The shape that the first element of each level suggests."""
-    shape = []
+    shape: list[int] = []
     while _is_sequence(data):
         if isinstance(data, (str, bytes)):
             if not shape:
@@ -389,7 +389,7 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
             .astype(work)
             .astype(numpy.float32)
         )
-        up, down = (index.astype(work).astype(numpy.float32) for index in (up, down))
+        up, down = (index.astype(work).astype(numpy.float32) for index in (up, down))  # type: ignore[assignment]
         result[:half] = low + (up * step).astype(work).astype(numpy.float32)
         result[half:] = high - (down * step).astype(work).astype(numpy.float32)
     else:

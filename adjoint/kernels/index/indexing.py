@@ -247,7 +247,7 @@ def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
         # Leading dimensions: one flat index for whole rows of the rest.
         flat: Any = numpy.zeros((), numpy.int64)
         for dim in given:
-            flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])
+            flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])  # type: ignore[arg-type]
         width = math.prod(x.shape[len(given) :])
         rows = values.reshape(flat.size, width)
         add_rows(whole.reshape(math.prod(x.shape[: len(given)]), width), flat.reshape(-1), rows)

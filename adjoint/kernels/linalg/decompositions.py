@@ -220,7 +220,7 @@ def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
     check_matrix("eigh", self, square=True)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    values, vectors = numpy.linalg.eigh(self, UPLO.upper())
+    values, vectors = numpy.linalg.eigh(self, UPLO.upper())  # type: ignore[call-overload]
     return values, _column_major(vectors)
 
 
@@ -232,8 +232,8 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     if mode == "r":
-        return numpy.empty((0,), self.dtype), _column_major(numpy.linalg.qr(self, "r"))
-    q, r = numpy.linalg.qr(self, mode)
+        return numpy.empty((0,), self.dtype), _column_major(numpy.linalg.qr(self, "r"))  # type: ignore[arg-type]
+    q, r = numpy.linalg.qr(self, mode)  # type: ignore[call-overload]
     return _column_major(q), _column_major(r)
 
 

@@ -1,14 +1,16 @@
 """Discrete Fourier transforms of arrays over several dimensions at once."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy
 
 Array = numpy.ndarray[Any, Any]
 
-_FORWARD = ("backward", "ortho", "forward")
-_INVERSE = ("forward", "ortho", "backward")
+Norm = Literal["backward", "ortho", "forward"]
+
+_FORWARD: tuple[Norm, ...] = ("backward", "ortho", "forward")
+_INVERSE: tuple[Norm, ...] = ("forward", "ortho", "backward")
 """NumPy's names of dividing by nothing, by the root of the number of elements and by that number."""
 
 

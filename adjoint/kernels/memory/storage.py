@@ -53,7 +53,7 @@ def _is_foreign(root: Array) -> bool:
 def owner(array: Array) -> Array:
     """The array at the end of the `.base` chain, which may lead through the stand-ins that `as_strided` leaves."""
     while True:
-        base = array.base
+        base: Any = array.base
         if base is not None and not isinstance(base, numpy.ndarray):
             base = getattr(base, "base", None)
         if not isinstance(base, numpy.ndarray):

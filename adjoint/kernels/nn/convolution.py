@@ -69,7 +69,7 @@ def _forward(
         return
     pointwise = math.prod(kernel) == 1 and not any(padding)
     if pointwise:
-        x = x[(..., *(slice(None, None, s) for s in stride))]
+        x = x[(..., *(slice(None, None, s) for s in stride))]  # type: ignore[arg-type]
     last = not pointwise and _channels_last(channels, kernel, sizes, stride, dilation, groups)
     matrix = _weight_matrix(weight, groups, last)
     tile = _tile_batch(batch, groups * matrix.shape[-1] * flat.shape[2] * x.itemsize)
@@ -138,7 +138,7 @@ def _padded(x: ndarray, padding: Sizes, last: bool) -> ndarray:
     padded = scratch("padded", tuple(shape), x.dtype)
     padded.fill(0)
     inside = tuple(slice(p, p + size) for size, p in zip(x.shape[spatial], padding, strict=True))
-    padded[(slice(None), *inside) if last else (..., *inside)] = x
+    padded[(slice(None), *inside) if last else (..., *inside)] = x  # type: ignore[index]
     return padded
 
 
@@ -219,7 +219,7 @@ def conv_input_grad(
 
 def _transposed_weight(weight: ndarray, groups: int) -> ndarray:
     """The weight with its kernel reversed and its channels exchanged, in each group."""
-    turned = weight[(..., *(slice(None, None, -1),) * (weight.ndim - 2))]
+    turned = weight[(..., *(slice(None, None, -1),) * (weight.ndim - 2))]  # type: ignore[arg-type]
     grouped = turned.reshape(groups, -1, *turned.shape[1:]).swapaxes(1, 2)
     return grouped.reshape(-1, *grouped.shape[2:])
 
@@ -261,11 +261,11 @@ def _scatter_patches(
             if last:
                 total[(slice(None), *window)] += patches[(slice(None),) * (1 + len(sizes)) + offset]
             else:
-                total[(..., *window)] += patches[(slice(None), slice(None), *offset)]
+                total[(..., *window)] += patches[(slice(None), slice(None), *offset)]  # type: ignore[arg-type]
         if last:
             result[start : start + tile] = numpy.moveaxis(total[(slice(None), *inside)], -1, 1)
         else:
-            result[start : start + tile] = total[(..., *inside)]
+            result[start : start + tile] = total[(..., *inside)]  # type: ignore[arg-type]
     return result
 
 
@@ -295,7 +295,7 @@ def conv_weight_grad(
     for start in range(0, batch, tile):
         part = wide[start : start + tile]
         count = len(part)
-        left = part.reshape(count, groups, -1, places)
+        left: Any = part.reshape(count, groups, -1, places)
         if merged:
             left = left.transpose(1, 2, 0, 3).reshape(groups, -1, count * places)
         if last:

@@ -108,7 +108,7 @@ def _work(geometry: _Geometry, x: ndarray, function: Callable[[slice, slice], An
     for samples in geometry.tiles(len(x), x.itemsize):
         row = (samples.stop - samples.start) * math.prod(geometry.grid) * x.itemsize
         parallel_rows(
-            lambda start, stop, samples=samples: function(samples, slice(start, stop)),
+            lambda start, stop, samples=samples: function(samples, slice(start, stop)),  # type: ignore[misc]
             x.shape[1],
             (len(geometry.elements) + 2) * row // 5,
         )

@@ -68,17 +68,18 @@ def col2im(self: Array, output_size: Pair, kernel_size: Pair, dilation: Pair, pa
     padded = numpy.zeros((batch, channels, *(n + 2 * p for n, p in zip(output_size, padding, strict=True))), self.dtype)
     for row, column, place in _places(kernel_size, dilation, stride, counts):
         padded[(..., *place)] += parts[:, :, row, column]
-    inner = tuple(slice(p, p + n) for n, p in zip(output_size, padding, strict=True))
+    inner: Any = tuple(slice(p, p + n) for n, p in zip(output_size, padding, strict=True))
     result = numpy.ascontiguousarray(padded[(..., *inner)])
     return result if self.ndim == 3 else result[0]
 
 
 def _counts(size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Pair:
     """How many blocks there are along each dimension."""
-    return tuple(
+    rows, columns = (
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride, strict=True)
     )
+    return rows, columns
 
 
 def _places(

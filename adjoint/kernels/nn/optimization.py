@@ -170,7 +170,7 @@ def _takes(dtype: numpy.dtype[Any], fused: bool) -> bool:
 def _are_apart(lists: Sequence[list[ndarray]]) -> bool:
     """Whether no two of the arrays that are changed can share memory: then parameters need not be updated in turn."""
     changed = list(chain(lists[0], *lists[2:]))
-    owners = [array.base for array in changed]
+    owners: list[Any] = [array.base for array in changed]
     if set(map(type, owners)) == {type(None)}:
         owners = changed
     else:
@@ -247,7 +247,8 @@ class _Plan:
     """Which parameters of a list are updated alone, and which in chunks."""
 
     def __init__(self, shapes: tuple[tuple[int, ...], ...], kinds: int, dtype: numpy.dtype[Any]) -> None:
-        small, self.alone = [], []
+        small: list[int] = []
+        self.alone: list[int] = []
         for index, shape in enumerate(shapes):
             (small if math.prod(shape) < _GATHERED else self.alone).append(index)
         flat = [numpy.empty(_SCRATCH, compute_dtype(dtype)) for _ in range(kinds)] if small else []

@@ -178,10 +178,10 @@ def _max_along(
         numpy.maximum(best, candidate, out=best)
         for kept, each in zip(chosen, inner, strict=True):
             numpy.copyto(kept, each[part], where=larger)
-    position = choice.astype(number)
+    position: Any = choice.astype(number)
     if windows.dilation > 1:
         position *= number(windows.dilation)
-    origin = numpy.arange(windows.count, dtype=number) * number(windows.stride) - number(windows.padding)
+    origin: Any = numpy.arange(windows.count, dtype=number) * number(windows.stride) - number(windows.padding)  # type: ignore[operator]
     position += origin.reshape(-1, *(1,) * (values.ndim - axis - 1))
     if windows.padding:
         # A window of nothing but -inf chose its first element: take the first that is not padding.

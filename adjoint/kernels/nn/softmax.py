@@ -147,7 +147,7 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     largest = reduction.amax(wide.real, dims, True)
     largest = numpy.where(numpy.isinf(largest), 0, largest)
     if wide.size <= _SMALL:
-        total = asarray(numpy.add.reduce(_exp(wide - largest), dims, None, None, True))
+        total = asarray(numpy.add.reduce(_exp(wide - largest), dims, None, None, True))  # type: ignore[call-overload]
     else:
         total = reduction.sum(_exp_shifted(wide, largest), dims, True)
     _log(total, out=total)

@@ -23,7 +23,7 @@ class Along(NamedTuple):
     padding: int
     dilation: int
     length: int  # of the dimension
-    count: int  # of windows
+    count: int  # type: ignore[assignment]  # of windows
 
     @property
     def reach(self) -> int:

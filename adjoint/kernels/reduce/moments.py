@@ -117,7 +117,7 @@ def _square_rows(x: ndarray, center: ndarray | None, one_center: bool = False) -
             row_dots(tile, tile, result[start:stop])
             return
         whole = tile[:, : runs * _RUN].reshape(len(tile), runs, _RUN)
-        numpy.add.reduce(row_dots(whole, whole), 1, None, result[start:stop])
+        numpy.add.reduce(row_dots(whole, whole), 1, None, result[start:stop])  # type: ignore[call-overload]
         rest = tile[:, runs * _RUN :]
         result[start:stop] += row_dots(rest, rest)
 

@@ -112,10 +112,10 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
         dtype = x.dtype if is_inexact(x.dtype) else _INT64
     if not is_inexact(dtype):
         whole = x if not is_inexact(x.dtype) else x.astype(dtype)
-        return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))
+        return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))  # type: ignore[call-arg]
     wide = widen(x.astype(dtype, copy=False))
     if wide.size < LARGE:
-        result = asarray(ufunc.reduce(wide, dims, None, None, keepdim))
+        result = asarray(ufunc.reduce(wide, dims, None, None, keepdim))  # type: ignore[call-arg]
     else:
         result = reduce_tiled(ufunc, wide, dims, keepdim)
     return row_major(result if result.dtype == dtype else result.astype(dtype))
@@ -235,7 +235,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
         raise NotImplementedError(f"\"{name}_values_cpu\" not implemented for '{type_name(x.dtype)}'")
     if x.size < LARGE and (dim or dim is None or dim == 0):
         try:
-            result = ufunc.reduce(x, dim, None, None, keepdim)
+            result = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
         except ValueError:
             _require_elements(f"a{name}()", x, normalize_dims(dim, x.ndim), dim)
             raise
@@ -246,7 +246,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
     if x.size < LARGE:
-        return row_major(asarray(ufunc.reduce(x, dims, None, None, keepdim)))
+        return row_major(asarray(ufunc.reduce(x, dims, None, None, keepdim)))  # type: ignore[call-arg]
     return row_major(reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False))
 
 
@@ -331,7 +331,7 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
         indices = _no_elements(x, dim, keepdim)
         return indices.astype(x.dtype), indices
     if x.size < LARGE:
-        values = (numpy.maximum if name == "max" else numpy.minimum).reduce(x, dim, None, None, keepdim)
+        values = (numpy.maximum if name == "max" else numpy.minimum).reduce(x, dim, None, None, keepdim)  # type: ignore[call-overload]
         indices = x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)
         return row_major(asarray(values)), row_major(asarray(indices))
     indices = _first_extremum(name, x, dim)
@@ -427,7 +427,7 @@ def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
 def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
     try:
-        result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))
+        result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))  # type: ignore[call-arg]
     except ValueError:
         normalize_dims(dim, x.ndim)
         raise

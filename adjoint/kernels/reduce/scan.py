@@ -179,7 +179,7 @@ def add_at_selected(grad: Array, shape: tuple[int, ...], dim: int, indices: Arra
     if not shape:
         return numpy.asarray(grad).reshape(())
     result = numpy.zeros(shape, grad.dtype)
-    places = list(numpy.indices(indices.shape, sparse=True))
+    places: list[Any] = list(numpy.indices(indices.shape, sparse=True))
     places[dim] = indices
     numpy.add.at(result, tuple(places), grad)
     return result
@@ -212,7 +212,7 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
         summed = numpy.cumsum((g * r.conj())[::-1], axis=0)[::-1] / a.conj()
     else:
         summed = numpy.empty_like(g * a)
-        before = numpy.ones_like(a[:1])[0] if len(a) else None
+        before: Any = numpy.ones_like(a[:1])[0] if len(a) else None
         for i in range(len(a)):
             products = numpy.concatenate([before[None], a[i + 1 :]], axis=0)
             summed[i] = (g[i:] * numpy.cumprod(products, axis=0).conj()).sum(0)

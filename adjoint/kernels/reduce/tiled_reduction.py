@@ -142,6 +142,6 @@ def _sum_rows(x: ndarray, out: ndarray) -> None:
         return
     runs = columns // _RUN
     partial = numpy.einsum("ijk->ij", x[:, : runs * _RUN].reshape(len(x), runs, _RUN))
-    numpy.add.reduce(partial, 1, None, out)
+    numpy.add.reduce(partial, 1, None, out)  # type: ignore[call-overload]
     if runs * _RUN < columns:
         out += numpy.einsum("ij->i", x[:, runs * _RUN :])

@@ -65,7 +65,7 @@ try:
 
 except ImportError:  # pragma: no cover
 
-    def quiet() -> Any:
+    def quiet() -> Any:  # type: ignore[misc]
         """Turn the warnings off; returns what `restore` takes."""
         return numpy.seterr(all="ignore")
 

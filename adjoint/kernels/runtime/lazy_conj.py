@@ -42,10 +42,10 @@ class Pending(numpy.ndarray[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         unmarked(self)[key] = _turned(numpy.asarray(resolved(value), self.dtype), self.bits)
 
-    real = property(lambda self: resolved(self).real)  # type: ignore[assignment]
-    imag = property(lambda self: resolved(self).imag)  # type: ignore[assignment]
+    real = property(lambda self: resolved(self).real)
+    imag = property(lambda self: resolved(self).imag)
 
-    def copy(self, order: Any = "K") -> Any:  # type: ignore[override]
+    def copy(self, order: Any = "K") -> Any:
         """The elements, in memory of their own."""
         return resolved(self)
 

@@ -57,7 +57,7 @@ def set_num_threads(n: int) -> None:
         RuntimeError: if `n` is not a positive int.
     """
     global _num_threads
-    if not isinstance(n, int) or isinstance(n, bool):
+    if not isinstance(n, int) or isinstance(n, bool):  # type: ignore[redundant-expr]
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")

@@ -57,7 +57,8 @@ def _joined(result: Array, arrays: list[Array]) -> Array:
 def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any]:
     """The part of `grad` (an array or tensor) that belongs to each of the joined inputs."""
     axis = normalize_dim(dim, len(grad.shape))
-    parts, start = [], 0
+    parts: list[Any] = []
+    start = 0
     for shape in shapes:
         if tuple(shape) == (0,):
             parts.append(None)
@@ -199,7 +200,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
             "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
             "This also applies to advanced indexing e.g. tensor[mask] = scalar"
         )
-        self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)
+        self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)  # type: ignore[assignment]
     numpy.copyto(self, filled, where=mask)
 
 

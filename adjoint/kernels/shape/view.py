@@ -193,7 +193,7 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
         )
     result = restrided(self, size, strides)
     if not self.flags.writeable:
-        result.setflags(False)
+        result.setflags(False)  # type: ignore[call-arg]
     return result
 
 
@@ -349,7 +349,7 @@ def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
         offset = max(-self.shape[first], min(offset, self.shape[second]))
     result = self.diagonal(offset, first, second)
     if self.flags.writeable:
-        result.setflags(True)
+        result.setflags(True)  # type: ignore[call-arg]
     return result
 
 

@@ -59,7 +59,7 @@ def leaf(
     return tensor
 
 
-def shape_of(sizes: tuple[Any, ...], size: Any, function: str) -> tuple[int, ...]:
+def shape_of(sizes: Any, size: Any, function: str) -> tuple[int, ...]:
     """Sizes given one by one or as one sequence, or as the keyword `size`."""
     if sizes and size is None:
         for length in sizes:

@@ -6,6 +6,7 @@ They are bit for bit PyTorch's from the same seed.
 from __future__ import annotations
 
 from ... import dtypes
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public
 from ...kernels.create import random as kernels
 from ...kernels.math import incomplete

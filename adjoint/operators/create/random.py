@@ -13,6 +13,7 @@ import numpy
 from ... import dtypes
 from ...codegen.kernel import Kernel
 from ...device import cpu, strided
+from ...dispatch.annotations import Array, Float
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.meta import place_like
 from ...dispatch.out import refuse_gradient, resize

@@ -9,6 +9,7 @@ import numpy
 
 from ... import dtypes
 from ...device import Size
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...kernels.create import creation as kernels
@@ -83,7 +84,7 @@ def arange(
     kind = result_dtype("arange", dtype, out)
     if kind is None:
         kind = dtypes.get_default_dtype() if any(isinstance(value, float) for value in values) else dtypes.int64
-    array = kernels.arange(*values, kind)
+    array = kernels.arange(*values, kind)  # type: ignore[call-arg]
     if out is not None and out._array.size not in (0, array.size):
         warn(
             f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which "
@@ -107,7 +108,7 @@ def range_with_end(
     )
     values = [_number(value, "range", name, 1) for name, value in (("start", start), ("end", end), ("step", step))]
     kind = result_dtype("range", dtype, out) or dtypes.get_default_dtype()
-    array = kernels.inclusive_range(*values, kind)
+    array = kernels.inclusive_range(*values, kind)  # type: ignore[call-arg]
     return finished("range", array, out, requires_grad, device, pin_memory, layout)
 
 

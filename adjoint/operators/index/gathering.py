@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy
 
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array, Bool, Int, Number, Str
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.sequential import is_readable

@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import check_memory, check_overlap
@@ -59,7 +60,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         """Raise for a tensor made in inference mode."""
         for tensor, version in self.tensors:
             if version is None:
-                tensor._counter[0]  # which raises
+                tensor._counter[0]  # type: ignore[index]  # which raises
 
     packed: dict[int, Packed] | None = None
     """By position, those that have gone through a pack hook; None stands in their places."""

@@ -88,7 +88,8 @@ def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tu
         if ndim == 0 and len(parts) == 1 and type(parts[0]) is int:
             check_integer(input, 0, parts[0])
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
-    result, indices, dim = input, [], 0
+    indices: list[Tensor | None] = []
+    result, dim = input, 0
     for part in parts:
         if part is Ellipsis:
             indices += [None] * (ndim - total)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
+from ...codegen import selection
 from ...codegen.kernel import FLOATS, Kernel
-from ...codegen.selection import zero_where
+from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.decorators import binary, operator, public
@@ -23,7 +24,11 @@ public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 
 @operator(
-    kernel=Kernel(zero_where, quiet=True), namespace=None, method=(), node="MaskedFillBackward0", batch="elementwise"
+    kernel=Kernel(selection.zero_where, quiet=True),
+    namespace=None,
+    method=(),
+    node="MaskedFillBackward0",
+    batch="elementwise",
 )
 class zero_where:
     """`input`, but 0 where `mask`."""

@@ -7,6 +7,7 @@ import math
 import numpy
 
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array, Int, Number
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors
@@ -236,5 +237,5 @@ def unravel_index(indices, shape):
     if any(size < 0 for size in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
     steps = [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
-    steps, sizes = (wrap(numpy.array(values, numpy.int64)) for values in (steps, shape))
-    return (indices.unsqueeze(-1).div(steps, rounding_mode="floor") % sizes).unbind(-1)
+    lengths, sizes = (wrap(numpy.array(values, numpy.int64)) for values in (steps, shape))
+    return (indices.unsqueeze(-1).div(lengths, rounding_mode="floor") % sizes).unbind(-1)

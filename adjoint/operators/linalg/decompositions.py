@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ...dispatch.annotations import Array, Bool, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, stored
 from ...dispatch.return_types import return_type
@@ -25,7 +26,7 @@ def _factors(transposed):
     """What PyTorch shows of a node that has saved the factors of Gaussian elimination: here they are found when looked at."""
 
     def shown(position, node):
-        matrix = unpack(node, "A")._array
+        matrix = unpack(node, "A")._array  # type: ignore[union-attr]
         return wrap(kernels.lu_factor(matrix.mT if transposed else matrix)[position])
 
     return {"LU": functools.partial(shown, 0), "pivots": functools.partial(shown, 1)}
@@ -288,7 +289,7 @@ class linalg_svd:
 
     def forward(self: Array, full_matrices=True): ...
 
-    shown = {"S_sym_argsize_minus_1": lambda node: unpack(node, "S")._array.shape[-1]}
+    shown = {"S_sym_argsize_minus_1": lambda node: unpack(node, "S")._array.shape[-1]}  # type: ignore[union-attr]
 
     def grad_self(grads, U, S, Vh, full_matrices, xp):
         return _svd_gradient(grads, U, S, Vh, xp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dispatch.annotations import Array, Bool, Dims, Int, Number
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT

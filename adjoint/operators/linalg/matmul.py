@@ -6,6 +6,7 @@ import math
 import sys
 
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import STRICT, stored

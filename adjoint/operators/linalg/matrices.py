@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, stored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, stored
 from ...dispatch.return_types import return_type

@@ -10,6 +10,7 @@ import numpy
 
 from ... import dtypes
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array, Number
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public

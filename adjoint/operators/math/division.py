@@ -6,6 +6,7 @@ import numpy
 
 from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
+from ...dispatch.annotations import Array
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public, tensors
 from ...dispatch.signatures import OUT

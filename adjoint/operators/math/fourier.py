@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import dtypes
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import FOUND, stored
 from ...kernels.math import fourier as kernels

@@ -7,6 +7,7 @@ import math
 import numpy
 
 from ...codegen.kernel import FLOATS, Kernel
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import binary, operator, public, publish, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.return_types import return_type

@@ -7,6 +7,7 @@ import math
 import numpy
 
 from ...codegen.kernel import FLOATS, Kernel
+from ...dispatch.annotations import Array, Float
 from ...dispatch.decorators import operator, public, publish, unary
 from ...kernels.math import pointwise as kernels
 from ...kernels.runtime import lazy_conj

@@ -8,6 +8,7 @@ import numpy
 
 from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
+from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import operator, public

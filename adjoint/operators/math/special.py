@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import binary, operator, public, publish, unary
 from ...kernels.math import incomplete

@@ -7,6 +7,7 @@ from typing import Any
 from ... import dtypes
 from ...codegen.kernel import Kernel
 from ...device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public
 from ...kernels.memory import copying
 from ...kernels.runtime.meta_array import Meta, parked, unwritten

@@ -6,6 +6,7 @@ import numpy
 
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format
+from ...dispatch.annotations import Array
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names
 from ...dispatch.out import Underived

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import named, operator, public, tensors
 from ...dispatch.slow_path import call
@@ -89,8 +90,8 @@ def _assign_part(part):
     return assign
 
 
-Tensor.real = property(named(real, "real"), _assign_part(real), doc="The real part, a view.")
-Tensor.imag = property(named(imag, "imag"), _assign_part(imag), doc="The imaginary part, a view.")
+Tensor.real = property(named(real, "real"), _assign_part(real), doc="The real part, a view.")  # type: ignore[assignment, method-assign]
+Tensor.imag = property(named(imag, "imag"), _assign_part(imag), doc="The imaginary part, a view.")  # type: ignore[assignment, method-assign]
 
 
 # --- without history ------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def as_subclass(input: Tensor, cls: type[T]) -> T:
     if type(view) is not Tensor:  # within `vmap`, where tensors are of a kind of their own
         return view
     try:
-        view.__class__ = cls
+        view.__class__ = cls  # type: ignore[assignment]
     except TypeError:  # `cls` has slots of its own
         made = new(cls)
         for slot in _SLOTS:
@@ -58,7 +58,7 @@ def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
     if not of_inference:
         made._counter = shared_counter(data)
     share_inference(made, data)
-    return made
+    return made  # type: ignore[return-value]
 
 
 def _make_wrapper_subclass(
@@ -73,7 +73,7 @@ def _make_wrapper_subclass(
     if not hasattr(cls, "__torch_dispatch__"):
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     kind = dtypes.get_default_dtype() if dtype is None else dtype
-    return make_subclass(cls, storage.without_elements(tuple(size), kind.numpy), requires_grad)
+    return make_subclass(cls, storage.without_elements(tuple(size), kind.numpy), requires_grad)  # type: ignore[return-value]
 
 
 def _check(cls: Any) -> None:
@@ -88,4 +88,4 @@ def _check(cls: Any) -> None:
 
 
 Tensor._make_subclass = staticmethod(_make_subclass)
-Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[method-assign]

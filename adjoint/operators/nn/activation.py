@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import operator, public, publish, tensors
 from ...kernels.nn import activation as kernels
 from ..math.pointwise import sigmoid, tanh

@@ -10,6 +10,7 @@ import functools
 import operator as python
 from typing import Any
 
+from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import convolution as kernels

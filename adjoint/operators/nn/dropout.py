@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.create import random as kernels
 from ...kernels.memory import copying

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ...dispatch.annotations import Array, Int, Number
 from ...dispatch.decorators import PUBLIC, operator, public, publish, tensors
 from ...dispatch.sequential import is_readable
 from ...kernels.create import random as random_kernels

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ...dispatch.annotations import Array, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import images as kernels
 
@@ -131,7 +134,7 @@ WAYS = {
 def _shown(mode, dims):
     """What nodes show: one scale for each dimension; ways without corners to align show nothing of them."""
     names = ("scales",) if dims == 1 else ("scales_d", "scales_h", "scales_w")[-dims:]
-    shown = {} if dims == 1 else {"scales": None}
+    shown: dict[str, Any] = {} if dims == 1 else {"scales": None}
     for number, name in enumerate(names):
         shown[name] = lambda node, number=number: node.saved_scales[number]
     return {**shown, "align_corners": None} if mode in kernels.NEAREST else shown

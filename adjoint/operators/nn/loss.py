@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy
 
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import is_readable
 from ...kernels.nn import loss as kernels
@@ -141,8 +143,9 @@ def _check_nll(self, target, weight, ignore_index, reduction):
 
 def _total_weight(node):
     saved = (node._saved_self, node._saved_target, node._saved_weight)
-    arrays = [None if tensor is None else tensor._array for tensor in saved]
-    return wrap(kernels.nll_loss_forward(*arrays, node.saved_reduction, node.saved_ignore_index)[1])
+    arrays: list[Any] = [None if tensor is None else tensor._array for tensor in saved]
+    input, target, weight = arrays
+    return wrap(kernels.nll_loss_forward(input, target, weight, node.saved_reduction, node.saved_ignore_index)[1])
 
 
 _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import dtypes
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.operands import check_constant
 from ...dispatch.sequential import is_readable

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import padding as kernels
 from ...kernels.runtime.floating import type_name
@@ -44,7 +47,7 @@ def _declare_edges(name, dims, kernel, backward, doc):
 
     padding_operator.__doc__ = doc
     backward_operator.__doc__ = f"The gradient of `{forward_name}`."
-    options = {"namespace": None, "method": False, "out": False, "sample_ndim": dims + 1}
+    options: dict[str, Any] = {"namespace": None, "method": False, "out": False, "sample_ndim": dims + 1}
     operator(name=forward_name, node=f"{node}0", **options)(padding_operator)
     operator(name=backward_name, node=f"{node}Backward0", **options)(backward_operator)
 

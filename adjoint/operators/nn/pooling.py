@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator as python
 from typing import Any
 
+from ...dispatch.annotations import Array
 from ...dispatch.decorators import MISSING, operator, public, tensors
 from ...kernels.nn import pooling as kernels
 from ...kernels.nn.windows import check_adaptive, pooled_size
@@ -30,7 +31,7 @@ def _max_pool_operators(dims):
             return kernels.max_pool(self, dims, kernel_size, stride, padding, dilation, ceil_mode)
 
         def grad_self(grads, self, result1, kernel_size, stride, padding, dilation, ceil_mode, xp):
-            return getattr(xp, f"{name}_backward")(grads[0], self, result1)
+            return getattr(xp, f"{name}_backward")(grads[0], self, result1)  # type: ignore[index]
 
     _scattering_operator(f"{name}_backward", f"{node}BackwardBackward0", dims)
     return operator(
@@ -197,7 +198,7 @@ def _adaptive_max_pool_operators(dims):
             return kernels.adaptive_max_pool(self, output_size)
 
         def grad_self(grads, self, result1, xp):
-            return getattr(xp, f"{name}_backward")(grads[0], self, result1)
+            return getattr(xp, f"{name}_backward")(grads[0], self, result1)  # type: ignore[index]
 
     _scattering_operator(f"{name}_backward", f"{node}Backward0", dims)
     return operator(

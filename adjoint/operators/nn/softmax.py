@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...codegen.kernel import Kernel
+from ...dispatch.annotations import Array, Bool, Dims, Int
 from ...dispatch.decorators import PUBLIC, operator, public, publish
 from ...dispatch.out import STRICT, stored
 from ...kernels.nn import softmax as kernels

@@ -6,6 +6,7 @@ import math
 
 from ... import dtypes
 from ...codegen.kernel import SMALL, Kernel
+from ...dispatch.annotations import Array, Bool, Dims, Dtype, Int
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors, with_numpy_names

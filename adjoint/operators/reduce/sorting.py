@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import dtypes
+from ...dispatch.annotations import Array, Bool, Dtype, Int, Number
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored

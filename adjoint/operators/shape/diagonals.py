@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dispatch.annotations import Array, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored
 from ...kernels.shape import joining as kernels

@@ -6,6 +6,7 @@ import numpy
 
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format
+from ...dispatch.annotations import Array, Arrays, Int, Ints
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback

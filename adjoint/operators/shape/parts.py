@@ -9,6 +9,7 @@ import itertools
 
 import numpy
 
+from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT

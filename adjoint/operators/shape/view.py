@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import dtypes
 from ...device import contiguous_format
+from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import named, operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
@@ -539,7 +540,7 @@ def _hermitian(input):
     return _conjugated(transpose(input, -2, -1))
 
 
-Tensor.T = property(_reversed_dims, doc="The dimensions reversed.")
-Tensor.mT = property(named(_matrix_transpose, "mT"), doc="The last two dimensions exchanged.")
-Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")
-Tensor.mH = property(_matrix_adjoint, doc="The conjugate of the last two dimensions exchanged.")
+Tensor.T = property(_reversed_dims, doc="The dimensions reversed.")  # type: ignore[assignment, method-assign]
+Tensor.mT = property(named(_matrix_transpose, "mT"), doc="The last two dimensions exchanged.")  # type: ignore[assignment, method-assign]
+Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")  # type: ignore[assignment, method-assign]
+Tensor.mH = property(_matrix_adjoint, doc="The conjugate of the last two dimensions exchanged.")  # type: ignore[assignment, method-assign]

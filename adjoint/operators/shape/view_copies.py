@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
+from ...dispatch.annotations import Array, Bool, Int, Ints
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS, Operator
 from ...dispatch.decorators import operator, public
