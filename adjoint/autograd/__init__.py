@@ -5,7 +5,7 @@ from typing import Any
 
 from ..late_bound import LATE, on_first_use
 from ..tape.modes import STATE, is_grad_enabled
-from ..tape.saved import SavedTensor as SavedTensor
+from ..tape.saved_attributes import SavedTensor as SavedTensor
 from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple, backward, grad
