@@ -77,7 +77,7 @@ class RowProgram:
             with _building:
                 namespace = dict(BASE_NAMES, row_sum=row_sum, row_max=row_max, row_min=row_min)
                 arrays = ", ".join(self.parameters.arrays)
-                text, registers, _ = source.tile_source("rows", self.tree, arrays, char, namespace)
+                text, registers, _ = source.tile_source("rows", self.tree, arrays, char, namespace, over_input=False)
                 source.compile_source(text, f"{self.name} rows {char}", namespace)
                 found = self._tiles[char] = (namespace["rows"], [kind == ROW for _, kind in registers])
         return found
@@ -135,9 +135,11 @@ class RowProgram:
         strips = -(-inner // width)
 
         def columns(start: int, stop: int) -> None:
-            for number in range(start, stop):
-                block, strip = divmod(number, strips)
-                work((slice(block, block + 1), slice(None), slice(strip * width, (strip + 1) * width)))
+            while start < stop:
+                block, strip = divmod(start, strips)
+                count = min(stop - start, strips - strip)
+                work((slice(block, block + 1), slice(None), slice(strip * width, (strip + count) * width)))
+                start += count
 
         parallel_rows(columns, len(operands[0]) * strips, width * column_bytes)
         return result

@@ -102,10 +102,11 @@ def last_uses(expression: Expression, steps: list[Node]) -> dict[Node, int]:
     return last | dict.fromkeys(expression.outputs, len(steps))
 
 
-def scheduled(expression: Expression) -> Schedule:
+def scheduled(expression: Expression, *, over_input: bool) -> Schedule:
     """Give each step of the expression a register, or its output.
 
-    No output is written before all inputs have been read for the last time, so an output may be the memory of an input.
+    If the output may be the memory of an input (`over_input`), it is not written before all inputs have been read for the last
+    time. Otherwise it is a register too, if it is the only one: its last step needs nothing but its operands.
     """
     order = computed(expression)
     last = last_uses(expression, order)
@@ -114,6 +115,8 @@ def scheduled(expression: Expression) -> Schedule:
     )
     pool = pools(expression.nodes())
     free: dict[str, list[str]] = {kind: [] for kind in _PREFIX}
+    if not over_input and len(expression.outputs) == 1 and (only := expression.outputs[0]) in order:
+        free[pool[only]].append("out0")
     used: Counter[str] = Counter()
     places: dict[Node, str] = {}
     steps = []
