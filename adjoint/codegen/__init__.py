@@ -2,7 +2,8 @@
 
 `expression` says what a graph is, `tracing` how a Python function becomes one, `schedule` the order of its steps and where each
 result is kept, `source` the Python that these steps are written as, `numpy_tiles` how that runs over large arrays, `pointwise`
-the decorator that makes a kernel of all this, and `kernel` what a kernel is.
+the decorator that makes a kernel of all this, `rows` the same for operators that look at whole rows, `kernel` what a kernel is,
+and `backend` who is asked for one.
 """
 
 from __future__ import annotations
