@@ -77,6 +77,10 @@ class Node:
     """One value of a graph: an operation on earlier ones. Made by `Graph.node` alone."""
 
     __slots__ = ("kind", "operands", "operation", "value")
+    operation: str
+    operands: tuple[Node, ...]
+    kind: str
+    value: Any
 
     def __init__(self, operation: str, operands: tuple[Node, ...], kind: str, value: Any) -> None:
         set_once = object.__setattr__
@@ -123,7 +127,7 @@ class Expression:
 
     def __str__(self) -> str:
         names: dict[Node, str] = {}
-        lines = []
+        lines: list[str] = []
         for node in self.nodes():
             if node.kind == SCALAR or node.operation == INPUT:
                 names[node] = scalar_source(node) if node.kind == SCALAR else str(node.value)

@@ -58,9 +58,8 @@ def depends_on(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
     """The inputs that each node is computed from: where they broadcast, its shape is that of these together."""
     found: dict[Node, frozenset[Node]] = {}
     for node in nodes:
-        found[node] = (
-            frozenset((node,)) if node.operation == INPUT else frozenset().union(*map(found.get, node.operands))
-        )  # type: ignore[arg-type]
+        known = [found[item] for item in node.operands]
+        found[node] = frozenset((node,)) if node.operation == INPUT else frozenset().union(*known)
     return found
 
 
