@@ -28,6 +28,14 @@ class Kernel:
     """
 
     __slots__ = ("_limit", "expression", "general", "inplace", "name", "quiet", "rows", "small", "takes")
+    general: Callable[..., Any]
+    small: Callable[..., Any] | None
+    takes: str | None
+    _limit: int | None
+    inplace: Callable[..., Any] | None
+    quiet: bool | str
+    expression: Any
+    rows: Any
 
     def __init__(
         self,
