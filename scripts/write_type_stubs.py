@@ -105,7 +105,11 @@ TYPES = {
     "step": "_int",
 }
 
-IN_FUNCTIONS = {("where", "input"): "Tensor | _Number | None", ("select", "index"): "_int"}
+IN_FUNCTIONS = {
+    ("where", "input"): "Tensor | _Number | None",
+    ("select", "index"): "_int",
+    ("unreduced_bce_with_logits", "reduction"): "_int",
+}
 """Parameters that mean something else in one function."""
 
 BOOL = """
