@@ -108,7 +108,7 @@ TYPES = {
 IN_FUNCTIONS = {
     ("where", "input"): "Tensor | _Number | None",
     ("select", "index"): "_int",
-    ("unreduced_bce_with_logits", "reduction"): "_int",
+    ("binary_cross_entropy_with_logits", "reduction"): "_int",
 }
 """Parameters that mean something else in one function."""
 
