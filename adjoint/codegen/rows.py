@@ -40,17 +40,17 @@ def row_sum(x: ndarray, out: ndarray) -> None:
     if x.ndim == 2 and SHORT < x.shape[1] <= 4096:
         numpy.einsum("ij->i", x, out=out[:, 0])
     else:
-        numpy.add.reduce(x, 1, None, out, True)
+        numpy.add.reduce(x, 1, None, out, True)  # type: ignore[call-overload]
 
 
 def row_max(x: ndarray, out: ndarray) -> None:
     """The maximum over dimension 1, kept."""
-    numpy.maximum.reduce(x, 1, None, out, True)
+    numpy.maximum.reduce(x, 1, None, out, True)  # type: ignore[call-overload]
 
 
 def row_min(x: ndarray, out: ndarray) -> None:
     """The minimum over dimension 1, kept."""
-    numpy.minimum.reduce(x, 1, None, out, True)
+    numpy.minimum.reduce(x, 1, None, out, True)  # type: ignore[call-overload]
 
 
 class RowProgram:

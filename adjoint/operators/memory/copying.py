@@ -346,7 +346,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
         if window is None:
             array = source._array if isinstance(source, Tensor) else source.elements(kind)
         else:
-            array = _part_of(source, *window, kind)
+            array = _part_of(source, *window, kind)  # type: ignore[call-arg]
     input._array = toggled(unmarked(array), bits_of(input._array))
     bump(input, "set_")
     if recording:
