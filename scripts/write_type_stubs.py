@@ -105,7 +105,11 @@ TYPES = {
     "step": "_int",
 }
 
-IN_FUNCTIONS = {("where", "input"): "Tensor | _Number | None", ("select", "index"): "_int"}
+IN_FUNCTIONS = {
+    ("where", "input"): "Tensor | _Number | None",
+    ("select", "index"): "_int",
+    ("binary_cross_entropy_with_logits", "reduction"): "_int",
+}
 """Parameters that mean something else in one function."""
 
 BOOL = """

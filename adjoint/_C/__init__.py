@@ -1,7 +1,7 @@
 """`torch._C`: names by which programs look into the engine, overrides and transforms; no logic."""
 
 from importlib import import_module
-from types import ModuleType
+from typing import Any
 
 from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions
@@ -21,10 +21,6 @@ from ..tape.torch_function import has_torch_function_unary as _has_torch_functio
 from ..tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
 from ..tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
 from ..tape.torch_function import modes_entered as _len_torch_function_stack
-from ..transforms.forward_mode import _is_fwd_grad_enabled as _is_fwd_grad_enabled
-from ..transforms.forward_mode import _set_fwd_grad_enabled as _set_fwd_grad_enabled
-from ..transforms.forward_mode import enter_dual_level as _enter_dual_level
-from ..transforms.forward_mode import leave_dual_level as _exit_dual_level
 
 __all__ = [
     "DisableTorchFunction",
@@ -53,7 +49,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name != "_functorch":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}._functorch")
+_OF_FORWARD_MODE = {
+    "_enter_dual_level": "enter_dual_level",
+    "_exit_dual_level": "leave_dual_level",
+    "_is_fwd_grad_enabled": "_is_fwd_grad_enabled",
+    "_set_fwd_grad_enabled": "_set_fwd_grad_enabled",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What few programs need, imported when it is first used."""
+    if name == "_functorch":
+        return import_module(f"{__name__}._functorch")
+    if name in _OF_FORWARD_MODE:
+        return getattr(import_module("..transforms.forward_mode", __name__), _OF_FORWARD_MODE[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

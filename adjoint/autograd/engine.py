@@ -96,6 +96,8 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
     complete: list[Tensor] = []
     nodes = iter(order)
     node: Node | None = None
+    edges: Any
+    results: Any
     edges, results = roots, grads  # what the caller gives arrives as what a node returns
     while True:
         for edge, result in zip(edges, results):  # noqa: B905  (of one length, and this is the inner loop)

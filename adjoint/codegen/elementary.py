@@ -30,7 +30,7 @@ def elementary(name: str) -> Callable[[F], F]:
     """Make a function of float64 arrays into an operation of expressions; for float32 it is computed in float64 and rounded."""
 
     def declare(function: F) -> F:
-        code = function.__code__  # type: ignore[attr-defined]
+        code = function.__code__
         OPERATIONS[name] = Operation(code.co_argcount)
 
         def of_arrays(*arrays: Any) -> ndarray:

@@ -73,20 +73,14 @@ ROW_OPERATIONS = frozenset(("row_sum", "row_max", "row_min"))
 """Those of row programs (`rows`) alone: one number for a row of elements."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
     """One value of a graph: an operation on earlier ones. Made by `Graph.node` alone."""
 
-    __slots__ = ("kind", "operands", "operation", "value")
-
-    def __init__(self, operation: str, operands: tuple[Node, ...], kind: str, value: Any) -> None:
-        set_once = object.__setattr__
-        set_once(self, "operation", operation)
-        set_once(self, "operands", operands)
-        set_once(self, "kind", kind)
-        set_once(self, "value", value)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("the nodes of an expression do not change")
+    operation: str
+    operands: tuple[Node, ...]
+    kind: str
+    value: Any = None
 
     def __repr__(self) -> str:
         return f"<{self.operation} {self.kind}>"
@@ -123,7 +117,7 @@ class Expression:
 
     def __str__(self) -> str:
         names: dict[Node, str] = {}
-        lines = []
+        lines: list[str] = []
         for node in self.nodes():
             if node.kind == SCALAR or node.operation == INPUT:
                 names[node] = scalar_source(node) if node.kind == SCALAR else str(node.value)

@@ -28,6 +28,14 @@ class Kernel:
     """
 
     __slots__ = ("_limit", "expression", "general", "inplace", "name", "quiet", "rows", "small", "takes")
+    general: Callable[..., Any]
+    small: Callable[..., Any] | None
+    takes: str | None
+    _limit: int | None
+    inplace: Callable[..., Any] | None
+    quiet: bool | str
+    expression: Any
+    rows: Any
 
     def __init__(
         self,
@@ -50,14 +58,14 @@ class Kernel:
             rows = rows or general.rows
             general = general.general
         self.name: str = getattr(general, "__name__", "")
-        self.general = general
-        self.small = small
-        self.takes = takes
-        self._limit = limit
-        self.inplace = inplace
-        self.quiet = quiet
-        self.expression = expression
-        self.rows = rows
+        self.general: Callable[..., Any] = general
+        self.small: Callable[..., Any] | None = small
+        self.takes: str | None = takes
+        self._limit: int | None = limit
+        self.inplace: Callable[..., Any] | None = inplace
+        self.quiet: bool | str = quiet
+        self.expression: Any = expression
+        self.rows: Any = rows
 
     @property
     def limit(self) -> int | None:

@@ -32,14 +32,10 @@ def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> nd
         return numpy.empty(numpy.broadcast_shapes(*[array.shape for array in arrays]), dtype)
     if len(arrays) == 1:
         return numpy.empty_like(first, dtype, "K")
-    flags = ["zerosize_ok", "refs_ok"]
-    operands = numpy.nditer(
-        [*arrays, None],
-        flags,
-        [["readonly"]] * len(arrays) + [["writeonly", "allocate"]],
-        [None] * len(arrays) + [dtype],
-    ).operands
-    return operands[-1]
+    flags: Any = ["zerosize_ok"]
+    given: Any = [*arrays, None]
+    access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    return numpy.nditer(given, flags, access, [None] * len(arrays) + [dtype]).operands[-1]
 
 
 def run_tiles(

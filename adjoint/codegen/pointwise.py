@@ -70,7 +70,7 @@ class Program:
         self.contiguous = contiguous
         self.parameters = Parameters(function)
         self._straight: dict[str, Callable[..., Any]] = {}
-        self._tiles: dict[str, tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]] = {}
+        self._tiles: dict[tuple[str, bool], tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]] = {}
 
     @cached_property
     def tree(self) -> Tree:
@@ -112,16 +112,22 @@ class Program:
                 found = self._straight[char] = namespace[self.name]
         return found
 
-    def tile(self, char: str) -> tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]:
-        """The function for tiles of one dtype, the dtypes of its registers, and the kinds of its outputs."""
-        found = self._tiles.get(char)
+    def tile(self, char: str, *, over_input: bool) -> tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]:
+        """The function for tiles of one dtype, the dtypes of its registers, and the kinds of its outputs.
+
+        `over_input`: the output may be the memory of an input.
+        """
+        found = self._tiles.get((char, over_input))
         if found is None:
             with _building:
                 namespace = dict(BASE_NAMES)
-                text, registers, kinds = source.tile_source(self.name, self.tree, self._parameter_list, char, namespace)
-                source.compile_source(text, f"{self.name} tile {char}", namespace)
+                text, registers, kinds = source.tile_source(
+                    self.name, self.tree, self._parameter_list, char, namespace, over_input=over_input
+                )
+                place = "in place" if over_input else "tile"
+                source.compile_source(text, f"{self.name} {place} {char}", namespace)
                 dtypes = [dtype_of(kind, numpy.dtype(char)) for _, kind in registers]
-                found = self._tiles[char] = (namespace[self.name], dtypes, kinds)
+                found = self._tiles[char, over_input] = (namespace[self.name], dtypes, kinds)
         return found
 
     def run(self, arrays: Sequence[Any], scalars: Sequence[Any], out: ndarray | None = None) -> Any:
@@ -143,7 +149,7 @@ class Program:
             several = results if type(results) is tuple else (results,)
             arranged = tuple([narrowed(item, compute, dtype) for item in several])
             return arranged if type(results) is tuple else arranged[0]
-        tile, registers, kinds = self.tile(compute.char)
+        tile, registers, kinds = self.tile(compute.char, over_input=out is not None)
         if out is not None:
             if numpy.broadcast_shapes(*[item.shape for item in operands]) != out.shape or out.dtype != dtype:
                 raise ValueError("the result does not fit what it is to be written over")

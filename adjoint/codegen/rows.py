@@ -40,17 +40,17 @@ def row_sum(x: ndarray, out: ndarray) -> None:
     if x.ndim == 2 and SHORT < x.shape[1] <= 4096:
         numpy.einsum("ij->i", x, out=out[:, 0])
     else:
-        numpy.add.reduce(x, 1, None, out, True)
+        numpy.add.reduce(x, axis=1, out=out, keepdims=True)
 
 
 def row_max(x: ndarray, out: ndarray) -> None:
     """The maximum over dimension 1, kept."""
-    numpy.maximum.reduce(x, 1, None, out, True)
+    numpy.maximum.reduce(x, axis=1, out=out, keepdims=True)
 
 
 def row_min(x: ndarray, out: ndarray) -> None:
     """The minimum over dimension 1, kept."""
-    numpy.minimum.reduce(x, 1, None, out, True)
+    numpy.minimum.reduce(x, axis=1, out=out, keepdims=True)
 
 
 class RowProgram:
@@ -77,7 +77,7 @@ class RowProgram:
             with _building:
                 namespace = dict(BASE_NAMES, row_sum=row_sum, row_max=row_max, row_min=row_min)
                 arrays = ", ".join(self.parameters.arrays)
-                text, registers, _ = source.tile_source("rows", self.tree, arrays, char, namespace)
+                text, registers, _ = source.tile_source("rows", self.tree, arrays, char, namespace, over_input=False)
                 source.compile_source(text, f"{self.name} rows {char}", namespace)
                 found = self._tiles[char] = (namespace["rows"], [kind == ROW for _, kind in registers])
         return found
@@ -135,9 +135,11 @@ class RowProgram:
         strips = -(-inner // width)
 
         def columns(start: int, stop: int) -> None:
-            for number in range(start, stop):
-                block, strip = divmod(number, strips)
-                work((slice(block, block + 1), slice(None), slice(strip * width, (strip + 1) * width)))
+            while start < stop:
+                block, strip = divmod(start, strips)
+                count = min(stop - start, strips - strip)
+                work((slice(block, block + 1), slice(None), slice(strip * width, (strip + count) * width)))
+                start += count
 
         parallel_rows(columns, len(operands[0]) * strips, width * column_bytes)
         return result

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from .elementary import DECOMPOSITIONS
-from .expression import BOOL, CONSTANT, INPUT, NUMBER, REAL, ROW_OPERATIONS, SCALAR, Expression, Graph, Node
-from .tracing import Symbol, _Trace
+from .expression import BOOL, CONSTANT, INPUT, NUMBER, REAL, ROW_OPERATIONS, SCALAR, Expression, Node
+from .tracing import Symbol, Trace
 
 COMPLEX = "FD"
 """The characters of complex dtypes."""
@@ -24,7 +24,7 @@ def lowered(expression: Expression, char: str) -> Expression:
 
     Real numbers have no conjugates, and their magnitudes are numbers as they are; what has a decomposition is decomposed.
     """
-    trace = _Trace({})
+    trace = Trace({})
     graph, new = trace.graph, dict[Node, Node]()
     is_complex = char in COMPLEX
     for node in expression.nodes():
@@ -58,9 +58,8 @@ def depends_on(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
     """The inputs that each node is computed from: where they broadcast, its shape is that of these together."""
     found: dict[Node, frozenset[Node]] = {}
     for node in nodes:
-        found[node] = (
-            frozenset((node,)) if node.operation == INPUT else frozenset().union(*map(found.get, node.operands))
-        )  # type: ignore[arg-type]
+        sources = {source for operand in node.operands for source in found[operand]}
+        found[node] = frozenset((node,) if node.operation == INPUT else sources)
     return found
 
 
@@ -102,10 +101,11 @@ def last_uses(expression: Expression, steps: list[Node]) -> dict[Node, int]:
     return last | dict.fromkeys(expression.outputs, len(steps))
 
 
-def scheduled(expression: Expression) -> Schedule:
+def scheduled(expression: Expression, *, over_input: bool) -> Schedule:
     """Give each step of the expression a register, or its output.
 
-    No output is written before all inputs have been read for the last time, so an output may be the memory of an input.
+    If the output may be the memory of an input (`over_input`), it is not written before all inputs have been read for the last
+    time. Otherwise it is a register too, if it is the only one: its last step needs nothing but its operands.
     """
     order = computed(expression)
     last = last_uses(expression, order)
@@ -114,6 +114,8 @@ def scheduled(expression: Expression) -> Schedule:
     )
     pool = pools(expression.nodes())
     free: dict[str, list[str]] = {kind: [] for kind in _PREFIX}
+    if not over_input and len(expression.outputs) == 1 and (only := expression.outputs[0]) in order:
+        free[pool[only]].append("out0")
     used: Counter[str] = Counter()
     places: dict[Node, str] = {}
     steps = []
@@ -139,17 +141,3 @@ def scheduled(expression: Expression) -> Schedule:
 def register_names(used: Counter[str]) -> list[tuple[str, str]]:
     """All registers, and the kind of each."""
     return [(f"{_PREFIX[kind]}{number}", kind) for kind in _PREFIX for number in range(used[kind])]
-
-
-__all__ = [
-    "COMPLEX",
-    "Graph",
-    "Schedule",
-    "Step",
-    "computed",
-    "depends_on",
-    "last_uses",
-    "lowered",
-    "register_names",
-    "scheduled",
-]

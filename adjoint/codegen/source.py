@@ -62,11 +62,13 @@ class Writer:
         alike: bool = False,
         masking: bool = True,
         contiguous: bool = False,
+        over_input: bool = False,
     ) -> None:
         self.char = char
         self.alike = alike
         self.masking = masking
         self.contiguous = contiguous
+        self.over_input = over_input
         self.first = first  # the name of the first array, whose shape a result has that depends on none
         self.namespace = namespace
         self.constants: dict[tuple[str, str], str] = {}
@@ -195,7 +197,7 @@ class Writer:
         """Code for one tile, with an array for each output and each register."""
         lines: list[str] = []
         known: dict[Any, str] = {}
-        schedule = scheduled(expression)
+        schedule = scheduled(expression, over_input=self.over_input)
         for step in schedule.steps:
             node, out = step.node, step.target
             names = self.operand_names(node, schedule.places, lines, known)
@@ -251,18 +253,21 @@ def one_dtype_source(
 
 
 def tile_source(
-    name: str, tree: Tree, parameters: str, char: str, namespace: dict[str, Any]
+    name: str, tree: Tree, parameters: str, char: str, namespace: dict[str, Any], *, over_input: bool
 ) -> tuple[str, list[tuple[str, str]], list[str]]:
-    """The function for tiles of one dtype; its registers with their kinds; the kinds of its outputs."""
+    """The function for tiles of one dtype; its registers with their kinds; the kinds of its outputs.
+
+    `over_input`: the output may be the memory of an input.
+    """
     used: Counter[str] = Counter()
     kinds: list[str] = []
     for expression in leaves(tree):
         expression = lowered(expression, char)
-        used |= scheduled(expression).registers
+        used |= scheduled(expression, over_input=over_input).registers
         kinds = [output.kind for output in expression.outputs]
     registers = register_names(used)
     outputs = [f"out{number}" for number in range(len(kinds))]
     arguments = ", ".join([parameters, *outputs, *(register for register, _ in registers)])
-    lines = Writer(char, "out0", namespace).tree(tree, "tile")
+    lines = Writer(char, "out0", namespace, over_input=over_input).tree(tree, "tile")
     source = "\n".join([f"def {name}({arguments}):", *("    " + line for line in lines or ["pass"])]) + "\n"
     return source, registers, kinds

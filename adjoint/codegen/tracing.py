@@ -44,7 +44,7 @@ class _Undecided(BaseException):
         self.condition = condition
 
 
-class _Trace:
+class Trace:
     """One run of the function: the graph that it makes, and the answers to its conditions."""
 
     def __init__(self, path: dict[str, bool]) -> None:
@@ -52,6 +52,7 @@ class _Trace:
         self.path = path
 
     def decide(self, condition: Node) -> bool:
+        """The answer to a condition on scalars; raises `_Undecided` if the path has none yet."""
         answer = self.path.get(scalar_source(condition))
         if answer is None:
             raise _Undecided(condition)
@@ -65,7 +66,7 @@ class Symbol:
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, node: Node, trace: _Trace) -> None:
+    def __init__(self, node: Node, trace: Trace) -> None:
         self.node = node
         self.trace = trace
 
@@ -151,7 +152,7 @@ def apply(operation: str, *operands: Any) -> Symbol:
     return Symbol(trace.graph.node(operation, nodes, _result_kind(operation, nodes)), trace)
 
 
-def _node(value: Any, trace: _Trace) -> Node:
+def _node(value: Any, trace: Trace) -> Node:
     if isinstance(value, Symbol):
         return value.node
     if isinstance(value, (bool, int, float, complex, str, type(None))):
@@ -297,7 +298,7 @@ def trace(function: Callable[..., Any], parameters: Parameters | None = None) ->
 
 
 def _explore(function: Callable[..., Any], parameters: Parameters, path: dict[str, bool]) -> Tree:
-    current = _Trace(path)
+    current = Trace(path)
     try:
         results = function(**_symbols(parameters, current))
     except _Undecided as undecided:
@@ -314,7 +315,7 @@ def _explore(function: Callable[..., Any], parameters: Parameters, path: dict[st
     return Expression(tuple(_node(output, current) for output in outputs))
 
 
-def _symbols(parameters: Parameters, current: _Trace) -> dict[str, Any]:
+def _symbols(parameters: Parameters, current: Trace) -> dict[str, Any]:
     given: dict[str, Any] = {"xp": xp} if parameters.takes_xp else {}
     for name in parameters.names:
         if name in parameters.arrays:

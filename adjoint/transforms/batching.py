@@ -109,8 +109,8 @@ def rule_of(op: Operator) -> Rule:
 
 def sequential(op: Operator, batch: Batch, *args: Any, same: bool = False) -> Any:
     """The operator at each place of the batch in turn, if asked with the same random numbers: right for all, if slow."""
-    generator = next((value for value in args if hasattr(value, "get_state")), default_generator)
-    state = generator.get_state() if same else None
+    generator: Any = next((value for value in args if hasattr(value, "get_state")), default_generator)
+    state: Any = generator.get_state() if same else None
     results = []
     for index in range(max(batch.size, 1)):
         if same:

@@ -153,7 +153,7 @@ SAMPLES = {
         sample(fraction(0, 3), fraction(0, 3), None, "sum"),
         sample(fraction(), fraction()),
     ],
-    "binary_cross_entropy_with_logits": [
+    "bce_with_logits": [
         *[sample(real(2, 3), fraction(2, 3), None, None, reduction) for reduction in _REDUCTIONS],
         sample(real(2, 3), fraction(2, 3), constant(positive(3)), constant(positive(3))),
         sample(_EMPTY, fraction(0, 3), None, None, "sum"),

@@ -311,7 +311,7 @@ ELEMENTWISE = sorted(
     name
     for name, calls in SAMPLES.items()
     if OPERATORS[name].declaration.__module__.rpartition(".")[2]
-    in "pointwise activation special arithmetic comparison masking pairwise powers ranges".split()
+    in "pointwise activation special arithmetic division comparison masking pairwise powers ranges".split()
     and name != "dist"
 )
 

@@ -346,7 +346,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
         if window is None:
             array = source._array if isinstance(source, Tensor) else source.elements(kind)
         else:
-            array = _part_of(source, *window, kind)
+            array = _part_of(source, window, kind)
     input._array = toggled(unmarked(array), bits_of(input._array))
     bump(input, "set_")
     if recording:
@@ -382,8 +382,9 @@ def _check_source(source, input):
         )
 
 
-def _part_of(source, offset, size, stride, kind):
+def _part_of(source, window, kind):
     """The array of those elements of `source`, which moves to more memory if need be."""
+    offset, size, stride = window
     if isinstance(source, Tensor):
         if not source.is_contiguous():
             raise RuntimeError("passed in tensor to be used as storage must be contiguous")

@@ -368,7 +368,7 @@ def _weigh(value, weight):
     namespace=None,
     method=False,
     out=False,
-    name="binary_cross_entropy_with_logits",
+    called="binary_cross_entropy_with_logits",
     batch=batched_losses.elementwise,
     node="BinaryCrossEntropyWithLogitsBackward0",
 )
