@@ -57,7 +57,7 @@ LAYERS = [
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
-ON_THE_PUBLIC_API = {f"adjoint.{room}" for room in ("distributions", "func", "nn", "optim", "testing", "utils")}
+ON_THE_PUBLIC_API = {f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "testing", "utils")}
 
 # `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
 NOT_DRAWERS = {
@@ -96,7 +96,7 @@ FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 PACKAGES = {package: number for number, packages in enumerate(LAYERS) for package in packages}
 
 
-def room(module: str) -> str:
+def package_of(module: str) -> str:
     """`adjoint.nn.modules.linear` is in the package `adjoint.nn`; `adjoint` itself is a package."""
     if f"{module}.__init__" in PACKAGES:
         return f"{module}.__init__"
@@ -166,7 +166,7 @@ def imports_within() -> Iterator[Import]:
 
 
 def is_allowed(found: Import) -> bool:
-    source, target = room(found.source), room(found.target)
+    source, target = package_of(found.source), package_of(found.target)
     if source == target:
         return True
     if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
@@ -234,8 +234,8 @@ def test_no_modules_of_nn_name_one_another_in_annotations():
     assert cycles(in_nn) == []
 
 
-def test_every_module_has_a_floor():
-    assert {room(module) for module in FILES} <= PACKAGES.keys()
+def test_every_module_has_a_layer():
+    assert {package_of(module) for module in FILES} <= PACKAGES.keys()
 
 
 def test_imports_point_downward_only():
@@ -244,7 +244,7 @@ def test_imports_point_downward_only():
 
 def test_no_two_layers_could_be_one():
     """Each layer imports something of the next one: the order is what the imports draw."""
-    between = {(PACKAGES[room(found.source)], PACKAGES[room(found.target)]) for found in imports_within()}
+    between = {(PACKAGES[package_of(found.source)], PACKAGES[package_of(found.target)]) for found in imports_within()}
     assert [number for number in range(len(LAYERS) - 1) if (number, number + 1) not in between] == []
 
 
@@ -341,7 +341,7 @@ def test_there_is_no_drawer():
     assert drawers == []
 
 
-def test_no_file_is_two_rooms():
+def test_no_file_is_too_long():
     lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in FILES.items()}
     assert {module: length for module, length in lengths.items() if length > LONGEST} == {}
 
