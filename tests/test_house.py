@@ -1,4 +1,4 @@
-"""The shape of the package: imports point downward only, rooms stay small, no drawers."""
+"""The shape of the package: imports point downward only, modules stay small, no drawers."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -12,37 +12,42 @@ import adjoint
 
 PACKAGE = Path(adjoint.__file__).parent
 
-# From the top layer down; a module may import from layers below its own and from its own package. A name stands for the
-# package and all in it, but for what is listed by a longer name.
+# From the top layer down, as docs/architecture.md draws them; a module may import from layers below its own and from its own
+# package. A name stands for the package and all in it, but for what is listed by a longer name.
 LAYERS = [
-    {"adjoint.__main__"},
-    {"adjoint"},
-    {"adjoint.inspect"},
-    {"adjoint.overrides"},
-    {"adjoint._utils", "adjoint.distributions"},
-    {"adjoint.func", "adjoint.nn", "adjoint.optim", "adjoint.testing", "adjoint.utils", "adjoint.serialization"},
+    {"adjoint.__main__", "adjoint.overrides", "adjoint._utils"},
     {
-        "adjoint.fft",
+        "adjoint.inspect",
+        "adjoint.distributions",
+        "adjoint.func",
+        "adjoint.nn",
+        "adjoint.optim",
+        "adjoint.testing",
+        "adjoint.utils",
+        "adjoint.serialization",
+    },
+    {"adjoint"},
+    {
+        "adjoint.autograd.__init__",
         "adjoint.linalg",
         "adjoint.special",
+        "adjoint.fft",
         "adjoint.types",
-        "adjoint._C",
-        "adjoint.ops",
         "adjoint.profiler",
+        "adjoint.backends",
+        "adjoint.cuda",
+        "adjoint.ops",
         "adjoint.version",
+        "adjoint._C",
     },
-    {"adjoint.backends", "adjoint.cuda"},
-    {"adjoint.autograd.__init__"},
-    {"adjoint.autograd.forward_ad", "adjoint.autograd.functional", "adjoint.autograd.gradcheck"},
+    {"adjoint.autograd.functional", "adjoint.autograd.forward_ad", "adjoint.autograd.gradcheck"},
     {"adjoint.autograd.check"},
     {"adjoint.transforms"},
-    {"adjoint.autograd"},
-    {"adjoint.operators"},
+    {"adjoint.autograd", "adjoint.operators"},
     {"adjoint.dispatch"},
-    {"adjoint.tape"},
-    {"adjoint.random"},
+    {"adjoint.tape", "adjoint.random"},
     {"adjoint.tensor"},
-    {"adjoint.printing", "adjoint.interchange"},
+    {"adjoint.interchange", "adjoint.printing"},
     {"adjoint.array_attributes"},
     {"adjoint.kernels"},
     {"adjoint.codegen"},
@@ -52,7 +57,7 @@ LAYERS = [
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
-ON_THE_PUBLIC_API = {f"adjoint.{room}" for room in ("distributions", "func", "nn", "optim", "testing", "utils")}
+ON_THE_PUBLIC_API = {f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "testing", "utils")}
 
 # `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
 NOT_DRAWERS = {
@@ -91,7 +96,7 @@ FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 PACKAGES = {package: number for number, packages in enumerate(LAYERS) for package in packages}
 
 
-def room(module: str) -> str:
+def package_of(module: str) -> str:
     """`adjoint.nn.modules.linear` is in the package `adjoint.nn`; `adjoint` itself is a package."""
     if f"{module}.__init__" in PACKAGES:
         return f"{module}.__init__"
@@ -161,8 +166,8 @@ def imports_within() -> Iterator[Import]:
 
 
 def is_allowed(found: Import) -> bool:
-    source, target = room(found.source), room(found.target)
-    if source == target or source == "adjoint":
+    source, target = package_of(found.source), package_of(found.target)
+    if source == target:
         return True
     if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
         return True
@@ -229,12 +234,59 @@ def test_no_modules_of_nn_name_one_another_in_annotations():
     assert cycles(in_nn) == []
 
 
-def test_every_module_has_a_floor():
-    assert {room(module) for module in FILES} <= PACKAGES.keys()
+def test_every_module_has_a_layer():
+    assert {package_of(module) for module in FILES} <= PACKAGES.keys()
 
 
 def test_imports_point_downward_only():
     assert [str(found) for found in imports_within() if not is_allowed(found)] == []
+
+
+def test_no_two_layers_could_be_one():
+    """Each layer imports something of the next one: the order is what the imports draw."""
+    between = {(PACKAGES[package_of(found.source)], PACKAGES[package_of(found.target)]) for found in imports_within()}
+    assert [number for number in range(len(LAYERS) - 1) if (number, number + 1) not in between] == []
+
+
+ARCHITECTURE = PACKAGE.parent / "docs" / "architecture.md"
+
+
+def drawn(page: str) -> list[set[str]]:
+    """The layers of the picture in `page`: what stands in the left column of each of its boxes, from the top down."""
+    boxes: list[set[str]] = []
+    for line in page[page.index("┌") : page.index("┘")].splitlines():
+        if line.startswith("│"):
+            boxes[-1] |= set(line.split("│")[1].split())
+        else:
+            boxes.append(set())
+    return boxes[:-1]
+
+
+def as_module(path: str) -> str:
+    """`adjoint.nn` for `nn/`, `adjoint.random` for `random.py`, `adjoint` for `__init__.py`."""
+    name = path.removesuffix(".py").strip("/").replace("/", ".")
+    return "adjoint" if name == "__init__" else f"adjoint.{name}"
+
+
+@pytest.mark.skipif(
+    not ARCHITECTURE.exists(), reason="the tests of an installed package, without its pages beside them"
+)
+def test_the_picture_of_the_layers_is_what_the_imports_draw():
+    boxes = drawn(ARCHITECTURE.read_text(encoding="utf-8"))
+    assert [{as_module(path) for path in box} for box in boxes] == LAYERS
+    there = {path: "file" if (PACKAGE / path).is_file() else "folder" for box in boxes for path in box}
+    assert there == {path: "folder" if path.endswith("/") else "file" for path in there}
+
+
+def test_a_picture_is_read_box_by_box():
+    lines = ["text", "┌────┬────┐", "│ __init__.py │ names │", "├────┼────┤"]
+    lines += ["│ a/b/ c.py │ and │", "│ d/__init__.py │ more/ │", "└────┴────┘", "│ no box │"]
+    assert drawn("\n".join(lines)) == [{"__init__.py"}, {"a/b/", "c.py", "d/__init__.py"}]
+    assert list(map(as_module, ["__init__.py", "a/b/", "d/__init__.py"])) == [
+        "adjoint",
+        "adjoint.a.b",
+        "adjoint.d.__init__",
+    ]
 
 
 def assigned_from_outside(module: str) -> Iterator[str]:
@@ -289,7 +341,7 @@ def test_there_is_no_drawer():
     assert drawers == []
 
 
-def test_no_file_is_two_rooms():
+def test_no_file_is_too_long():
     lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in FILES.items()}
     assert {module: length for module, length in lengths.items() if length > LONGEST} == {}
 
@@ -299,6 +351,22 @@ def test_every_module_says_what_it_is_for():
         module for module, path in FILES.items() if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert silent == []
+
+
+FOLDERS = sorted({path.parent for path in FILES.values()})
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.relative_to(PACKAGE.parent).as_posix())
+def test_every_folder_says_in_one_line_what_lives_there(folder):
+    page = (folder / "__init__.py").read_text(encoding="utf-8")
+    first, *rest = (ast.get_docstring(ast.parse(page)) or "").splitlines()
+    assert first.endswith(".")
+    assert rest[:1] in ([], [""])
+
+
+def test_no_two_folders_say_the_same():
+    lines = [ast.get_docstring(ast.parse((folder / "__init__.py").read_text())).splitlines()[0] for folder in FOLDERS]
+    assert len(set(lines)) == len(lines)
 
 
 def test_the_package_is_typed():

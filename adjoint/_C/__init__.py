@@ -1,4 +1,4 @@
-"""`torch._C`: names that programs use to look into the engine, or to say who takes over calls and is transformed; no logic."""
+"""`torch._C`: names by which programs look into the engine, overrides and transforms; no logic."""
 
 from importlib import import_module
 from typing import Any

@@ -1,9 +1,8 @@
 """The kernel language: scalar expressions and row programs, traced once, scheduled, and run on NumPy arrays in tiles.
 
-`expression` says what a graph is, `tracing` how a Python function becomes one, `schedule` the order of its steps and where each
-result is kept, `source` the Python that these steps are written as, `numpy_tiles` how that runs over large arrays, `pointwise`
-the decorator that makes a kernel of all this, `rows` the same for operators that look at whole rows, `kernel` what a kernel is,
-and `backend` who is asked for one.
+`expression` defines the graph, `tracing` makes it from a Python function, `schedule` orders its steps and assigns registers,
+`source` writes the steps as Python, `numpy_tiles` runs that code over large arrays, `rows` runs row programs, `pointwise` is the
+decorator that makes a `Kernel` of an expression, and `backend` knows which kernel computes an operator.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The graph drawn, stepped through and explained.
 
-`graph` draws what a tensor was computed by, `trace_backward` plays its backward, `step` goes through it in a terminal;
-`saved_memory`, `gradients` and `live_graphs` are tables. Nothing of this costs anything until it is called.
+`graph` draws the operations that computed a tensor, `trace_backward` plays its backward, `step` steps through it in a terminal;
+`saved_memory`, `gradients` and `live_graphs` are tables. None of these costs anything until it is called.
 """
 
 from .alive import live_graphs

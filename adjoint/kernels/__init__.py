@@ -1,1 +1,4 @@
-"""Computation on arrays: plain functions from arrays to arrays, named as PyTorch names them. No tensors, no graph."""
+"""Computation on arrays: functions from arrays to arrays, named as PyTorch names them; no tensors, no graph.
+
+The folders are those of `adjoint.operators`; `runtime` is below them all.
+"""

@@ -1,6 +1,7 @@
-"""What can be done to tensors: one declaration for each operator, one module for each family.
+"""Operators on tensors: one declaration for each operator, one module for each family, folders by kind.
 
-A family is loaded when something of it is first asked for (see `families`).
+Nothing here computes on arrays (`adjoint.kernels`) or holds for every operator (`adjoint.dispatch`). A family is imported when
+one of its names is first used (see `adjoint.dispatch.registry`).
 """
 
 from typing import Any

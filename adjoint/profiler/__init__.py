@@ -1,4 +1,4 @@
-"""Profiles of some steps of a training loop among many, and what is done with each; made of `autograd.profiler`."""
+"""Profiles of selected steps of a training loop, built on `autograd.profiler`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Checkpoints: `.pt` files in PyTorch's format, read and written without pickle's dangers.
 
-`checkpoint` saves and loads; `archive` and `legacy` are the two file formats; `pickler` and `unpickler` turn objects
-into PyTorch's pickles and back; `allowed` says what a file may name; `tensors`, `storages` and `rebuild` are what it
-says of tensors; `plain` is what it says of everything else.
+`checkpoint` saves and loads; `archive` and `legacy` are the two file formats; `pickler` and `unpickler` convert objects to
+PyTorch's pickles and back; `allowed` lists what a file may name; `tensors`, `storages` and `rebuild` read and write tensors,
+`plain` all other objects.
 """
 
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals

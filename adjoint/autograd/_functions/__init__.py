@@ -1,4 +1,4 @@
-"""`torch.autograd._functions`: the two functions that PyTorch keeps there for older code; only names here."""
+"""`torch.autograd._functions`: two functions that PyTorch keeps there for older code; names, no logic."""
 
 from . import tensor, utils
 from .tensor import Resize, Type

@@ -1,1 +1,1 @@
-"""Checking derivatives: `gradcheck`, `gradgradcheck` and what they compare."""
+"""Checking of derivatives: `gradcheck`, `gradgradcheck` and what they compare."""

@@ -1,1 +1,1 @@
-"""Debugging what runs: anomaly detection, `explain`, the profiler."""
+"""Debugging: anomaly detection, `explain`, the profiler."""

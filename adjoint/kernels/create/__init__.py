@@ -1,1 +1,1 @@
-"""Arrays from Python data, regular ones and random ones."""
+"""Creation of arrays: from Python data, filled, in ranges, random."""

@@ -1,1 +1,1 @@
-"""Reading and writing arrays where indices, masks or conditions point."""
+"""Reading and writing of array elements selected by indices, masks or conditions."""

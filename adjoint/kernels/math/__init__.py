@@ -1,1 +1,1 @@
-"""Elementwise functions on arrays, and Fourier transforms."""
+"""Elementwise functions of arrays, and Fourier transforms."""

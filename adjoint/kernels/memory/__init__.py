@@ -1,1 +1,1 @@
-"""The memory behind arrays, and copies of them."""
+"""The memory behind arrays: storages, bounds, copies."""

@@ -1,1 +1,1 @@
-"""What all kernels run on: threads and tiles, floating-point state, order in memory, shapes, arrays that stand for others."""
+"""What all kernels build on: threads, tiles, floating-point state, memory layouts, shapes, arrays that stand for others."""

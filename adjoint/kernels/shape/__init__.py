@@ -1,1 +1,1 @@
-"""Views of arrays, and joining them."""
+"""Views of arrays, and joining of arrays."""

@@ -1,6 +1,6 @@
 """`torch.nn.functional`: what layers compute, as functions of tensors.
 
-Most are operators; those here that are not compose them.
+Most of these functions are operators; the functions written here compose operators.
 """
 
 import adjoint as torch

@@ -1,1 +1,1 @@
-"""Functions that make tensors: from data, regular ones, random ones."""
+"""Functions that create tensors: from data, filled, in ranges, random."""

@@ -1,1 +1,1 @@
-"""Operators that read or write where indices, masks or conditions point."""
+"""Operators that read or write elements selected by indices, masks or conditions."""

@@ -1,1 +1,1 @@
-"""Operators on vectors and matrices: products, decompositions, systems of equations, distances."""
+"""Operators on vectors and matrices: products, decompositions, linear systems, distances."""

@@ -1,1 +1,1 @@
-"""Operators about how tensors lie in memory: copies, conversions, readings of the same storage, questions."""
+"""Operators on the memory of tensors: copies, conversions, views of a storage, and questions about them."""

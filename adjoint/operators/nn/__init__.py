@@ -1,1 +1,1 @@
-"""Operators that neural networks are made of: activations, convolutions, pooling, normalization, losses, optimizer steps."""
+"""Operators of neural networks: activations, convolutions, pooling, normalization, losses, optimizer steps."""

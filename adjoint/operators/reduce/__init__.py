@@ -1,1 +1,1 @@
-"""Operators that make fewer elements of many, or put them in order: sums, extrema, sorting, statistics of samples."""
+"""Operators that reduce, scan or sort: sums, extrema, cumulative sums, order statistics, moments."""

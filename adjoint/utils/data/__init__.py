@@ -1,4 +1,4 @@
-"""Datasets, the order in which they are read, and batches of them; names as in PyTorch."""
+"""Datasets, samplers, and loaders of batches; names, no logic."""
 
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader, get_worker_info
