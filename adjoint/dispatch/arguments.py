@@ -108,10 +108,13 @@ def is_of_type(value: Any, kind: str) -> bool:
     if kind in ("Number", "Float"):
         if isinstance(value, Tensor):
             return not (value._array.ndim or value.requires_grad)
-        return isinstance(value, (int, float, complex, numpy.number, numpy.bool_)) and (
-            kind == "Number" or not isinstance(value, (complex, numpy.complexfloating))
-        )
+        return is_number(value) and (kind == "Number" or not isinstance(value, (complex, numpy.complexfloating)))
     return isinstance(value, dtypes.dtype if kind == "Dtype" else str)
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is what PyTorch takes as a number."""
+    return isinstance(value, (int, float, complex, numpy.number, numpy.bool_))
 
 
 def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:

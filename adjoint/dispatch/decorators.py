@@ -24,7 +24,7 @@ from .signatures import FORMS
 PUBLIC = {name: Declared(registry.declared_in(name)) for name in ("torch", "functional", "linalg", "special", "fft")}
 """The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`."""
 
-_PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
+PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
 """What the functions of a namespace are called besides their name in it."""
 
 
@@ -34,7 +34,7 @@ _MODULES = {"torch": "adjoint", "functional": "adjoint.nn.functional"}
 
 def publish(namespace: str, *, guarded: bool = True, **functions: Any) -> None:
     """Make `functions` public in `namespace` under the names given."""
-    prefix, module = _PREFIXES.get(namespace, ""), _MODULES.get(namespace)
+    prefix, module = PREFIXES.get(namespace, ""), _MODULES.get(namespace)
     for name, function in functions.items():
         PUBLIC[namespace][name] = public_function = named(function, prefix + name, guarded)
         if module is not None and type(public_function) is FunctionType:

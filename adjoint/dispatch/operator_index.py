@@ -142,9 +142,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "greater_equal gt le less less_equal logical_and logical_not logical_or logical_xor lt ne not_equal "
         ),
         "operators": (
-            "eq_number_in_place eq_tensor_in_place ge_number_in_place ge_tensor_in_place gt_number_in_place "
-            "gt_tensor_in_place invert le_number_in_place le_tensor_in_place lt_number_in_place "
-            "lt_tensor_in_place ne_number_in_place ne_tensor_in_place reflected_left_shift reflected_right_shift "
+            "eq_by_number eq_by_tensor ge_by_number ge_by_tensor gt_by_number gt_by_tensor invert le_by_number "
+            "le_by_tensor lt_by_number lt_by_tensor ne_by_number ne_by_tensor reflected_left_shift "
+            "reflected_right_shift "
         ),
     },
     "math.division": {
@@ -154,8 +154,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
         "Tensor torch": "div divide floor_divide fmod remainder true_divide",
         "operators": (
-            "div_rounded floor_divide_by_number floor_divide_by_tensor floordiv fmod_by_number fmod_by_tensor mod "
-            "remainder_by_number remainder_by_tensor remainder_of_number rfloordiv rmod rtruediv "
+            "div_rounded floor_divide_by_number floor_divide_by_tensor fmod_by_number fmod_by_tensor "
+            "remainder_by_number remainder_by_tensor remainder_of_number rtruediv "
         ),
     },
     "math.fourier": {
@@ -173,8 +173,8 @@ FAMILIES: dict[str, dict[str, str]] = {
             "nextafter xlogy_ "
         ),
         "operators": (
-            "copysign_of_number copysign_of_tensor xlog1py_by_number xlog1py_of_number xlog1py_tensors "
-            "xlogy_by_number xlogy_of_number xlogy_tensors "
+            "copysign_by_number copysign_by_tensor xlog1py_by_number xlog1py_by_tensor xlog1py_of_number "
+            "xlogy_by_number xlogy_by_tensor xlogy_of_number "
         ),
         "operators special": "xlog1py",
     },
@@ -197,7 +197,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     "math.powers": {
         "Tensor": "__ipow__ __pow__ __rpow__ float_power_ pow_",
         "Tensor torch": "float_power pow square square_",
-        "operators": "number_pow pow_number pow_tensor power rpow",
+        "operators": "number_pow pow_number pow_tensor",
     },
     "math.special": {
         "Tensor": "digamma_ erfinv_ igamma_ igammac_ lgamma_ mvlgamma_ polygamma_",

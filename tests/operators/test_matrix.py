@@ -23,7 +23,7 @@ CALLS = [
 # Declared for their form in place: outside it they are no function of their own.
 IN_PLACE_ONLY = frozenset(
     [
-        *(f"{name}_{kind}_in_place" for name in "eq ne lt le gt ge".split() for kind in ("tensor", "number")),
+        *(f"{name}_by_{kind}" for name in "eq ne lt le gt ge".split() for kind in ("tensor", "number")),
         *"normal log_normal cauchy exponential geometric uniform random random_to random_between bernoulli".split(),
         "bernoulli_of_tensor",
     ]

@@ -12,13 +12,13 @@ from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.operands import constant_tensor
+from ...dispatch.overloads import overloads
 from ...dispatch.sequential import is_readable
 from ...dispatch.signatures import OUT
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
 from ...kernels.runtime.floating import widen
 from ...tensor import Tensor, wrap
-from ..math.arithmetic import overloads
 
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
@@ -387,29 +387,23 @@ class clamp_max_to_tensor:
         return xp.zero_where(grad, xp.logical_not(self > max))
 
 
-_clamp_min = overloads("clamp_min", clamp_min_to_tensor, clamp_min_to_number)
-_clamp_max = overloads("clamp_max", clamp_max_to_tensor, clamp_max_to_number)
-
-
-@public(method=True, numpy_names=True, forms=(f"Tensor input, Tensor min, {OUT}", f"Tensor input, Number min, {OUT}"))
-def clamp_min(input, min, *, out=None):
+@overloads(
+    by_tensor=clamp_min_to_tensor,
+    by_number=clamp_min_to_number,
+    second="min",
+    public_inplace=True,
+    forms=(f"Tensor input, Tensor min, {OUT}", f"Tensor input, Number min, {OUT}"),
+)
+class clamp_min:
     """`input`, but at least `min`, a number or a tensor."""
-    return _clamp_min(input, min)(input, min, out=out)
 
 
-@public(method=True)
-def clamp_min_(input, min):
-    """`clamp_min` in place."""
-    return _clamp_min(input, min).inplace(input, min)
-
-
-@public(method=True, numpy_names=True, forms=(f"Tensor input, Tensor max, {OUT}", f"Tensor input, Number max, {OUT}"))
-def clamp_max(input, max, *, out=None):
+@overloads(
+    by_tensor=clamp_max_to_tensor,
+    by_number=clamp_max_to_number,
+    second="max",
+    public_inplace=True,
+    forms=(f"Tensor input, Tensor max, {OUT}", f"Tensor input, Number max, {OUT}"),
+)
+class clamp_max:
     """`input`, but at most `max`, a number or a tensor."""
-    return _clamp_max(input, max)(input, max, out=out)
-
-
-@public(method=True)
-def clamp_max_(input, max):
-    """`clamp_max` in place."""
-    return _clamp_max(input, max).inplace(input, max)

@@ -11,7 +11,7 @@ import numpy
 from ... import dtypes
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Number
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.signatures import OUT
@@ -30,30 +30,9 @@ NUMBER_EITHER_WAY = (
 _SUM = (f"Tensor input, Tensor other, *, Number alpha = 1, {OUT[3:]}",)
 
 
-def is_number(value):
-    """Whether `value` is what PyTorch takes as a number."""
-    return isinstance(value, (int, float, complex, numpy.number, numpy.bool_))
-
-
 def conjugate(number):
     """The complex conjugate of a Python number."""
     return number.conjugate() if isinstance(number, complex) else number
-
-
-def overloads(name, of_tensors, by_number, of_number=None):
-    """What chooses the operator of a function by its two operands, and raises for what none takes."""
-
-    def choose(input, other):
-        if isinstance(input, Tensor):
-            if isinstance(other, Tensor):
-                return of_tensors
-            if is_number(other):
-                return by_number
-        elif of_number is not None and isinstance(other, Tensor) and is_number(input):
-            return of_number
-        raise invalid_arguments(name, input, other)
-
-    return choose
 
 
 # --- sums and differences -------------------------------------------------------------------------------------
@@ -198,16 +177,15 @@ class rsub_number:
         return -grad if alpha == 1 else grad * -conjugate(alpha)
 
 
-_rsub = overloads("rsub", rsub_tensor, rsub_number)
-
-
 @public(
     numpy_names=True,
     forms=("Tensor input, Tensor other, *, Number alpha = 1", "Tensor input, Number other, Number alpha = 1"),
 )
 def rsub(input, other, *, alpha=1):
     """`other - alpha * input`, elementwise, broadcast together."""
-    return _rsub(input, other)(input, other, alpha=alpha)
+    if not isinstance(input, Tensor) or not (isinstance(other, Tensor) or is_number(other)):
+        raise invalid_arguments("rsub", input, other)
+    return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
 
 
 @public(namespace=None, method=("__rsub__",))

@@ -6,8 +6,9 @@ import numpy
 
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import binary, public, unary
+from ...dispatch.overloads import overloads
 from ...kernels.math import comparison as kernels
-from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER, overloads
+from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER
 
 # --- order ----------------------------------------------------------------------------------------------------
 
@@ -87,7 +88,7 @@ class ge:
     """Whether elements of `input` are greater than those of `other` or equal."""
 
 
-def _declare_in_place(name, kernel, other_names=()):
+def _declare_in_place(name, kernel, alias=()):
     """The comparison in place, which writes 0 and 1 over the numbers and lets no gradient through."""
 
     def grad_self(grad, xp):
@@ -96,23 +97,13 @@ def _declare_in_place(name, kernel, other_names=()):
     def grad_other(grad, other_shape, other_dtype, xp):
         return xp.zeros_like(xp.sum_to_size(grad, other_shape))
 
-    def declare(variant, number, members):
-        node = f"{name.capitalize()}Backward{number}"
-        aten = "Tensor" if variant == "tensor" else "Scalar"
-        return binary(kernel, namespace=None, method=(), node=node, called=name, aten=aten)(
-            type(f"{name}_{variant}_in_place", (), members)
-        )
-
-    by_tensor = declare("tensor", 1, {"grad_self": grad_self, "grad_other": grad_other})
-    by_number = declare("number", 0, {"grad_self": grad_self})
-    choose = overloads(f"{name}_", by_tensor, by_number)
-
-    def compare(input, other):
-        return choose(input, other).inplace(input, other)
-
-    compare.__name__ = compare.__qualname__ = f"{name}_"
-    compare.__doc__ = f"`{name}` in place: 1 where it holds, elsewhere 0."
-    public(namespace=None, method=True, alias=other_names)(compare)
+    overloads(
+        kernel,
+        by_tensor={"node": f"{name.capitalize()}Backward1", "aten": "Tensor"},
+        by_number={"node": f"{name.capitalize()}Backward0", "aten": "Scalar"},
+        alias_inplace=alias,
+        only_inplace=True,
+    )(type(name, (), {"grad_self": grad_self, "grad_other": grad_other, "__module__": __name__}))
 
 
 _declare_in_place("eq", numpy.equal)

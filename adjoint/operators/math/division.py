@@ -7,13 +7,14 @@ import numpy
 from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
-from ...dispatch.constants import NUMBERS
+from ...dispatch.arguments import is_number
 from ...dispatch.decorators import binary, operator, public, tensors
+from ...dispatch.overloads import overloads
 from ...dispatch.signatures import OUT
 from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
-from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER, is_number, overloads
+from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER
 
 
 @binary(
@@ -122,17 +123,26 @@ def rtruediv(input, other):
     return input.reciprocal() * other
 
 
-@binary(
+def _floor_divide_of_numbers(input, other, out):
+    return floor_divide(tensors.scalar_tensor(input, dtype=dtypes.scalar_dtype(input)), other, out=out)
+
+
+@overloads(
     Kernel(kernels.floor_divide, small=numpy.floor_divide, takes=FLOATS),
-    namespace=None,
-    method=(),
-    number_first=True,
-    node="NotImplemented",
-    called="floor_divide",
-    aten_inplace="Tensor",
+    by_tensor={"number_first": True, "node": "NotImplemented", "aten_inplace": "Tensor"},
+    by_number={"node": "NotImplemented", "aten_inplace": "Tensor"},
+    of_numbers=_floor_divide_of_numbers,
+    dunder="__floordiv__",
+    reflected="__rfloordiv__",
+    forms=(f"Tensor input, Tensor other, {OUT}", "Tensor input, Number other"),
 )
-class floor_divide_by_tensor:
-    """`input / other`, elementwise, rounded down. PyTorch defines no derivative."""
+class floor_divide:
+    """`input / other`, elementwise, rounded down. PyTorch defines no derivative.
+
+    >>> import adjoint as torch
+    >>> torch.floor_divide(torch.tensor([7, -7]), 2)
+    tensor([ 3, -4])
+    """
 
     def grad_self(grad):
         raise RuntimeError("derivative for aten::floor_divide is not implemented")
@@ -141,77 +151,7 @@ class floor_divide_by_tensor:
         raise RuntimeError("derivative for aten::floor_divide is not implemented")
 
 
-@binary(
-    Kernel(kernels.floor_divide, small=numpy.floor_divide, takes=FLOATS),
-    namespace=None,
-    method=(),
-    node="NotImplemented",
-    called="floor_divide",
-    aten_inplace="Tensor",
-)
-class floor_divide_by_number:
-    """`input / other`, elementwise, rounded down, where `other` is a number. PyTorch defines no derivative."""
-
-    def grad_self(grad):
-        raise RuntimeError("derivative for aten::floor_divide is not implemented")
-
-
-_floor_divide = overloads("floor_divide", floor_divide_by_tensor, floor_divide_by_number, floor_divide_by_tensor)
-
-
-@public(method=True, numpy_names=True, forms=(f"Tensor input, Tensor other, {OUT}", "Tensor input, Number other"))
-def floor_divide(input, other, *, out=None):
-    """`input / other`, elementwise, rounded down. PyTorch defines no derivative.
-
-    >>> import adjoint as torch
-    >>> torch.floor_divide(torch.tensor([7, -7]), 2)
-    tensor([ 3, -4])
-    """
-    if is_number(input) and is_number(other):
-        input = tensors.scalar_tensor(input, dtype=dtypes.scalar_dtype(input))
-    return _floor_divide(input, other)(input, other, out=out)
-
-
-@public(method=("floor_divide_", "__ifloordiv__"), namespace=None)
-def floor_divide_(input, other):
-    """`floor_divide` in place."""
-    return _floor_divide(input, other).inplace(input, other)
-
-
-@public(method=("__floordiv__",), namespace=None)
-def floordiv(input, other):
-    """`input // other`."""
-    if type(other) in NUMBERS:
-        return floor_divide_by_number(input, other)
-    return floor_divide(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
-
-
-@public(method=("__rfloordiv__",), namespace=None)
-def rfloordiv(input, other):
-    """`other // input`."""
-    return floor_divide(other, input) if isinstance(other, Tensor) or is_number(other) else not_known()
-
-
 # --- remainders -----------------------------------------------------------------------------------------------
-
-
-@binary(kernels.remainder, namespace=None, method=(), node="RemainderBackward1", called="remainder", aten="Tensor")
-class remainder_by_tensor:
-    """What is left of the division rounded down, elementwise."""
-
-    def grad_self(grad):
-        return grad
-
-    def grad_other(grad, self, other, xp):
-        return -grad * xp.div_rounded(self, other, "floor")
-
-
-@binary(kernels.remainder, namespace=None, method=(), node="RemainderBackward0", called="remainder", aten="Scalar")
-class remainder_by_number:
-    """What is left of the division by a number, elementwise."""
-
-    def grad_self(grad):
-        return grad
 
 
 @binary(
@@ -230,83 +170,41 @@ class remainder_of_number:
         raise RuntimeError("derivative for aten::remainder is not implemented")
 
 
-_remainder = overloads("remainder", remainder_by_tensor, remainder_by_number, remainder_of_number)
-
-
-@public(method=True, numpy_names=True, forms=NUMBER_EITHER_WAY)
-def remainder(input, other, *, out=None):
+@overloads(
+    kernels.remainder,
+    by_tensor={"node": "RemainderBackward1", "aten": "Tensor"},
+    by_number={"node": "RemainderBackward0", "aten": "Scalar"},
+    of_number=remainder_of_number,
+    dunder="__mod__",
+    reflected="__rmod__",
+    forms=NUMBER_EITHER_WAY,
+)
+class remainder:
     """What is left of `input / other` rounded down, elementwise; it has the sign of `other`.
 
     >>> import adjoint as torch
     >>> torch.remainder(torch.tensor([-3, 3]), 2)
     tensor([1, 1])
     """
-    return _remainder(input, other)(input, other, out=out)
+
+    def grad_self(grad):
+        return grad
+
+    def grad_other(grad, self, other, xp):
+        return -grad * xp.div_rounded(self, other, "floor")
 
 
-@public(method=("remainder_", "__imod__"), namespace=None)
-def remainder_(input, other):
-    """`remainder` in place."""
-    return _remainder(input, other).inplace(input, other)
-
-
-@public(method=("__mod__",), namespace=None)
-def mod(input, other):
-    """`input % other`."""
-    if type(other) in NUMBERS:
-        return remainder_by_number(input, other)
-    return remainder(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
-
-
-@public(method=("__rmod__",), namespace=None)
-def rmod(input, other):
-    """`other % input`."""
-    return remainder(other, input) if isinstance(other, Tensor) or is_number(other) else not_known()
-
-
-@binary(
+@overloads(
     Kernel(kernels.fmod, small=numpy.fmod, takes=FLOATS),
-    namespace=None,
-    method=(),
-    node="FmodBackward1",
-    called="fmod",
-    aten="Tensor",
+    by_tensor={"node": "FmodBackward1", "aten": "Tensor"},
+    by_number={"node": "FmodBackward0", "aten": "Scalar"},
+    forms=WITH_NUMBER,
 )
-class fmod_by_tensor:
-    """What is left of the division rounded towards zero, elementwise."""
+class fmod:
+    """What is left of `input / other` rounded towards zero, elementwise; it has the sign of `input`."""
 
     def grad_self(grad):
         return grad
 
     def grad_other(grad, self, other, xp):
         return -grad * xp.div_rounded(self, other, "trunc")
-
-
-@binary(
-    Kernel(kernels.fmod, small=numpy.fmod, takes=FLOATS),
-    namespace=None,
-    method=(),
-    node="FmodBackward0",
-    called="fmod",
-    aten="Scalar",
-)
-class fmod_by_number:
-    """What is left of the division by a number rounded towards zero, elementwise."""
-
-    def grad_self(grad):
-        return grad
-
-
-_fmod = overloads("fmod", fmod_by_tensor, fmod_by_number)
-
-
-@public(method=True, numpy_names=True, forms=WITH_NUMBER)
-def fmod(input, other, *, out=None):
-    """What is left of `input / other` rounded towards zero, elementwise; it has the sign of `input`."""
-    return _fmod(input, other)(input, other, out=out)
-
-
-@public(method=True, namespace=None)
-def fmod_(input, other):
-    """`fmod` in place."""
-    return _fmod(input, other).inplace(input, other)

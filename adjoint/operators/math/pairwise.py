@@ -8,14 +8,15 @@ import numpy
 
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import binary, operator, public, publish, tensors
+from ...dispatch.decorators import binary, operator, publish, tensors
 from ...dispatch.out import STRICT
+from ...dispatch.overloads import overloads
 from ...dispatch.return_types import return_type
 from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
 from ...kernels.reduce import moments
 from ..reduce.moments import norm_gradient
-from .arithmetic import WITH_NUMBER, no_bool, overloads
+from .arithmetic import WITH_NUMBER, no_bool
 
 
 @binary(Kernel(kernels.atan2, small=numpy.arctan2), promote="float", alias=("arctan2",), numbers=False)
@@ -80,54 +81,21 @@ class dist:
 # --- signs ----------------------------------------------------------------------------------------------------
 
 
-@binary(
+@overloads(
     Kernel(kernels.copysign, small=numpy.copysign),
     promote="float",
-    namespace=None,
-    method=(),
-    node="CopysignBackward0",
-    called="copysign",
-    aten="Tensor",
+    by_tensor={"node": "CopysignBackward0", "aten": "Tensor"},
+    by_number={"node": "CopysignBackward1", "aten": "Scalar"},
+    forms=WITH_NUMBER,
 )
-class copysign_of_tensor:
-    """`input` with the sign of `other`, elementwise."""
+class copysign:
+    """`input` with the sign of `other`, elementwise; signs of zeros count."""
 
     def grad_self(grad, self, result, xp):
         return xp.zero_where(grad * (result / self), self == 0)
 
     def grad_other(grad, xp):
         return xp.zeros_like(grad)
-
-
-@binary(
-    Kernel(kernels.copysign, small=numpy.copysign),
-    promote="float",
-    namespace=None,
-    method=(),
-    node="CopysignBackward1",
-    called="copysign",
-    aten="Scalar",
-)
-class copysign_of_number:
-    """`input` with the sign of a number, elementwise."""
-
-    def grad_self(grad, self, result, xp):
-        return xp.zero_where(grad * (result / self), self == 0)
-
-
-_copysign = overloads("copysign", copysign_of_tensor, copysign_of_number)
-
-
-@public(method=True, numpy_names=True, forms=WITH_NUMBER)
-def copysign(input, other, *, out=None):
-    """`input` with the sign of `other`, elementwise; signs of zeros count."""
-    return _copysign(input, other)(input, other, out=out)
-
-
-@public(method=True, namespace=None)
-def copysign_(input, other):
-    """`copysign` in place."""
-    return _copysign(input, other).inplace(input, other)
 
 
 # --- exponentials and logarithms ------------------------------------------------------------------------------
@@ -191,61 +159,41 @@ class logaddexp2:
         return grad / (1 + xp.exp2(self - other)).conj()
 
 
-def _declare_xlogy(name, kernel, log, shifted, tensors, of_number, by_number):
-    """`x * log(y)` or `x * log(1 + y)`: an operator for tensors, one for a number as `x`, one for a number as `y`."""
+@overloads(
+    special.xlogy,
+    promote="float",
+    by_tensor={"node": "XlogyBackward0", "aten": "Tensor"},
+    by_number={"node": "XlogyBackward2", "aten": "Scalar_Other"},
+    of_number={"node": "XlogyBackward1"},
+    public_inplace=True,
+)
+class xlogy:
+    """`input * log(other)`, elementwise, and 0 where `input` is 0 and `other` is not nan."""
 
     def grad_self(grad, self, other, xp):
-        return xp.zero_where(grad * getattr(xp, log)(other), (self == 0) & (other <= shifted))
+        return xp.zero_where(grad * xp.log(other), (self == 0) & (other <= 0))
 
     def grad_other(grad, self, other):
-        return grad * self / (other - shifted if shifted else other)
-
-    options = {"promote": "float", "namespace": None, "method": (), "called": name}
-
-    def declare(variant, node, members, **more):
-        return binary(kernel, node=node, **options, **more)(type(f"{name}_{variant}", (), members))
-
-    by_tensor = declare("tensors", tensors, {"grad_self": grad_self, "grad_other": grad_other}, aten="Tensor")
-    return (
-        by_tensor,
-        declare("by_number", by_number, {"grad_self": grad_self}, aten="Scalar_Other"),
-        declare("of_number", of_number, {"grad_other": grad_other}, number_first=True, inplace=False),
-    )
+        return grad * self / other
 
 
-_xlogy = overloads(
-    "xlogy", *_declare_xlogy("xlogy", special.xlogy, "log", 0, "XlogyBackward0", "XlogyBackward1", "XlogyBackward2")
+@overloads(
+    special.xlog1py,
+    promote="float",
+    by_tensor={"node": "SpecialXlog1PyBackward0", "aten": "Tensor"},
+    by_number={"node": "SpecialXlog1PyBackward2", "aten": "Scalar_Other"},
+    of_number={"node": "SpecialXlog1PyBackward1"},
+    namespace="special",
+    method=False,
 )
-_xlog1py = overloads(
-    "special_xlog1py",
-    *_declare_xlogy(
-        "xlog1py",
-        special.xlog1py,
-        "log1p",
-        -1,
-        "SpecialXlog1PyBackward0",
-        "SpecialXlog1PyBackward1",
-        "SpecialXlog1PyBackward2",
-    ),
-)
-
-
-@public(method=True, numpy_names=True)
-def xlogy(input, other, *, out=None):
-    """`input * log(other)`, elementwise, and 0 where `input` is 0 and `other` is not nan."""
-    return _xlogy(input, other)(input, other, out=out)
-
-
-@public(method=True)
-def xlogy_(input, other):
-    """`xlogy` in place."""
-    return _xlogy(input, other).inplace(input, other)
-
-
-@public(namespace="special")
-def xlog1py(input, other, *, out=None):
+class xlog1py:
     """`input * log(1 + other)`, elementwise, and 0 where `input` is 0 and `other` is not nan."""
-    return _xlog1py(input, other)(input, other, out=out)
+
+    def grad_self(grad, self, other, xp):
+        return xp.zero_where(grad * xp.log1p(other), (self == 0) & (other <= -1))
+
+    def grad_other(grad, self, other):
+        return grad * self / (other + 1)
 
 
 publish("special", xlogy=xlogy)

@@ -10,13 +10,11 @@ from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
-from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import operator, public
+from ...dispatch.overloads import overloads
 from ...dispatch.signatures import OUT
-from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
-from .arithmetic import is_number, overloads
 from .pointwise import is_complex
 
 _FORMS = (
@@ -109,11 +107,16 @@ def _logarithm(number, like):
     return math.log(number) if number > 0 else math.nan
 
 
-_power = overloads("pow", pow_tensor, pow_number, number_pow)
-
-
-@public(method=True, numpy_names=True, forms=_FORMS)
-def pow(input, exponent, *, out=None):
+@overloads(
+    by_tensor=pow_tensor,
+    by_number=pow_number,
+    of_number=number_pow,
+    dunder="__pow__",
+    reflected="__rpow__",
+    second="exponent",
+    forms=_FORMS,
+)
+class pow:
     """`input` to the power `exponent`, elementwise; either may be a number.
 
     >>> import adjoint as torch
@@ -123,29 +126,6 @@ def pow(input, exponent, *, out=None):
     Raises:
         RuntimeError: for integers to a negative integer power.
     """
-    if type(exponent) in NUMBERS and out is None and isinstance(input, Tensor):
-        return pow_number(input, exponent)
-    return _power(input, exponent)(input, exponent, out=out)
-
-
-@public(method=("pow_", "__ipow__"), namespace=None)
-def pow_(input, exponent):
-    """`pow` in place."""
-    return _power(input, exponent).inplace(input, exponent)
-
-
-@public(method=("__pow__",), namespace=None)
-def power(input, exponent):
-    """`input ** exponent`."""
-    if type(exponent) in NUMBERS:
-        return pow_number(input, exponent)
-    return pow(input, exponent) if isinstance(exponent, Tensor) or is_number(exponent) else not_known()
-
-
-@public(method=("__rpow__",), namespace=None)
-def rpow(input, base):
-    """`base ** input`."""
-    return pow(base, input) if isinstance(base, Tensor) or is_number(base) else not_known()
 
 
 @public(method=True, numpy_names=True)
@@ -191,4 +171,4 @@ def float_power_(input, exponent):
             f"the base given to float_power_ has dtype {input.dtype.scalar_type} but the operation's result requires "
             f"dtype {kind.scalar_type}"
         )
-    return pow_(input, exponent)
+    return pow.inplace(input, exponent)

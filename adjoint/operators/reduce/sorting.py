@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ... import dtypes
 from ...dispatch.annotations import Array, Bool, Dtype, Int, Number
-from ...dispatch.arguments import MISSING, invalid_arguments
+from ...dispatch.arguments import MISSING, invalid_arguments, is_number
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored
 from ...dispatch.return_types import return_type
@@ -12,7 +12,6 @@ from ...dispatch.sequential import is_readable
 from ...kernels.reduce import counting, scan, sorting
 from ...kernels.runtime.floating import HALVES, widen
 from ...tensor import Tensor, wrap_dim
-from ..math.arithmetic import is_number
 
 # --- scans ----------------------------------------------------------------------------------------------------
 

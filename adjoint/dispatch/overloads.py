@@ -1,0 +1,167 @@
+"""Functions of two operands that have one operator for a tensor as second operand and another for a number.
+
+PyTorch records a node of its own for a number, as the derivative by the number would cost something. `overloads` makes the
+functions that choose among such operators: the public one, the one in place, and those of Python's operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..tensor import Tensor
+from .arguments import invalid_arguments, is_number
+from .constants import NUMBERS
+from .decorators import PREFIXES, binary, public
+from .slow_path import not_known
+
+
+def overloads(
+    kernel: Any = None,
+    *,
+    by_tensor: Any,
+    by_number: Any,
+    of_number: Any = None,
+    of_numbers: Callable[[Any, Any, Any], Any] | None = None,
+    promote: str | None = "common",
+    dunder: str | None = None,
+    reflected: str | None = None,
+    namespace: str | None = "torch",
+    method: bool = True,
+    alias_inplace: tuple[str, ...] = (),
+    public_inplace: bool = False,
+    only_inplace: bool = False,
+    second: str = "other",
+    forms: tuple[str, ...] = (),
+) -> Callable[[type], Any]:
+    """Declare a function that chooses among operators; the class gives its name and its documentation.
+
+    Each operator is one that has been declared, or the options (of `binary`) with which it is declared here: with the
+    `kernel`, and the formulas in the class for those of its operands that are tensors.
+
+    Args:
+        kernel: the array computation of the operators that are declared here.
+        by_tensor: the operator for two tensors; with the option `number_first` also that for a number and a tensor.
+        by_number: the operator for a tensor and a number.
+        of_number: the operator for a number and a tensor, if the function takes them.
+        of_numbers: computes the result from two numbers and `out`, if the function takes them.
+        promote: the promotion of the operators that are declared here.
+        dunder: Python's operator (`"__mod__"`); it has a form in place (`"__imod__"`).
+        reflected: Python's operator with the operands exchanged (`"__rmod__"`).
+        namespace: where the function is public.
+        method: whether it is a method; then there is a method in place, too.
+        alias_inplace: other names of the method in place.
+        public_inplace: whether the function in place is public besides the method.
+        only_inplace: whether there is only the method in place.
+        second: the name of the second parameter.
+        forms: how the function may be called, for errors.
+    """
+
+    def declare(declaration: type) -> Any:
+        def variant(which: str, given: Any, left_out: str | None = None, **more: Any) -> Any:
+            if not isinstance(given, dict):
+                return given
+            options = {"namespace": None, "method": (), "called": declaration.__name__, **more, **given}
+            return binary(kernel, promote, **options)(_part(declaration, which, left_out))
+
+        tensors = variant("by_tensor", by_tensor)
+        numbers = variant("by_number", by_number, "grad_other")
+        first = variant("of_number", of_number, "grad_self", number_first=True, inplace=False)
+        if first is None and tensors.operator.number_first:
+            first = tensors
+
+        def identify(function: Any, name: str, doc: str | None = declaration.__doc__, parameter: str = second) -> None:
+            _identify(function, name, doc, declaration.__module__, parameter)
+
+        name = declaration.__name__
+        choose = _choice(f"{PREFIXES.get(namespace, '')}{name}{'_' * only_inplace}", tensors, numbers, first)
+        function = _function(choose, numbers, of_numbers)
+        if method:
+            function.inplace = _inplace_function(choose)
+            identify(function.inplace, f"{name}_", f"`{name}` in place.")
+            augmented = () if dunder is None else (dunder.replace("__", "__i", 1),)
+            names = (f"{name}_", *alias_inplace, *augmented)
+            public(namespace=namespace if public_inplace else None, method=names)(function.inplace)
+        if only_inplace:
+            return function.inplace
+        identify(function, name)
+        public(namespace=namespace, method=method, numpy_names=namespace == "torch", forms=forms)(function)
+        if dunder is not None:
+            operation = _operation(function, numbers)
+            identify(operation, dunder, f"`{name}` as Python's operator.")
+            public(namespace=None, method=(dunder,))(operation)
+        if reflected is not None:
+            exchanged = _exchanged(function)
+            identify(exchanged, reflected, f"`{name}` as Python's operator, the operands exchanged.", "other")
+            public(namespace=None, method=(reflected,))(exchanged)
+        return function
+
+    return declare
+
+
+def _part(declaration: type, which: str, left_out: str | None) -> type:
+    """The declaration of one of the operators: without the formula of the operand that is a number."""
+    members = {name: value for name, value in vars(declaration).items() if name[:5] == "grad_" and name != left_out}
+    doc = (declaration.__doc__ or "").partition("\n")[0]
+    return type(
+        f"{declaration.__name__}_{which}", (), {**members, "__doc__": doc, "__module__": declaration.__module__}
+    )
+
+
+def _identify(function: Any, name: str, doc: str | None, module: str, parameter: str) -> None:
+    """Give a function made below the name, the documentation and the second parameter of the one it is."""
+    code = function.__code__
+    variables = tuple(parameter if variable == "other" else variable for variable in code.co_varnames)
+    function.__code__ = code.replace(co_name=name, co_varnames=variables)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__, function.__module__ = doc, module
+
+
+def _choice(name: str, by_tensor: Any, by_number: Any, of_number: Any) -> Callable[[Any, Any], Any]:
+    """What chooses the operator for two operands, and raises for those that the function `name` does not take."""
+
+    def choose(input: Any, other: Any) -> Any:
+        if isinstance(input, Tensor):
+            if isinstance(other, Tensor):
+                return by_tensor
+            if is_number(other):
+                return by_number
+        elif of_number is not None and isinstance(other, Tensor) and is_number(input):
+            return of_number
+        raise invalid_arguments(name, input, other)
+
+    return choose
+
+
+def _function(choose: Any, by_number: Any, of_numbers: Any) -> Any:
+    def function(input: Any, other: Any, *, out: Any = None) -> Any:
+        if type(other) in NUMBERS and out is None and isinstance(input, Tensor):
+            return by_number(input, other)
+        if of_numbers is not None and is_number(input) and is_number(other):
+            return of_numbers(input, other, out)
+        return choose(input, other)(input, other, out=out)
+
+    return function
+
+
+def _inplace_function(choose: Any) -> Any:
+    def change(input: Any, other: Any) -> Any:
+        return choose(input, other).inplace(input, other)
+
+    return change
+
+
+def _operation(function: Any, by_number: Any) -> Any:
+    def operate(input: Any, other: Any) -> Any:
+        if type(other) in NUMBERS:
+            return by_number(input, other)
+        return function(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
+
+    return operate
+
+
+def _exchanged(function: Any) -> Any:
+    def operate(input: Any, other: Any) -> Any:
+        return function(other, input) if isinstance(other, Tensor) or is_number(other) else not_known()
+
+    return operate
