@@ -14,11 +14,12 @@ import numpy
 
 from ..kernels.runtime.lazy_conj import resolved
 from ..tape import modes, views
+from ..tape.aliases import detached
 from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
 from ..tape.interpreters import innermost
 from ..tape.node import Node, start
-from ..tape.saved import detached, released
+from ..tape.saved import released
 from ..tape.torch_function import has_override
 from ..tape.versions import bump, mark_inference, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass, wrap

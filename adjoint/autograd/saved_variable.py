@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..tape import modes
+from ..tape.aliases import detached
 from ..tape.edges import edge_of
 from ..tape.node import Node
-from ..tape.saved import Packed, detached, modes_without_hooks, pack, shown, stale_error
+from ..tape.packing import Packed, modes_without_hooks, pack, shown
+from ..tape.saved import stale_error
 from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
 from ..tape.versions import shared_counter
 from ..tensor import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..tape.saved import detached
+from ..tape.aliases import detached
 from ..tape.versions import shared_counter
 from ..tensor import Tensor, can_require_grad
 from . import methods

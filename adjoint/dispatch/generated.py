@@ -17,18 +17,11 @@ from ..codegen.backend import NUMPY
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
+from ..tape.aliases import alias
 from ..tape.edges import current_edge
 from ..tape.node import NOWHERE, Node, next_sequence
-from ..tape.saved import (
-    RELEASED,
-    Packed,
-    alias,
-    pack_saved,
-    save_result,
-    unpack,
-    unpack_array,
-    unpack_list,
-)
+from ..tape.packing import Packed, pack_saved
+from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_list
 from ..tape.versions import shared_counter
 from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, new_tensor

@@ -15,7 +15,7 @@ from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.interpreters import check_owned, checked_change, innermost
 from ..tape.node import start
-from ..tape.saved import pack_saved
+from ..tape.packing import pack_saved
 from ..tape.versions import bump
 from ..tensor import Tensor, as_array
 from .arguments import bind

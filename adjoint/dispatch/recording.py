@@ -8,10 +8,12 @@ from typing import Any
 from ..kernels.memory.copying import clone
 from ..kernels.runtime.lazy_conj import resolved
 from ..tape import modes, views
+from ..tape.aliases import detached
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.node import NOWHERE, Node, own_hooks, start
-from ..tape.saved import detached, pack_saved, save_input
+from ..tape.packing import pack_saved
+from ..tape.saved import save_input
 from ..tape.versions import about_to_change, bump, mark_inference, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, wrap
 from .declaration import ARRAYS, Operator

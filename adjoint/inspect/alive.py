@@ -14,7 +14,7 @@ from typing import Any
 from ..kernels.memory.storage import owner
 from ..tape.node import AccumulateGrad, Node
 from ..tape.origin import is_internal, line_of
-from ..tape.saved import Packed
+from ..tape.packing import Packed
 from ..tape.views import CopySlices
 from ..tensor import Tensor
 from .names import own_variables

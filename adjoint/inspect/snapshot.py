@@ -18,7 +18,8 @@ from ..kernels.memory.storage import owner
 from ..tape.edges import edge_of
 from ..tape.node import Node
 from ..tape.origin import line_of
-from ..tape.saved import RELEASED, Packed
+from ..tape.packing import Packed
+from ..tape.saved import RELEASED
 from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
 from .grouping import group

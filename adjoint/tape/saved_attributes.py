@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..tensor import ndarray, wrap
+from .aliases import detached
 from .edges import edge_of
 from .node import Node
-from .saved import RELEASED, Packed, detached, modes_without_hooks, pack, released, shown, unpack
+from .packing import Packed, modes_without_hooks, pack, shown
+from .saved import RELEASED, released, unpack
 
 FREED_BEFORE_HOOKS = (
     "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "

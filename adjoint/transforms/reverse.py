@@ -16,10 +16,10 @@ from ..autograd.engine import discover
 from ..autograd.grad_mode import inference_mode
 from ..dispatch.decorators import tensors as operators
 from ..tape import modes
+from ..tape.aliases import detached
 from ..tape.edges import edge_of
 from ..tape.interpreters import Transform, below, is_recorded
 from ..tape.node import NOWHERE
-from ..tape.saved import detached
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .batch_level import BatchLevel

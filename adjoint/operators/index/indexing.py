@@ -19,7 +19,8 @@ from ...dispatch.out import check_memory, check_overlap
 from ...kernels.index import indexing as kernels
 from ...kernels.runtime.lazy_conj import resolved
 from ...tape import modes
-from ...tape.saved import Packed, pack, shown, stale_error, unpack_list
+from ...tape.packing import Packed, pack, shown
+from ...tape.saved import stale_error, unpack_list
 from ...tape.versions import bump
 from ...tensor import PLAIN_TYPES, Tensor, ndarray, wrap
 from ..shape.view import alias, unsqueeze

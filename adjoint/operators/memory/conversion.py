@@ -11,9 +11,9 @@ from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public
 from ...kernels.memory import copying
 from ...kernels.runtime.meta_array import Meta, parked, unwritten
+from ...tape.aliases import detached
 from ...tape.anomaly import note_operation
 from ...tape.modes import ANOMALY, is_recording
-from ...tape.saved import detached
 from ...tensor import Tensor, can_require_grad, wrap
 
 _BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}

@@ -15,10 +15,10 @@ from ...kernels.runtime.lazy_conj import CONJ, NEG, bits_of, toggled, unmarked
 from ...kernels.shape import view as kernels
 from ...late_bound import LATE
 from ...tape import modes, views
+from ...tape.aliases import detached
 from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.interpreters import check_owned
 from ...tape.node import Node, start
-from ...tape.saved import detached
 from ...tape.versions import detach_in_place, share_inference, shared_counter
 from ...tensor import Tensor, is_recorded
 from ..shape.parts import select

@@ -13,7 +13,7 @@ from ...dispatch.sequential import sequential_fallback
 from ...kernels.shape import view as kernels
 from ...notices import warn
 from ...tape import modes
-from ...tape.saved import detached
+from ...tape.aliases import detached
 from ...tape.versions import mark_inference, shared_counter
 from ...tensor import Tensor, wrap_dim
 

@@ -1,0 +1,120 @@
+"""The source of in-place variants: writing over the first argument, and making it another view of its memory."""
+
+from __future__ import annotations
+
+from .declaration import OPTIONAL_ARRAY, Operator
+from .kernel_source import overwriting_lines, passed_arguments
+from .recording_source import RECORDING, edge_lines, frame_lines, input_lines, node_lines
+from .source import block, guard, indented, public_name
+
+
+def overwriting_body(op: Operator, leave: str) -> list[str]:
+    """Write over the first argument: unrecorded, or as the next step of a history that is no view's and has no hooks."""
+    target = public_name(op.tensors[0])
+    unrecorded = ["node = None", *guard(may_share_memory(op, target), leave)]
+    with_history = [
+        *block(f"if {RECORDING}:", recorded_change(op, target, leave)),
+        *block("else:", unrecorded),
+    ]
+    lines = [
+        *guard([f"({target}._extra is not None and {target}._extra.inference)"], leave),
+        *frame_lines(1),
+        *block(f"if {has_history(op)}:", with_history),
+    ]
+    if op.apart:
+        same = " or ".join(f"{public_name(name)} is {target}" for name in op.tensors[1:])
+        lines += block(f"elif {same}:", [leave])
+    lines += [
+        *block("else:", ["node = None"]),
+        *block("try:", overwriting_lines(op, leave)),
+        "except Exception:",
+        f"    {leave}",
+        f"counter = {target}._counter",
+        "if counter is None:",
+        f"    counter = {target}._counter = [0]",
+        *bump_lines(op),
+    ]
+    if is_recorded_inplace(op):
+        results = [f"{target}._edge = (node, 0)"]
+        for item in op.saved_results:
+            results += [f"node.saved_{item} = {op.tensors[0]}_array", f"node.counter_{item} = counter"]
+            results += [f"node.version_{item} = counter[0]"]
+        lines += block("if node is not None:", results)
+    return [*lines, f"return {target}"]
+
+
+def is_recorded_inplace(op: Operator) -> bool:
+    """Whether the common case of the in-place variant can be recorded."""
+    return op.tensors[0] in op.differentiable and op.sequence is None and not op.outputs
+
+
+def has_history(op: Operator) -> str:
+    """The condition under which one of the tensors has a history, or is a view, whose base may have one."""
+    conditions = []
+    for name in op.tensors:
+        public = public_name(name)
+        history = f"{public}._edge is not None or {public}._base is not None"
+        conditions.append(f"({public} is not None and ({history}))" if op.kinds[name] == OPTIONAL_ARRAY else history)
+    return " or ".join(conditions)
+
+
+def may_share_memory(op: Operator, target: str) -> list[str]:
+    """The conditions under which elements that are written may be read as well, or be one place in memory."""
+    conditions = [f"({target}._base is not None and 0 in {op.tensors[0]}_array.strides)"]
+    for name in op.tensors[1:]:  # where the version counter is shared, memory may be
+        public = public_name(name)
+        given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        other = "" if op.apart else f"{public} is not {target} and "
+        conditions.append(f"({given}{other}{public}._counter is not None and {public}._counter is {target}._counter)")
+    return conditions
+
+
+def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
+    """Make the node of the change of a result that is no view, has no hooks, and shares no memory with other operands."""
+    if not is_recorded_inplace(op):
+        return [leave]
+    array = f"{op.tensors[0]}_array"
+    unusual = [f"type({target}._edge) is not tuple", f"{target}._base is not None", f"{target}._extra is not None"]
+    shared = []
+    for name in op.tensors[1:]:
+        public = public_name(name)
+        condition = f"{public}._base is not None or {public} is {target}"
+        shared.append(f"({public} is not None and ({condition}))" if op.kinds[name] == OPTIONAL_ARRAY else condition)
+    return [
+        *guard(unusual, leave),
+        *guard(["GATE.hooked", f"{target}._edge[0].hooks is not None", *shared], leave),
+        *edge_lines(op),
+        *node_lines(op, f"{array}.shape", f"{array}.dtype"),
+        *input_lines(op, changed=op.tensors[0]),
+    ]
+
+
+def bump_lines(op: Operator) -> list[str]:
+    """Count the change, and note the line that made it."""
+    return [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.called}_')", "counter[0] += 1"]
+
+
+def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
+    """The source of what makes its argument another view: straight-line where that is no view yet, nor a leaf, nor has hooks."""
+    unusual = ["GATE.special", "GATE.hooked", "type(input) is not Tensor"]
+    lines = [
+        *guard([*unusual, "input._base is not None", "input._extra is not None"], leave),
+        "edge_0 = input._edge",
+        *guard(["edge_0 is not None and (edge_0 is LEAF or edge_0[0].hooks is not None)"], leave),
+        "self_array = input._array",
+        *guard(["type(self_array) is not ndarray"], leave),
+        *block("try:", [f"array = general({', '.join(passed_arguments(op))})"]),
+        "except Exception:",
+        f"    {leave}",
+        *frame_lines(1),
+        f"if edge_0 is not None and {RECORDING}:",
+        *indented([*node_lines(op, "array.shape", "array.dtype"), *input_lines(op)]),
+        "    input._edge = (node, 0)",
+        "input._array = array",
+        "counter = input._counter",
+        "if counter is None:",
+        "    counter = input._counter = [0]",
+        *bump_lines(op),
+        "return input",
+    ]
+    return "\n".join(block(f"def {op.name}({parameters}):", lines)) + "\n"
