@@ -12,6 +12,7 @@ from typing import Any
 from ..kernels.runtime.lazy_conj import Pending, resolved
 from ..tensor import Tensor, is_recorded, ndarray, wrap
 from . import modes, origin
+from .edges import current_edge, edge_of
 from .node import FREED_MESSAGE, Node
 from .packing import Packed, bare
 from .versions import Mark, shared_counter
