@@ -49,11 +49,14 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
     tied = []
     for number, output in enumerate(outputs):
         if isinstance(output, Tensor):
-            if id(output) in returned:
-                output = call.move(returned[id(output)], number)
+            earlier = returned.get(id(output))
+            if earlier is None:
+                result = returned[id(output)] = call.tie(output, number)
             else:
-                output = returned[id(output)] = call.tie(output, number)
-        tied.append(output)
+                result = call.move(earlier, number)
+            tied.append(result)
+        else:
+            tied.append(output)
     node.shape = [each._array.shape if isinstance(each, Tensor) else None for each in tied]
     node.dtype = [each._array.dtype if isinstance(each, Tensor) else None for each in tied]
     return tied
