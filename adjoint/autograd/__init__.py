@@ -8,9 +8,8 @@ from ..tape.modes import STATE, is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
 from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
-from .backward import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple, backward, grad
-from .backward import _engine_run_backward as _engine_run_backward
-from .function import Function, NestedIOFunction
+from .backward import backward, grad
+from .function import Function
 from .grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
@@ -26,6 +25,9 @@ from .grad_mode import (
 )
 from .gradcheck import gradcheck, gradgradcheck
 from .graph_task import is_checkpoint_valid as _is_checkpoint_valid
+from .nested_function import NestedIOFunction
+from .private_names import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple
+from .private_names import _engine_run_backward as _engine_run_backward
 from .variable import Variable, variable
 
 LATE.vmap = on_first_use("adjoint.transforms.reverse", "vmap")

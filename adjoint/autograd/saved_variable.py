@@ -77,3 +77,25 @@ class SavedNone(SavedTensor):
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Refuse."""
         raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+
+
+def save(node: Any, outputs: list[Any]) -> None:
+    """Store in `node` what `save_for_backward` was given, of the outputs of the custom function among it."""
+    if node.to_save is None:
+        return
+    saved: list[SavedVariable | None] = []
+    for tensor in node.to_save:
+        if tensor is None:
+            saved.append(None)
+        elif isinstance(tensor, Tensor):
+            edge = tensor._edge
+            number = edge[1] if type(edge) is tuple and edge[0] is node else None
+            if number is None and node.marked_dirty:
+                # A view that was changed in place leads to the node through its base.
+                number = next((number for number in node.marked_dirty if outputs[number] is tensor), None)
+            saved.append(SavedVariable(tensor, number))
+        else:
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {len(saved)} is of type {type(tensor).__name__}"
+            )
+    node._saved = saved

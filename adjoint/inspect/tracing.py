@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy
 
-from ..autograd.backward import as_tuple, backward
+from ..autograd.backward import backward
 from ..autograd.conform import as_taken
+from ..autograd.roots import as_tuple
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node
 from ..tape.saved import RELEASED

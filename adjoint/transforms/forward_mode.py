@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from numpy import may_share_memory
 
-from ..autograd.function import share_tangents
 from ..autograd.grad_mode import _Mode, enable_grad
 from ..dispatch import inplace, recording
 from ..dispatch.declaration import ARRAYS, Operator
@@ -30,7 +29,7 @@ from ..tape import modes
 from ..tape.interpreters import Level, below, checked_change, is_recorded, outside, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, pending
-from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual
+from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
 from .tangents import TRANSPOSE, tangents
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

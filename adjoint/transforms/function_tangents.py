@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..autograd.function import FunctionNode
 from ..tensor import Tensor
 
 
@@ -64,3 +65,11 @@ def check_layout(view: Tensor, tangent: Tensor) -> None:
             "Expected the output of forward differentiable view operations to have the tangent have the same layout as primal. "
             f"The strides of the view are {list(view.stride())} and those of its tangent {list(tangent.stride())}."
         )
+
+
+def share_tangents(output: Tensor) -> None:
+    """Give what a node has saved of an output the tangents of that output."""
+    edge = output._edge
+    for saved in edge[0]._saved or () if type(edge) is tuple and isinstance(edge[0], FunctionNode) else ():
+        if saved is not None and saved.output_nr == edge[1] and isinstance(saved.tensor, Tensor):
+            saved.tensor._own_extra().tangents = output._own_extra().tangents

@@ -14,9 +14,9 @@ from ...tape.edges import edge_of
 from ...tape.node import Node
 from ...tape.saved import RELEASED, unpack
 from ...tensor import Tensor, ndarray
-from ..backward import first_grad
 from ..engine import discover, fitted
 from ..graph_task import Capture, Task
+from ..roots import first_grad
 from .anomaly_mode import has_nan, listed
 
 OF_GRADIENT = "If it is a gradient, explain the tensor whose backward it comes from."

@@ -1,0 +1,29 @@
+"""The arguments of a custom function that is called with keywords, or without those that have defaults."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+
+def bound(
+    forward: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], separate: bool
+) -> tuple[Any, ...]:
+    """The arguments of `forward` in order, without `ctx`, with defaults filled in; `separate`: it takes no `ctx`."""
+    signature = inspect.signature(forward)
+    if separate:
+        values = signature.bind(*args, **keywords)
+        values.apply_defaults()
+        return values.args
+    parameters = [each for each in signature.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD][1:]
+    names = [parameter.name for parameter in parameters]
+    unknown = next((name for name in keywords if name not in names), None)
+    if unknown is not None:
+        raise TypeError(f"forward() got an unexpected keyword argument '{unknown}'")
+    results = list(args)
+    for position, parameter in enumerate(parameters[len(args) :], start=len(args)):
+        if parameter.name not in keywords and parameter.default is parameter.empty:
+            raise TypeError(f"forward() missing required argument: '{parameter.name}' (position {position})")
+        results.append(keywords.get(parameter.name, parameter.default))
+    return tuple(results)

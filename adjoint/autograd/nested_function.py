@@ -1,0 +1,104 @@
+"""Older forms of `Function`: of nested tuples, lists and dicts of tensors, and of an input that may change in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..tensor import Tensor
+from .function import Function
+
+__all__ = ["InplaceFunction", "NestedIOFunction"]
+
+
+class InplaceFunction(Function):
+    """A function that may change its input in place; it only keeps whether it does. Kept for older code."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """A function of nested tuples, lists and dicts of tensors, which may also return such.
+
+    Override `forward_extended(ctx, *args)` and `backward_extended(ctx, *grad_outputs)`; the gradients that the latter is
+    given have the structure of the outputs, those that it returns that of the arguments.
+
+    >>> import adjoint as torch
+    >>> class Swap(torch.autograd.function.NestedIOFunction):
+    ...     @staticmethod
+    ...     def forward_extended(ctx, pair):
+    ...         return {"first": pair[1] * 2, "second": pair[0] * 3}
+    ...     @staticmethod
+    ...     def backward_extended(ctx, grads):
+    ...         return (grads["second"] * 3, grads["first"] * 2)
+    >>> x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    >>> Swap.apply((x, y))["first"].sum().backward()
+    >>> y.grad
+    tensor([2., 2.])
+    """
+
+    @classmethod
+    def apply(cls, *args: Any, **keywords: Any) -> Any:
+        """Run `forward_extended` and record the node."""
+        tensors: list[Any] = []
+        outputs: list[Any] = []
+        flat = super().apply(taken_apart(args, tensors), outputs, *tensors, **keywords)
+        return put_together(outputs[0], iter(flat))
+
+    @staticmethod
+    def forward(ctx: Any, structure: Any, outputs: list[Any], *tensors: Any) -> Any:
+        """Call `forward_extended` with the arguments put together, and take apart what it returns."""
+        flat: list[Any] = []
+        result = ctx._forward_cls.forward_extended(ctx, *put_together(structure, iter(tensors)))
+        outputs.append(taken_apart(result, flat))
+        ctx._nested_output = outputs[0]
+        return tuple(flat)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Call `backward_extended` with the gradients put together, and take apart what it returns."""
+        flat: list[Any] = []
+        taken_apart(ctx._forward_cls.backward_extended(ctx, put_together(ctx._nested_output, iter(grads))), flat)
+        return (None, None, *flat)
+
+    @staticmethod
+    def forward_extended(ctx: Any, *args: Any) -> Any:
+        """Compute the outputs."""
+        raise NotImplementedError
+
+    @staticmethod
+    def backward_extended(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients of the arguments, given those of the outputs."""
+        raise NotImplementedError
+
+
+class _Place:
+    """Stands for a tensor in a structure that it was taken out of."""
+
+
+_PLACE = _Place()
+
+
+def taken_apart(value: Any, tensors: list[Any]) -> Any:
+    """`value` with places for its tensors (and Nones), which are added to `tensors`."""
+    if value is None or isinstance(value, Tensor):
+        tensors.append(value)
+        return _PLACE
+    if isinstance(value, (list, tuple)):
+        return type(value)(taken_apart(item, tensors) for item in value)
+    if isinstance(value, dict):
+        return type(value)((key, taken_apart(item, tensors)) for key, item in value.items())
+    return value
+
+
+def put_together(structure: Any, tensors: Iterator[Any]) -> Any:
+    """`structure` with its places filled by the next of `tensors`."""
+    if structure is _PLACE:
+        return next(tensors)
+    if isinstance(structure, (list, tuple)):
+        return type(structure)(put_together(item, tensors) for item in structure)
+    if isinstance(structure, dict):
+        return type(structure)((key, put_together(item, tensors)) for key, item in structure.items())
+    return structure

@@ -1,0 +1,170 @@
+"""What a backward begins at: roots and the gradients for them, checked and in the form that the engine takes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ..device import Size
+from ..dispatch.meta import has_meta
+from ..dtypes import from_numpy
+from ..kernels.runtime.lazy_conj import resolved
+from ..kernels.runtime.meta_array import Meta
+from ..tape import modes
+from ..tape.edges import edge_of
+from ..tape.modes import GATE
+from ..tape.node import NOWHERE
+from ..tensor import Tensor, history, ndarray, wrap
+from .gradient_edge import GradientEdge, recorded_edge
+
+
+def on_tensors(create_graph: bool) -> bool:
+    """Whether all gradients are tensors, because they are recorded or carry something of a level, or else bare arrays.
+
+    Those of tensors on `meta` are tensors too.
+    """
+    return create_graph or bool(modes.STATE.levels)
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """One tensor, or gradient edge, as a tuple of one."""
+    if value is None:
+        return ()
+    if isinstance(value, (Tensor, GradientEdge)):
+        return (value,)
+    return tuple(value)
+
+
+def asked_edge(tensor: Tensor) -> Any:
+    """The edge of a tensor that a backward begins at; RuntimeError for a view for which it has become ambiguous."""
+    if tensor._base is not None:
+        history(tensor)
+    return edge_of(tensor)
+
+
+def root_edge(root: Any) -> Any:
+    """Where the gradient of a root enters the graph."""
+    if isinstance(root, GradientEdge):
+        return recorded_edge(root)
+    return edge_of(root)
+
+
+def edge_of_input(item: Any) -> Any:
+    """The edge whose gradient is asked for."""
+    if not isinstance(item, (Tensor, GradientEdge)):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(item).__name__}")
+    edge = recorded_edge(item) if isinstance(item, GradientEdge) else edge_of(item)
+    if edge is None:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return edge
+
+
+def _read_only_one(kind: Any) -> Any:
+    one = numpy.ones((), kind)
+    one.flags.writeable = False
+    return one
+
+
+_ONES = {numpy.dtype(kind): _read_only_one(kind) for kind in (numpy.float32, numpy.float64)}
+
+
+def first_grad(root: Tensor, as_tensor: bool) -> Any:
+    """The gradient 1 for a root of one element."""
+    array = root._array
+    if type(array) is Meta:
+        return wrap(array.copy())
+    one = _ONES.get(array.dtype) if array.ndim == 0 else None
+    if one is not None:
+        return wrap(one.copy()) if as_tensor else one
+    ones = numpy.ones_like(array)
+    return wrap(ones) if as_tensor else ones
+
+
+def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[Any, Any] | None:
+    """The edge of a root and the gradient it begins with, where nothing is in question about either; else None."""
+    if type(root) is not Tensor or GATE.special:
+        return None
+    array = root._array
+    if type(array) is not ndarray:
+        return None
+    if given is None:
+        if array.size != 1 or array.dtype.kind != "f":
+            return None
+        seed = first_grad(root, as_tensor)
+    elif type(given) is Tensor and type(given._array) is ndarray:
+        if given._array.dtype is not array.dtype or given._array.shape != array.shape:
+            return None
+        seed = given if as_tensor else given._array
+    else:
+        return None
+    edge = asked_edge(root)
+    return None if edge is None or edge is NOWHERE else (edge, seed)
+
+
+def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:
+    """One gradient for each root: checked, or 1 where none is given and the root has one element."""
+    given = as_tuple(grads) if grads is not None else (None,) * len(roots)
+    if len(given) < len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
+    results: list[Any] = []
+    as_tensors = on_tensors(create_graph) or has_meta(roots)
+    for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
+        if not isinstance(root, (Tensor, GradientEdge)):
+            raise AssertionError("Expected output to be a torch.Tensor")
+        if isinstance(root, Tensor) and ((edge := asked_edge(root)) is None or edge is NOWHERE):
+            raise about(root, f"element {index} of tensors does not require grad and does not have a grad_fn")
+        if value is None and type(root) is Tensor and root._array.ndim == 0 and root._array.dtype.kind == "f":
+            results.append(first_grad(root, as_tensors))
+            continue
+        shape, dtype = metadata_of(root)
+        if value is None:
+            if math.prod(shape) != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            if dtype.kind == "c":
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {from_numpy(dtype)}"
+                )
+            if isinstance(root, Tensor):
+                results.append(first_grad(root, as_tensors))
+            else:
+                ones = numpy.ones(shape, dtype)
+                results.append(wrap(ones) if as_tensors else ones)
+            continue
+        if not isinstance(value, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
+        check_grad(shape, dtype, value, index)
+        results.append(value if as_tensors else resolved(value._array))
+    return results
+
+
+def metadata_of(root: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and dtype (NumPy's) of the gradient that a root takes."""
+    if isinstance(root, Tensor):
+        return root._array.shape, root._array.dtype
+    node, number = root.node, root.output_nr
+    if type(node.shape) is list:
+        return node.shape[number], node.dtype[number]
+    return node.shape, node.dtype
+
+
+def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) -> None:
+    """Raise unless `value` has the shape of a root and is complex just where its `dtype` is."""
+    if value._array.shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {value.shape} and output[{index}] has a shape of "
+            f"{Size(shape)}."
+        )
+    if (value._array.dtype.kind == "c") != (dtype.kind == "c"):
+        raise RuntimeError(
+            f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{index}] has a dtype of {value.dtype} and output[{index}] has a dtype of {from_numpy(dtype)}."
+        )
+
+
+def about(tensor: Any, message: str) -> RuntimeError:
+    """An error that knows which tensor it is about, for `explain`."""
+    error = RuntimeError(message)
+    error.tensor = tensor  # type: ignore[attr-defined]
+    return error
