@@ -55,7 +55,7 @@ def test_a_search_finds_a_small_program(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(fuzz, "candidate", _Wrong(fuzz.candidate))
     program, count = smallest_difference(seed=0, end=time.monotonic() + 300)
     assert program is not None and "exp(" in program
-    assert program.count("\n") <= 6  # four leaves, the line that is wrong, what differs
+    assert program.count("\n") <= 9  # four leaves, few lines, what differs
     assert count > 1
     assert smallest_difference(seed=0, end=time.monotonic()) == (None, 0)
 
