@@ -51,7 +51,9 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
         if isinstance(output, Tensor):
             earlier = returned.get(id(output))
             if earlier is None:
-                result = returned[id(output)] = call.tie(output, number)
+                result = call.tie(output, number)
+                if result is output or id(output) not in call.given:  # an argument gets another view or alias each time
+                    returned[id(output)] = result
             else:
                 result = call.move(earlier, number)
             tied.append(result)
