@@ -46,7 +46,7 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
         node._constant_outputs = node.marked_constant
     call = Outputs(node, args, outputs, recording)
     returned: dict[int, Tensor] = {}
-    tied = []
+    tied: list[Any] = []
     for number, output in enumerate(outputs):
         if isinstance(output, Tensor):
             earlier = returned.get(id(output))
