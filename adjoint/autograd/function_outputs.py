@@ -46,12 +46,14 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
         node._constant_outputs = node.marked_constant
     call = Outputs(node, args, outputs, recording)
     returned: dict[int, Tensor] = {}
-    tied = []
+    tied: list[Any] = []
     for number, output in enumerate(outputs):
         if isinstance(output, Tensor):
             earlier = returned.get(id(output))
             if earlier is None:
-                result = returned[id(output)] = call.tie(output, number)
+                result = call.tie(output, number)
+                if result is output or id(output) not in call.given:  # an argument gets another view or alias each time
+                    returned[id(output)] = result
             else:
                 result = call.move(earlier, number)
             tied.append(result)

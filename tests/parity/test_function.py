@@ -630,6 +630,38 @@ PROGRAMS = {
         z.add_(1)
         raises(lambda: o[0].grad_fn)
     """,
+    "returned_twice": """
+        def pair(change):
+            class Pair(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    result = change(ctx, x)
+                    return result, result
+                @staticmethod
+                def backward(ctx, first, second):
+                    show(first, second)
+                    return first + 10 * second
+            return Pair
+        def dirty(ctx, x):
+            ctx.mark_dirty(x)
+            return x.add_(1)
+        def constant(ctx, x):
+            ctx.mark_non_differentiable(x)
+            return x
+        def tracked(ctx, x):
+            with torch.enable_grad():
+                return x.detach().requires_grad_() * 3
+        for change in (lambda ctx, x: x, lambda ctx, x: x * 2, dirty, constant, tracked):
+            leaf = torch.tensor([1., 2.], requires_grad=True)
+            for recording in (True, False) if change is not tracked else (True,):
+                x = leaf * 1
+                with torch.set_grad_enabled(recording):
+                    a, b = pair(change).apply(x)
+                show(a is b, a is x, a, b, a.output_nr, b.output_nr, a._is_view(), b._is_view())
+                if a.requires_grad and recording:
+                    (2 * a + 3 * b).sum().backward()
+                    show(leaf.grad)
+    """,
     "twice_differentiated": """
         from_function = torch.autograd.function
         x = torch.ones(2, requires_grad=True)
