@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from mypy.plugin import ClassDefContext, Plugin
 
-DECORATORS = ("adjoint.dispatch.decorators.", "adjoint.operators.")
+DECORATORS = ("adjoint.dispatch.decorators.", "adjoint.dispatch.overloads.", "adjoint.operators.")
 
 
 class Declarations(Plugin):

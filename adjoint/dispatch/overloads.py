@@ -15,6 +15,9 @@ from .constants import NUMBERS
 from .decorators import PREFIXES, binary, public
 from .slow_path import not_known
 
+_SYMBOLS = {"__mod__": "%", "__floordiv__": "//", "__pow__": "**"}
+"""How Python's operators are written, for the documentation of their methods."""
+
 
 def overloads(
     kernel: Any = None,
@@ -26,7 +29,7 @@ def overloads(
     promote: str | None = "common",
     dunder: str | None = None,
     reflected: str | None = None,
-    namespace: str | None = "torch",
+    namespace: str = "torch",
     method: bool = True,
     alias_inplace: tuple[str, ...] = (),
     public_inplace: bool = False,
@@ -47,12 +50,12 @@ def overloads(
         of_numbers: computes the result from two numbers and `out`, if the function takes them.
         promote: the promotion of the operators that are declared here.
         dunder: Python's operator (`"__mod__"`); it has a form in place (`"__imod__"`).
-        reflected: Python's operator with the operands exchanged (`"__rmod__"`).
+        reflected: the `dunder` with the operands exchanged (`"__rmod__"`).
         namespace: where the function is public.
         method: whether it is a method; then there is a method in place, too.
         alias_inplace: other names of the method in place.
         public_inplace: whether the function in place is public besides the method.
-        only_inplace: whether there is only the method in place.
+        only_inplace: whether there is only the method in place; the class has its documentation.
         second: the name of the second parameter.
         forms: how the function may be called, for errors.
     """
@@ -78,7 +81,7 @@ def overloads(
         function = _function(choose, numbers, of_numbers)
         if method:
             function.inplace = _inplace_function(choose)
-            identify(function.inplace, f"{name}_", f"`{name}` in place.")
+            identify(function.inplace, f"{name}_", declaration.__doc__ if only_inplace else f"`{name}` in place.")
             augmented = () if dunder is None else (dunder.replace("__", "__i", 1),)
             names = (f"{name}_", *alias_inplace, *augmented)
             public(namespace=namespace if public_inplace else None, method=names)(function.inplace)
@@ -86,13 +89,14 @@ def overloads(
             return function.inplace
         identify(function, name)
         public(namespace=namespace, method=method, numpy_names=namespace == "torch", forms=forms)(function)
-        if dunder is not None:
-            operation = _operation(function, numbers)
-            identify(operation, dunder, f"`{name}` as Python's operator.")
-            public(namespace=None, method=(dunder,))(operation)
+        if dunder is None:
+            return function
+        operation = _operation(function, numbers)
+        identify(operation, dunder, f"`input {_SYMBOLS[dunder]} {second}`.")
+        public(namespace=None, method=(dunder,))(operation)
         if reflected is not None:
             exchanged = _exchanged(function)
-            identify(exchanged, reflected, f"`{name}` as Python's operator, the operands exchanged.", "other")
+            identify(exchanged, reflected, f"`other {_SYMBOLS[dunder]} input`.", "other")
             public(namespace=None, method=(reflected,))(exchanged)
         return function
 
@@ -115,6 +119,7 @@ def _identify(function: Any, name: str, doc: str | None, module: str, parameter:
     function.__code__ = code.replace(co_name=name, co_varnames=variables)
     function.__name__ = function.__qualname__ = name
     function.__doc__, function.__module__ = doc, module
+    function.__annotations__ = {}  # as those of other functions written by hand: the stubs tell types
 
 
 def _choice(name: str, by_tensor: Any, by_number: Any, of_number: Any) -> Callable[[Any, Any], Any]:

@@ -97,13 +97,14 @@ def _declare_in_place(name, kernel, alias=()):
     def grad_other(grad, other_shape, other_dtype, xp):
         return xp.zeros_like(xp.sum_to_size(grad, other_shape))
 
+    doc = f"`{name}` in place: 1 where it holds, elsewhere 0."
     overloads(
         kernel,
         by_tensor={"node": f"{name.capitalize()}Backward1", "aten": "Tensor"},
         by_number={"node": f"{name.capitalize()}Backward0", "aten": "Scalar"},
         alias_inplace=alias,
         only_inplace=True,
-    )(type(name, (), {"grad_self": grad_self, "grad_other": grad_other, "__module__": __name__}))
+    )(type(name, (), {"__doc__": doc, "__module__": __name__, "grad_self": grad_self, "grad_other": grad_other}))
 
 
 _declare_in_place("eq", numpy.equal)
