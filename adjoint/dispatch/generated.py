@@ -131,7 +131,7 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
 class Saving(NamedTuple):
     """What the slow path calls to save what a node needs.
 
-    `inputs(node, edges, args, changed)` saves operands and parameters, `results(node, edges, outputs)` results; `values(args)`
+    `inputs(node, edges, args, changed)` saves operands and parameters, `results(node, outputs)` results; `values(args)`
     are the parameters, shapes and dtypes that are saved, by name.
     """
 

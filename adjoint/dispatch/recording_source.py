@@ -100,13 +100,13 @@ def value_lines(op: Operator) -> list[str]:
     return [f"node.saved_{item} = {value_expression(op, item)}" for item in op.saved_values]
 
 
-def result_lines(op: Operator, array: str | None = None) -> list[str]:
-    """Save results, whose version counters begin here."""
+def result_lines(op: Operator) -> list[str]:
+    """Save results, whose version counters begin here: all of them, whichever gradient needs them, as PyTorch does."""
     lines = []
     for item in op.saved_results:
-        saved = array or (f"{item}_array" if op.outputs else "array")
-        save = [f"node.saved_{item} = {saved}", f"node.version_{item} = 0"]
-        lines += if_needed(op, item, [*save, f"node.counter_{item} = {item}._counter = [0]"])
+        array = f"{item}_array" if op.outputs else "array"
+        lines += [f"node.saved_{item} = {array}", f"node.version_{item} = 0"]
+        lines.append(f"node.counter_{item} = {item}._counter = [0]")
     return lines
 
 
@@ -138,7 +138,7 @@ def value_expression(op: Operator, item: str) -> str:
 
 
 def saving_source(op: Operator) -> str:
-    """The source of `save_inputs(node, edges, args, changed)`, `save_results(node, edges, outputs)`, `saved_values(args)`.
+    """The source of `save_inputs(node, edges, args, changed)`, `save_results(node, outputs)`, `saved_values(args)`.
 
     `args` has tensors in place of numbers; `changed` is the tensor that the operation is about to change in place, or None.
     """
@@ -158,13 +158,12 @@ def saving_source(op: Operator) -> str:
     for item in op.lists:
         lines += [f"if hasattr({item}, 'check_savable'):", f"    {item}.check_savable()"]
     inputs = block("def save_inputs(node, edges, args, changed):", [*lines, *value_lines(op)])
-    results = [*read_edges, f"{', '.join(op.outputs or ('result',))}, = outputs"] if op.saved_results else ["pass"]
-    for item in op.saved_results:
-        results += if_needed(op, item, [f"save_result(node, '{item}', {item})"])
+    results = [f"{', '.join(op.outputs or ('result',))}, = outputs"] if op.saved_results else ["pass"]
+    results += [f"save_result(node, '{item}', {item})" for item in op.saved_results]
     values = ", ".join(f"'{item}': {value_expression(op, item)}" for item in op.saved_values)
     definitions = [
         inputs,
-        block("def save_results(node, edges, outputs):", results),
+        block("def save_results(node, outputs):", results),
         block("def saved_values(args):", [*read, f"return {{{values}}}"]),
     ]
     return "\n\n\n".join("\n".join(lines) for lines in definitions) + "\n"
