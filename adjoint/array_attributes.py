@@ -10,7 +10,7 @@ import numpy
 from . import dtypes
 from .device import Size, cpu, device, layout, meta, strided
 from .kernels.memory import storage as storages
-from .kernels.runtime.lazy_conj import CONJ, NEG, bits_of
+from .kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of
 from .kernels.runtime.meta_array import Meta, check_copy
 
 new_size = tuple.__new__
@@ -147,11 +147,11 @@ class ArrayAttributes:
 
     def is_conj(self) -> bool:
         """Whether conjugation is pending: this is a conjugate, on the memory of the other."""
-        return bool(bits_of(self._array) & CONJ)
+        return bool(lazy_bits_of(self._array) & CONJ)
 
     def is_neg(self) -> bool:
         """Whether negation is pending, as for the imaginary part of a conjugate."""
-        return bool(bits_of(self._array) & NEG)
+        return bool(lazy_bits_of(self._array) & NEG)
 
     def is_shared(self) -> bool:
         """Whether the memory is shared between processes; never."""

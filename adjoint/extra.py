@@ -37,7 +37,7 @@ class Extra:
         self.grad_dtype: Any = OWN
 
 
-class _Births:
+class _Creations:
     """`notes` are called with each tensor that `wrap` makes; there is one while a function is being transformed.
 
     For one on the memory of another it is called again, with both.
@@ -49,4 +49,4 @@ class _Births:
         self.notes: tuple[Callable[..., None], ...] = ()
 
 
-BIRTHS = _Births()
+CREATIONS = _Creations()

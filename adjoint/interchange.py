@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from .array_attributes import ArrayAttributes, methods_of_tensor
 from .kernels.memory import storage as storages
-from .kernels.runtime.lazy_conj import Pending, resolved
+from .kernels.runtime.lazy_conj import LazyConjNeg, materialize
 from .kernels.runtime.meta_array import check_item, check_numpy
 from .late_bound import LATE
 
@@ -51,12 +51,12 @@ class Interchange(ArrayAttributes):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         array = self._array
         check_numpy(array)
-        if isinstance(array, Pending) and not force:
+        if isinstance(array, LazyConjNeg) and not force:
             what, name = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
             raise RuntimeError(
                 f"Can't call numpy() on Tensor that has {what} bit set. Use tensor.resolve_{name}().numpy() instead."
             )
-        return resolved(array)
+        return materialize(array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
         array = self.numpy()
@@ -69,7 +69,7 @@ class Interchange(ArrayAttributes):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if self.is_conj():
             raise BufferError("Can't export tensors with the conjugate bit set")
-        return resolved(self._array).__dlpack__(**keywords)
+        return materialize(self._array).__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[enum.IntEnum, int]:
         kind, number = self._array.__dlpack_device__()

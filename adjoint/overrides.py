@@ -1,7 +1,7 @@
 """`torch.overrides`: what can be overridden by `__torch_function__`, and modes that see every call.
 
-Importing this puts doors (`adjoint.dispatch.wrappers`) in front of all of it: it is imported with the first class of tensors that
-may take over calls, or when another class that does is first met (`adjoint.dispatch.lazy_stubs`).
+Importing this puts wrappers (`adjoint.dispatch.wrappers`) in front of all of it: it is imported with the first class of tensors
+that may take over calls, or when another class that does is first met (`adjoint.dispatch.lazy_stubs`).
 """
 
 from __future__ import annotations
@@ -143,17 +143,17 @@ def _remember(namespace: str, name: str, function: Any) -> None:
 
 
 def _put(namespace: str, name: str, function: Any, shown: Any = None) -> None:
-    """A door in front of one function, unless it has got one under another name."""
+    """A wrapper in front of one function, unless it has got one under another name."""
     _remember(namespace, name, function)
-    if wrappers.door_of(function) is not None:
+    if wrappers.wrapper_of(function) is not None:
         return
     of_python = name in IN_PYTHON.get(namespace, ())
     place = PYTHON_MODULES.get(namespace, namespace) if of_python else ERROR_NAMES.get(namespace, namespace)
-    door = wrappers.put(function, f"{place}.{(shown or function).__name__}", shown)
-    door.of_python = of_python
-    door.of_data = name in DATA_TAKERS
-    door.of_keywords = namespace == "torch.nn.init"
-    door.of_many = name == "einsum"
+    wrapper = wrappers.put(function, f"{place}.{(shown or function).__name__}", shown)
+    wrapper.of_python = of_python
+    wrapper.of_data = name in DATA_TAKERS
+    wrapper.of_keywords = namespace == "torch.nn.init"
+    wrapper.of_many = name == "einsum"
 
 
 def _put_in_front_of_namespace(namespace: str, module: ModuleType, names: Iterable[str]) -> None:
@@ -164,7 +164,7 @@ def _put_in_front_of_namespace(namespace: str, module: ModuleType, names: Iterab
 
 
 def _put_in_front_of_tensors() -> None:
-    """Doors in front of the methods and the attributes of tensors."""
+    """Wrappers in front of the methods and the attributes of tensors."""
     members = {name: member for kind in reversed(Tensor.__mro__[:-1]) for name, member in vars(kind).items()}
     for name, member in members.items():
         private = name.startswith("_") and not name.endswith("__")
@@ -177,15 +177,15 @@ def _put_in_front_of_tensors() -> None:
             member.__name__ = CALLED.get(name, member.__name__)
             _put("torch.Tensor", name, member, shown)
             if name.strip("_") in OF_OPERATORS and name.startswith("__"):
-                wrappers.door_of(member).of_operator = True  # type: ignore[union-attr]
-            wrappers.door_of(member).of_method = name != "is_pinned"  # type: ignore[union-attr]
-            wrappers.door_of(member).of_attribute = name in ("apply_", "new", "new_tensor")  # type: ignore[union-attr]
-    wrappers.door_of(vars(Tensor)["__setitem__"]).of_statement = True  # type: ignore[union-attr]
-    wrappers.door_of(vars(Tensor)["__eq__"]).of_first = vars(Tensor)["eq"]  # type: ignore[union-attr]
+                wrappers.wrapper_of(member).of_operator = True  # type: ignore[union-attr]
+            wrappers.wrapper_of(member).of_method = name != "is_pinned"  # type: ignore[union-attr]
+            wrappers.wrapper_of(member).of_attribute = name in ("apply_", "new", "new_tensor")  # type: ignore[union-attr]
+    wrappers.wrapper_of(vars(Tensor)["__setitem__"]).of_statement = True  # type: ignore[union-attr]
+    wrappers.wrapper_of(vars(Tensor)["__eq__"]).of_first = vars(Tensor)["eq"]  # type: ignore[union-attr]
 
 
 def _put_in_front_of_attribute(name: str, attribute: property) -> None:
-    """Doors in front of reading, setting and deleting an attribute."""
+    """Wrappers in front of reading, setting and deleting an attribute."""
     for function, access in ((attribute.fget, "__get__"), (attribute.fset, "__set__"), (attribute.fdel, "__delete__")):
         if function is not None:
             shown = getattr(attribute, access)
@@ -196,7 +196,7 @@ def _put_in_front_of_attribute(name: str, attribute: property) -> None:
 
 
 def _open() -> None:
-    """Put the doors in front of everything, once."""
+    """Put the wrappers in front of everything, once."""
     load_all()
     of_layers = [name for name, value in vars(functional).items() if type(value) is FunctionType and name[0] != "_"]
     in_python = [name for name in of_layers if name in IN_PYTHON["torch.nn.functional"]]
@@ -209,7 +209,7 @@ def _open() -> None:
     _put_in_front_of_namespace("torch.nn.init", init, IN_PYTHON["torch.nn.init"])
     _put_in_front_of_namespace("torch.autograd", autograd, IN_PYTHON["torch.autograd"])
     _put_in_front_of_tensors()
-    torch_function.DOORS.open = True
+    torch_function.WRAPPERS.open = True
 
 
 with profiled_functions.unwatched():
@@ -304,8 +304,8 @@ def handle_torch_function(
     likes = tensor_likes(relevant_args, {})
     result = ask(public_api, likes, args, kwargs, True)
     if result is NotImplemented:
-        door = wrappers.door_of(public_api) if type(public_api) is FunctionType else None
-        name = f"{public_api.__module__}.{public_api.__name__}" if door is None else door.name
+        wrapper = wrappers.wrapper_of(public_api) if type(public_api) is FunctionType else None
+        name = f"{public_api.__module__}.{public_api.__name__}" if wrapper is None else wrapper.name
         raise nobody(name, likes, True)
     return result
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy
 
 from adjoint import dtypes
-from adjoint.kernels.runtime.lazy_conj import resolved
+from adjoint.kernels.runtime.lazy_conj import materialize
 from adjoint.kernels.runtime.meta_array import Meta
 from adjoint.late_bound import LATE
 
@@ -117,7 +117,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
     if contents is None and (wrapped := LATE.text_within_transforms(tensor)) is not None:
         return wrapped
     options = _options
-    array = resolved(tensor._array)
+    array = materialize(tensor._array)
     indent = len(name) + 1
     if contents is None:
         if type(array) is Meta:
@@ -142,7 +142,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
 
 def _attributes(tensor: Printable, options: _Options) -> list[str]:
     """What follows the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, where they are not evident."""
-    array, dtype = resolved(tensor._array), tensor.dtype
+    array, dtype = materialize(tensor._array), tensor.dtype
     parts = []
     if type(array) is Meta:
         parts.append("device='meta'")
@@ -177,7 +177,7 @@ def format_with(tensor: Printable, specification: str) -> str:
         TypeError: for a specification that is not empty and a tensor with dimensions.
     """
     if tensor._array.ndim == 0:
-        return format(_python_values(resolved(tensor._array), tensor.dtype)[0], specification)
+        return format(_python_values(materialize(tensor._array), tensor.dtype)[0], specification)
     return object.__format__(tensor, specification)
 
 

@@ -16,10 +16,10 @@ import numpy
 
 from . import dtypes, printing
 from .array_attributes import wrap_dim as wrap_dim
-from .extra import BIRTHS, Extra
+from .extra import CREATIONS, Extra
 from .interchange import Interchange
 from .kernels.memory import storage as storages
-from .kernels.runtime.lazy_conj import CONJ, NEG, Pending, resolved
+from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
 from .late_bound import LATE
 
@@ -98,7 +98,7 @@ class Tensor(Interchange, TensorMethods):
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
         result = LATE.share_inference(wrap(self._array), self)
-        for note in BIRTHS.notes:
+        for note in CREATIONS.notes:
             note(result, self)
         return result
 
@@ -320,7 +320,7 @@ def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
-    for note in BIRTHS.notes:
+    for note in CREATIONS.notes:
         note(tensor)
     return tensor
 
@@ -331,14 +331,14 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
-    for note in BIRTHS.notes:
+    for note in CREATIONS.notes:
         note(tensor)
     return tensor
 
 
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     """`value` as an array: NumPy's scalars, which reductions of arrays give, become zero-dimensional arrays."""
-    return value if type(value) is ndarray or isinstance(value, (Meta, Pending)) else numpy.asarray(value)
+    return value if type(value) is ndarray or isinstance(value, (Meta, LazyConjNeg)) else numpy.asarray(value)
 
 
 def pending(tensor: Tensor) -> int:
@@ -356,7 +356,7 @@ def tensor_array(value: Any) -> Any:
     """The array of a tensor, anything else as it is."""
     if not isinstance(value, Tensor):
         return value
-    return value.numpy() if type(value._array) is Unread else resolved(value._array)
+    return value.numpy() if type(value._array) is Unread else materialize(value._array)
 
 
 def is_recorded(edge: Any) -> bool:

@@ -181,7 +181,7 @@ CLOSING = {
     # Where no tangent rule is declared, forward mode transposes reverse mode.
     ("adjoint.transforms.forward_mode", "adjoint.transforms.reverse"),
     # A custom `Function` that generates its batching rule is mapped by another one, which uses the batching interpreter.
-    ("adjoint.transforms.batch_level", "adjoint.transforms.mapped_function"),
+    ("adjoint.transforms.vmap_interpreter", "adjoint.transforms.mapped_function"),
     # The checks raise the error that `gradcheck`, which calls them, declares.
     ("adjoint.autograd.check.gradcheck", "adjoint.autograd.check.derivative_checks"),
     ("adjoint.autograd.check.jacobians", "adjoint.autograd.check.gradcheck"),

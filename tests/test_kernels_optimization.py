@@ -145,7 +145,7 @@ def lists_of(shapes, dtype="f4"):
     ]
 
 
-def one_by_one(lists):
+def sequential_fallback(lists):
     copies = [[array.copy() for array in arrays] for arrays in lists]
     for arrays in zip(*copies, strict=True):
         assert rmsprop([[array] for array in arrays])
@@ -156,7 +156,7 @@ def test_a_list_is_updated_as_its_members_are():
     shapes = [(3,), (), (0, 2), (4, 5), (70, 70), (200, 200), (63, 63), (63, 63), (63, 63), (63, 63), (63, 63), (9,)]
     lists = lists_of(shapes)
     lists[0][3] = numpy.asfortranarray(lists[0][3])
-    expected = one_by_one(lists)
+    expected = sequential_fallback(lists)
     assert rmsprop(lists)
     for arrays, ours in zip(expected, lists, strict=True):
         for array, our in zip(arrays, ours, strict=True):
@@ -166,7 +166,7 @@ def test_a_list_is_updated_as_its_members_are():
 def test_dtypes_may_be_mixed():
     lists = [list(both) for both in zip(*(lists_of([(3,)], dtype) for dtype in ("f4", "f8")), strict=True)]
     lists = [[arrays[0][0], arrays[1][0]] for arrays in lists]
-    expected = one_by_one(lists)
+    expected = sequential_fallback(lists)
     assert rmsprop(lists)
     for arrays, ours in zip(expected, lists, strict=True):
         for array, our in zip(arrays, ours, strict=True):

@@ -128,7 +128,7 @@ def test_views_outlive_what_they_are_of():
     x = meta(2, 3)
     view = x.t()
     del x
-    assert view.is_meta and view.shape == (3, 2) and not modes.GATE.special
+    assert view.is_meta and view.shape == (3, 2) and not modes.FLAGS.special
 
 
 def test_where_new_tensors_are_made():

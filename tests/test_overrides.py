@@ -51,7 +51,7 @@ def run(program):
     return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
 
 
-# ---------------------------------------------------------------- doors
+# ---------------------------------------------------------------- wrappers
 
 
 def test_nothing_is_in_the_way_before_something_overrides():
@@ -62,9 +62,9 @@ class Mine(torch.nn.Parameter): pass
 torch.vmap(lambda x: x * 2)(torch.ones(2))
 before = torch.add.__code__
 torch.add(torch.ones(1), 1)
-print("adjoint.overrides" in sys.modules, "door" in torch.add.__code__.co_name)
+print("adjoint.overrides" in sys.modules, "wrapper" in torch.add.__code__.co_name)
 class Tagged(torch.Tensor): pass
-print("adjoint.overrides" in sys.modules, "door" in torch.add.__code__.co_name)
+print("adjoint.overrides" in sys.modules, "wrapper" in torch.add.__code__.co_name)
 """
     assert run(program) == ["False", "False", "True", "True"]
 

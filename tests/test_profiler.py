@@ -116,7 +116,7 @@ def test_only_its_own_thread_is_profiled() -> None:
         thread.join()
         x.sin()
     assert [event.name for event in prof.function_events] == ["aten::sin"]
-    assert not modes.GATE.special
+    assert not modes.FLAGS.special
 
 
 def test_errors_leave_nothing_running() -> None:
@@ -137,7 +137,7 @@ def test_errors_leave_nothing_running() -> None:
     with profile(enabled=False) as nothing:
         x.exp()
     assert nothing is None
-    assert not modes.GATE.special
+    assert not modes.FLAGS.special
 
 
 def test_functions_made_of_operators_are_events_around_theirs() -> None:
@@ -348,7 +348,7 @@ def test_profiles_of_some_steps(tmp_path: Path, accumulate: bool) -> None:
     assert [trace["which"] for trace in traces] == ["1", "2"]
     assert traces[0]["numbers"] == [1, 2]
     assert [event["name"] for event in traces[0]["traceEvents"]] == ["ProfilerStep#2", "aten::exp"]
-    assert not modes.GATE.special
+    assert not modes.FLAGS.special
     with pytest.raises(AssertionError, match="must be initialized"):
         torch.profiler.profile().events()
 

@@ -194,9 +194,9 @@ def test_state_continues_where_it_was_taken(drawn):
 
 
 def test_numbers_drawn_as_a_list_are_those_drawn_one_by_one():
-    listed, one_by_one = Stream(5), Stream(5)
-    assert listed.doubles(700) == [one_by_one.double() for _ in range(700)]
-    assert listed.double() == one_by_one.double()
+    listed, sequential_fallback = Stream(5), Stream(5)
+    assert listed.doubles(700) == [sequential_fallback.double() for _ in range(700)]
+    assert listed.double() == sequential_fallback.double()
 
 
 def test_few_normals_are_the_first_of_many():

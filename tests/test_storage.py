@@ -1,8 +1,10 @@
 """Storages that are given back: the memory goes, the tensor's shape stays."""
 
+import numpy
 import pytest
 
 import adjoint as torch
+from adjoint.kernels.shape import view as view_kernels
 
 
 def test_a_storage_given_back_has_no_elements_to_read():
@@ -26,3 +28,9 @@ def test_a_larger_storage_keeps_the_elements():
     x = torch.arange(4.0)
     x.untyped_storage().resize_(32)
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0] and x.untyped_storage().nbytes() == 32
+
+
+def test_a_repeated_number_may_be_repeated_again():
+    number = numpy.float64(2.0)  # what NumPy gives for arithmetic on arrays of no dimension
+    once = view_kernels.expand(number, (3,))
+    assert view_kernels.expand(once.reshape(3, 1), (3, 2)).tolist() == [[2.0, 2.0]] * 3

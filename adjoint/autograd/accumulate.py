@@ -12,7 +12,7 @@ import numpy
 
 from ..kernels.memory.storage import owner
 from ..kernels.runtime.meta_array import Meta
-from ..tape.modes import GATE, STATE
+from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting, mark_inference, shared_counter
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
@@ -57,7 +57,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             result = new_tensor()
             result._array = grad
             result._edge = result._grad = result._base = result._counter = result._extra = None
-            if GATE.special and STATE.inference:
+            if FLAGS.special and STATE.inference:
                 mark_inference(result)
             leaf._grad = result
         else:  # in place, also where `held` has a history: the engine is not recording
@@ -81,7 +81,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
 def made(array: Any) -> Tensor:
     """A gradient that the engine has computed, as a tensor of whoever asks for it."""
     tensor = wrap(array)
-    if GATE.special and STATE.inference:
+    if FLAGS.special and STATE.inference:
         mark_inference(tensor)
     return tensor
 
@@ -130,7 +130,7 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
     """`grad` as a tensor of its own, laid out like `leaf`, still connected to its history."""
-    if type(grad) is not Tensor or type(leaf._array) is Meta or STATE.levels:
+    if type(grad) is not Tensor or type(leaf._array) is Meta or STATE.interpreters:
         return grad.clone()
     array = leaf._array if STATE.grad_layout else grad._array
     return made(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy
 
-from ..dispatch.lazy_stubs import begun
+from ..dispatch.lazy_stubs import lazily_wrapped
 from ..kernels.runtime.floating import quiet, restore
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
-from ..tape.modes import GATE, STATE
+from ..tape.modes import FLAGS, STATE
 from ..tensor import Tensor, as_array
 from .accumulate import Shown, made
 from .batched_products import batched_grads, batched_products
@@ -27,7 +27,7 @@ from .graph_task import Capture
 from .roots import about, as_tuple, edge_of_input, make_grads, plain_root, root_edge
 
 
-@begun
+@lazily_wrapped
 def backward(
     tensors: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -68,9 +68,9 @@ def backward(
                 "`grad_tensors`."
             )
         grad_tensors = grad_variables
-    keep = create_graph if retain_graph is None else retain_graph
+    retain_graph = create_graph if retain_graph is None else retain_graph
     if inputs is None and (plain := plain_root(tensors, grad_tensors, create_graph)) is not None:
-        start([plain[0]], [plain[1]], keep, create_graph, None, True, shown_from(grad_tensors))
+        start([plain[0]], [plain[1]], retain_graph, create_graph, None, True, shown_from(grad_tensors))
         if create_graph:
             warn_of_cycle()
         return
@@ -80,12 +80,12 @@ def backward(
     grads = make_grads(roots, grad_tensors, create_graph)
     capture = None if inputs is None else retaining(as_tuple(inputs))
     edges = [root_edge(root) for root in roots]
-    start(edges, grads, keep, create_graph, capture, True, shown_from(grad_tensors))
+    start(edges, grads, retain_graph, create_graph, capture, True, shown_from(grad_tensors))
     if create_graph:
         warn_of_cycle()
 
 
-@begun
+@lazily_wrapped
 def grad(
     outputs: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],
     inputs: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],
@@ -135,10 +135,10 @@ def grad(
     targets = as_tuple(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    keep = create_graph if retain_graph is None else retain_graph
+    retain_graph = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         roots = as_tuple(outputs)
-        product = partial(grad, roots, targets, retain_graph=keep, create_graph=create_graph, allow_unused=True)
+        product = partial(grad, roots, targets, retain_graph=retain_graph, create_graph=create_graph, allow_unused=True)
         products = batched_products(product, batched_grads(roots, as_tuple(grad_outputs)))
         return checked_results(targets, products, allow_unused, materialize_grads, create_graph)
     plain = plain_root(outputs, grad_outputs, create_graph)
@@ -153,7 +153,7 @@ def grad(
     for edge in edges:
         capture.add(edge)
     shown = shown_from(grad_outputs)
-    start(starts, grads, keep, create_graph, capture, False, shown)
+    start(starts, grads, retain_graph, create_graph, capture, False, shown)
     values = [capture.value(edge) for edge in edges]
     if not create_graph:
         tensor_of = made if len(values) == 1 and not shown and not shown.given else shown.tensor
@@ -211,20 +211,28 @@ def checked_results(
 
 
 def start(
-    edges: Any, grads: Any, keep: bool, create_graph: bool, capture: Any, accumulating: bool, shown: Shown | None = None
+    edges: Any,
+    grads: Any,
+    retain_graph: bool,
+    create_graph: bool,
+    capture: Any,
+    accumulating: bool,
+    shown: Shown | None = None,
 ) -> None:
     """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
     token = quiet()
     try:
-        if create_graph or (GATE.special and STATE.levels) or (grads and isinstance(grads[0], Tensor)):  # on `meta`
+        if (
+            create_graph or (FLAGS.special and STATE.interpreters) or (grads and isinstance(grads[0], Tensor))
+        ):  # on `meta`
             was_recording = STATE.grad_enabled
             modes.set_grad(create_graph)
             try:
-                run(edges, grads, keep, True, capture, accumulating, shown)
+                run(edges, grads, retain_graph, True, capture, accumulating, shown)
             finally:
                 modes.set_grad(was_recording)
         else:
-            run(edges, grads, keep, False, capture, accumulating, shown)
+            run(edges, grads, retain_graph, False, capture, accumulating, shown)
     finally:
         restore(token)
 

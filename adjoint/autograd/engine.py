@@ -22,14 +22,13 @@ from typing import Any
 from ..extra import OWN
 from ..late_bound import LATE
 from ..tape import modes
-from ..tape.modes import GATE, STATE
+from ..tape.modes import FLAGS, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
-from ..tape.torch_function import DOORS, recorded
+from ..tape.torch_function import WRAPPERS, recorded
 from ..tensor import Tensor
 from .accumulate import Shown, accumulate
-from .conform import conform
 from .debug.anomaly_mode import check_nan, report
-from .graph_task import Capture, Task, run_callbacks
+from .graph_task import Capture, GraphTask, run_callbacks
 from .hook_calls import (
     run_accumulator,
     run_leaf_hooks,
@@ -39,6 +38,7 @@ from .hook_calls import (
     run_tensor_hooks,
     run_with_hooks,
 )
+from .validate_grad import validate_grad
 
 _by_sequence = attrgetter("sequence")
 LATE.engine_globals = globals()
@@ -52,7 +52,7 @@ their own."""
 def run(
     roots: list[Any],
     grads: list[Any],
-    keep: bool,
+    retain_graph: bool,
     create_graph: bool,
     capture: Capture | None,
     accumulating: bool,
@@ -63,12 +63,12 @@ def run(
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are
     only stored in `capture`. `shown`: the tensors whose arrays `grads` are.
     """
-    task = Task(keep, create_graph, capture, accumulating, shown)
+    task = GraphTask(retain_graph, create_graph, capture, accumulating, shown)
     outer = STATE.task
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth > DEEPEST:
-            in_another_thread(run, roots, grads, keep, create_graph, capture, accumulating, shown)
+            in_another_thread(run, roots, grads, retain_graph, create_graph, capture, accumulating, shown)
             return
     STATE.task = task
     try:
@@ -82,14 +82,14 @@ def run(
             modes.set_grad(True)
 
 
-def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
+def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
     """Discover the graph of `task` and run its nodes."""
-    keep, create_graph = task.keep, task.create_graph
+    retain_graph, create_graph = task.retain_graph, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
     if task.capture is not None and len(roots) == 1:
         task.root = roots[0][0] if type(roots[0]) is tuple else roots[0]
     finish = finish_watched_leaf if modes.ANOMALY.enabled else finish_leaf
-    plain = nodes_without_watch(task) if task.capture is not None or GATE.special else None
+    plain = nodes_without_watch(task) if task.capture is not None or FLAGS.special else None
     needed = task.needed
     buffers: dict[Any, Any] = {}
     arrived = buffers.pop
@@ -135,11 +135,11 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
         else:
             try:
                 if not create_graph:
-                    results = node.backward(grad, keep, edges)
-                elif DOORS.open:
-                    results = recorded(node, grad, keep, edges)
+                    results = node.backward(grad, retain_graph, edges)
+                elif WRAPPERS.open:
+                    results = recorded(node, grad, retain_graph, edges)
                 else:
-                    results = node.backward_recorded(grad, keep, edges)
+                    results = node.backward_recorded(grad, retain_graph, edges)
             except Exception as error:
                 explain(error, node)
                 raise
@@ -147,7 +147,7 @@ def execute(roots: list[Any], grads: list[Any], task: Task) -> None:
                 results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
 
 
-def nodes_without_watch(task: Task) -> Container[Node] | None:
+def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
     """The nodes that run, and of whose gradients nobody wants to know; None if that is all of them."""
     plain: Container[Node] | None = None
     capture = task.capture
@@ -162,7 +162,7 @@ def nodes_without_watch(task: Task) -> Container[Node] | None:
     return () if modes.ANOMALY.enabled or STATE.recorder is not None else plain
 
 
-def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
+def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
     """Run a node of which something is out of the ordinary; None if it does not run. `edges`: those that are needed."""
     if grad is None:
         if not node.runs_undefined and node.hooks is None:
@@ -188,9 +188,9 @@ def visit(node: Node, grad: Any, task: Task, edges: tuple[Any, ...]) -> Any:
         run = run_node if hooks is None or not hooks.around() else run_with_hooks
         recorder = STATE.recorder
         if recorder is None:
-            results = run(node, grad, task.keep, task.create_graph, edges)
+            results = run(node, grad, task.retain_graph, task.create_graph, edges)
         else:
-            results = recorder.backward(node, run, grad, task.keep, task.create_graph, edges)
+            results = recorder.backward(node, run, grad, task.retain_graph, task.create_graph, edges)
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(node, grad, results)
         if run is run_node and node.hooks is not None:
@@ -311,13 +311,13 @@ def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -
     A node of several outputs has a list of what has arrived, to which this adds. An edge to nowhere takes nothing.
     """
     if type(edge) is not tuple:
-        return conform(grad, edge._array.shape, edge._array.dtype, source, edge)
+        return validate_grad(grad, edge._array.shape, edge._array.dtype, source, edge)
     node, number = edge
     if node.is_nowhere:
         return None
     if type(node.shape) is not list:
-        return conform(grad, node.shape, node.dtype, source, edge)
-    grad = conform(grad, node.shape[number], node.dtype[number], source, edge)
+        return validate_grad(grad, node.shape, node.dtype, source, edge)
+    grad = validate_grad(grad, node.shape[number], node.dtype[number], source, edge)
     held = buffers.get(node)
     if held is None:
         held = buffers[node] = [None] * len(node.shape)
@@ -325,7 +325,7 @@ def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -
     return None
 
 
-def finish_watched_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
+def finish_watched_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     """`finish_leaf` under anomaly detection."""
     try:
         finish_leaf(leaf, grad, task)
@@ -334,14 +334,14 @@ def finish_watched_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
         raise
 
 
-def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
+def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     """All gradients of `leaf` are in (None, if all were): run its hooks and accumulate, or capture."""
     capture = task.capture
     if capture is not None and leaf not in capture.leaves and leaf is not task.root:
         return
     extra = leaf._extra
     if extra is not None and extra.grad_dtype is not OWN and grad is not None:
-        grad = conform(grad, leaf._array.shape, leaf._array.dtype, None, leaf)
+        grad = validate_grad(grad, leaf._array.shape, leaf._array.dtype, None, leaf)
     if extra is not None and extra.hooks:
         task.node = leaf
         grad = run_leaf_hooks(leaf, grad, task.create_graph)
@@ -349,7 +349,7 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
         if leaf in capture.leaves:
             capture.leaves[leaf] = grad
         return
-    if GATE.special and STATE.recorder is not None:
+    if FLAGS.special and STATE.recorder is not None:
         STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)
     elif extra is None:
         accumulate(leaf, grad, task.create_graph)
@@ -357,7 +357,7 @@ def finish_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
         add_to_leaf(leaf, grad, task)
 
 
-def add_to_leaf(leaf: Tensor, grad: Any, task: Task) -> None:
+def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     """Add `grad` to the `.grad` of a leaf about which there is something out of the ordinary."""
     task.node = leaf
     node = live_accumulator(leaf)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from ..kernels.runtime.lazy_conj import resolved
+from ..kernels.runtime.lazy_conj import materialize
 from ..tape import modes
 from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
@@ -20,7 +20,6 @@ from ..tape.interpreters import innermost
 from ..tape.node import Node, start
 from ..tape.saved import released
 from ..tensor import Tensor, wrap
-from .conform import as_taken
 from .debug.anomaly_mode import check_nan
 from .function_arguments import bound
 from .function_context import FunctionCtx
@@ -28,6 +27,7 @@ from .function_outputs import is_simple, numbers_of, tie_outputs
 from .hook_calls import recording_mode, stop_recording, to_tensor
 from .once_differentiable import once_differentiable as once_differentiable
 from .saved_variable import SavedNone, save
+from .validate_grad import as_taken
 
 if TYPE_CHECKING:
     from .nested_function import InplaceFunction, NestedIOFunction
@@ -78,15 +78,15 @@ class FunctionNode(FunctionCtx, Node):
             raise released(self)
         return tuple(SavedNone() if saved is None else saved for saved in self._saved)
 
-    def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
+    def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` on tensors, nothing recorded."""
         stop_recording()
-        results = self._call([to_tensor(item) for item in grad], keep, edges)
-        return tuple([None if result is None else resolved(result._array) for result in results])
+        results = self._call([to_tensor(item) for item in grad], retain_graph, edges)
+        return tuple([None if result is None else materialize(result._array) for result in results])
 
-    def backward_recorded(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
+    def backward_recorded(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` as an operation among others, recorded where they are."""
-        return self._call(grad, keep, edges)
+        return self._call(grad, retain_graph, edges)
 
     def _check_unwanted(self, results: tuple[Any, ...], edges: Any) -> None:
         """Raise, as the engine does for those it takes, if a gradient that nobody needs this time does not fit its input."""
@@ -94,7 +94,7 @@ class FunctionNode(FunctionCtx, Node):
             if result is not None and edge is not None and wanted is None:
                 as_taken(result, edge, self)
 
-    def _call(self, grads: list[Any], keep: bool, edges: Any) -> tuple[Any, ...]:
+    def _call(self, grads: list[Any], retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         if self.materialize_grads:
             for number, grad in enumerate(grads):
                 if grad is None:
@@ -105,7 +105,7 @@ class FunctionNode(FunctionCtx, Node):
             task.node = self
         cls = self._forward_cls
         results = (cls.backward if cls.vjp is Function.vjp else only_vjp(cls))(self, *grads)
-        if not keep:
+        if not retain_graph:
             self._saved = None
         checked = self._checked(results if isinstance(results, tuple) else (results,))
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
@@ -279,9 +279,9 @@ class Function(metaclass=FunctionMeta):
         separate = cls.setup_context is not Function.setup_context
         if keywords or (separate and len(args) != cls._argument_count):
             args = bound(cls.forward, args, keywords, separate)
-        if modes.STATE.levels and (level := innermost(args)) is not None:
-            return level.apply_function(cls, args)
-        if modes.GATE.special and modes.STATE.recorder is not None:
+        if modes.STATE.interpreters and (interpreter := innermost(args)) is not None:
+            return interpreter.apply_function(cls, args)
+        if modes.FLAGS.special and modes.STATE.recorder is not None:
             return modes.STATE.recorder.custom(cls.__name__, cls.applied, args)[1]
         return cls.applied(args)[1]
 
@@ -299,7 +299,7 @@ class Function(metaclass=FunctionMeta):
                 edges.append(edge)
         node.needs_input_grad, node._tensor_inputs = tuple(needs), tuple(tensors)
         was_recording = modes.STATE.grad_enabled
-        watched = modes.GATE.special and modes.ANOMALY.enabled
+        watched = modes.FLAGS.special and modes.ANOMALY.enabled
         forward = noted_apart(cls.forward, edges) if watched else cls.forward
         modes.set_grad(False)
         try:

@@ -17,7 +17,7 @@ from .graph_task import current_node, current_task_id
 from .multi_grad import register_multi_grad_hook
 from .mutation import allow_mutation_on_saved_tensors
 from .private_names import _engine_run_backward as _engine_run_backward
-from .result_cache import keeping as keeping
+from .result_cache import caching_results as caching_results
 
 __all__ = [
     "GradientEdge",

@@ -40,7 +40,7 @@ class Capture:
         return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
 
 
-class Task:
+class GraphTask:
     """One run of the engine.
 
     `keep`: nodes keep what they saved; `create_graph`: gradients are tensors, and recorded; `capture`: the inputs asked
@@ -63,9 +63,14 @@ class Task:
     root: Node | Tensor | None = None
 
     def __init__(
-        self, keep: bool, create_graph: bool, capture: Capture | None, accumulating: bool, shown: Shown | None = None
+        self,
+        retain_graph: bool,
+        create_graph: bool,
+        capture: Capture | None,
+        accumulating: bool,
+        shown: Shown | None = None,
     ) -> None:
-        self.keep = keep
+        self.retain_graph = retain_graph
         self.create_graph = create_graph
         self.capture = capture
         self.accumulating = accumulating

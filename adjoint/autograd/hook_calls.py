@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.runtime.lazy_conj import resolved
+from ..kernels.runtime.lazy_conj import materialize
 from ..late_bound import LATE
 from ..tape import modes
 from ..tape.modes import STATE
@@ -12,7 +12,7 @@ from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tape.torch_function import recorded
 from ..tensor import Tensor, as_array, ndarray
 from .accumulate import Shown, accumulate, made
-from .conform import as_taken
+from .validate_grad import as_taken
 
 
 def stop_recording() -> None:
@@ -53,7 +53,7 @@ def to_tensor(grad: Any) -> Any:
 
 def from_tensor(grad: Any, create_graph: bool) -> Any:
     """A gradient as the engine carries it."""
-    return grad if create_graph or grad is None else resolved(grad._array)
+    return grad if create_graph or grad is None else materialize(grad._array)
 
 
 def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> None:
@@ -113,27 +113,27 @@ def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
         tensor._grad = tensor._grad + grad
 
 
-def run_with_hooks(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
+def run_with_hooks(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
     """Run `node` with its own hooks around it; those of its outputs have run."""
     hooks = own_hooks(node)
     several = type(grad) is list
     if hooks.pre:
-        grads = tuple(to_tensor(item) for item in (grad[: node.takes] if several else [grad]))
+        grads = tuple(to_tensor(item) for item in (grad[: node.grad_count] if several else [grad]))
         stop_recording()
         for hook in list(hooks.pre.values()):
             grads = replaced_tuple(hook, hook(grads), grads)
         plain = [from_tensor(item, create_graph) for item in grads]
         grad = [*plain, *grad[len(plain) :]] if several else plain[0]
-    return run_post_hooks(node, run_node(node, grad, keep, create_graph, edges), grad, create_graph, edges)
+    return run_post_hooks(node, run_node(node, grad, retain_graph, create_graph, edges), grad, create_graph, edges)
 
 
-def run_node(node: Node, grad: Any, keep: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
+def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
     """Run the node itself, unless there is no gradient to run it with."""
     undefined = all(item is None for item in grad) if type(grad) is list else grad is None
     if undefined and not node.runs_undefined:
         return (None,) * len(node.edges)
     try:
-        return recorded(node, grad, keep, edges) if create_graph else node.backward(grad, keep, edges)
+        return recorded(node, grad, retain_graph, edges) if create_graph else node.backward(grad, retain_graph, edges)
     except Exception as error:
         explain(error, node)
         raise
@@ -166,7 +166,7 @@ def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edge
     post = [hook for group in own_hooks(node).post for hook in list(group.values())]
     if not post:
         return results
-    outputs = tuple(to_tensor(item) for item in (grad[: node.takes] if type(grad) is list else [grad]))
+    outputs = tuple(to_tensor(item) for item in (grad[: node.grad_count] if type(grad) is list else [grad]))
     given = node.edges if node.runs_undefined else edges  # a custom function is not asked for less than it gives
     inputs = tuple(
         None

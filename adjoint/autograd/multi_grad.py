@@ -12,7 +12,7 @@ from ..tape.hook_handles import RemovableHandle
 from ..tape.node import NOWHERE, Node
 from ..tensor import Tensor
 from .gradient_edge import get_gradient_edge
-from .graph_task import Task
+from .graph_task import GraphTask
 
 
 class _MultiHandle(RemovableHandle):
@@ -67,8 +67,8 @@ class _All:
     def __init__(self, tensors: Sequence[Tensor], fn: Callable[..., None]) -> None:
         self.nodes = [_node_of(tensor) for tensor in tensors]
         self.fn = fn
-        self.arrived: WeakKeyDictionary[Task, dict[int, Tensor]] = WeakKeyDictionary()
-        self.expected: WeakKeyDictionary[Task, int] = WeakKeyDictionary()
+        self.arrived: WeakKeyDictionary[GraphTask, dict[int, Tensor]] = WeakKeyDictionary()
+        self.expected: WeakKeyDictionary[GraphTask, int] = WeakKeyDictionary()
         self.lock = threading.Lock()
 
     def of(self, number: int) -> Callable[[Tensor], None]:
@@ -95,7 +95,7 @@ class _Any:
 
     def __init__(self, fn: Callable[..., None]) -> None:
         self.fn = fn
-        self.called: WeakSet[Task] = WeakSet()
+        self.called: WeakSet[GraphTask] = WeakSet()
         self.lock = threading.Lock()
 
     def of(self, number: int) -> Callable[[Tensor], None]:

@@ -23,7 +23,7 @@ class Error(Node):
         """PyTorch's full name."""
         return "torch::autograd::Error"
 
-    def backward(self, grad: Any, keep: bool, edges: Any) -> tuple[Any, ...]:
+    def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         """Refuse."""
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 

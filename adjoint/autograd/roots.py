@@ -10,11 +10,11 @@ import numpy
 from ..device import Size
 from ..dispatch.meta import has_meta
 from ..dtypes import from_numpy
-from ..kernels.runtime.lazy_conj import resolved
+from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Meta
 from ..tape import modes
 from ..tape.edges import edge_of
-from ..tape.modes import GATE
+from ..tape.modes import FLAGS
 from ..tape.node import NOWHERE
 from ..tensor import Tensor, history, ndarray, wrap
 from .gradient_edge import GradientEdge, recorded_edge
@@ -25,7 +25,7 @@ def on_tensors(create_graph: bool) -> bool:
 
     Those of tensors on `meta` are tensors too.
     """
-    return create_graph or bool(modes.STATE.levels)
+    return create_graph or bool(modes.STATE.interpreters)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -84,7 +84,7 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
 
 def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[Any, Any] | None:
     """The edge of a root and the gradient it begins with, where nothing is in question about either; else None."""
-    if type(root) is not Tensor or GATE.special:
+    if type(root) is not Tensor or FLAGS.special:
         return None
     array = root._array
     if type(array) is not ndarray:
@@ -135,7 +135,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
         if not isinstance(value, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
         check_grad(shape, dtype, value, index)
-        results.append(value if as_tensors else resolved(value._array))
+        results.append(value if as_tensors else materialize(value._array))
     return results
 
 

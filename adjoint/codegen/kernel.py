@@ -18,7 +18,7 @@ class Kernel:
     """An operator's array computation, in the forms it is called in.
 
     `general` takes arrays of any dtype and layout, or refuses them in PyTorch's words. `small` is what the straight-line code of
-    an operator calls, for the dtypes that it `takes` (`FLOATS`, or None for all) and up to `limit` elements (None: any number).
+    an operator calls, for the dtypes that it `dtypes` (`FLOATS`, or None for all) and up to `limit` elements (None: any number).
     A `small` form without the operator's keyword-only parameters is called while these have their defaults. `inplace` has the
     parameters of `general` and writes over the first array. `quiet` (True, or `SMALL` for the small form alone): NumPy warns
     of nothing from within it, so that nobody need turn its warnings off. `expression` is the traced function if the operator
@@ -27,10 +27,10 @@ class Kernel:
     A kernel made of another one has its forms, but for those that are given.
     """
 
-    __slots__ = ("_limit", "expression", "general", "inplace", "name", "quiet", "rows", "small", "takes")
+    __slots__ = ("_limit", "dtypes", "expression", "general", "inplace", "name", "quiet", "rows", "small")
     general: Callable[..., Any]
     small: Callable[..., Any] | None
-    takes: str | None
+    dtypes: str | None
     _limit: int | None
     inplace: Callable[..., Any] | None
     quiet: bool | str
@@ -42,7 +42,7 @@ class Kernel:
         general: Callable[..., Any],
         *,
         small: Callable[..., Any] | None = None,
-        takes: str | None = None,
+        dtypes: str | None = None,
         limit: int | None = None,
         inplace: Callable[..., Any] | None = None,
         quiet: bool | str = False,
@@ -51,7 +51,7 @@ class Kernel:
     ) -> None:
         if isinstance(general, Kernel):
             if small is None:
-                small, takes, limit = general.small, general.takes, general._limit
+                small, dtypes, limit = general.small, general.dtypes, general._limit
             inplace = inplace or general.inplace
             quiet = quiet or general.quiet
             expression = expression or general.expression
@@ -60,7 +60,7 @@ class Kernel:
         self.name: str = getattr(general, "__name__", "")
         self.general: Callable[..., Any] = general
         self.small: Callable[..., Any] | None = small
-        self.takes: str | None = takes
+        self.dtypes: str | None = dtypes
         self._limit: int | None = limit
         self.inplace: Callable[..., Any] | None = inplace
         self.quiet: bool | str = quiet
@@ -96,7 +96,7 @@ class Kernel:
         return Kernel(
             before(self.general),
             small=self.small,
-            takes=self.takes,
+            dtypes=self.dtypes,
             limit=self._limit,
             inplace=before(self.inplace),
             quiet=self.quiet,

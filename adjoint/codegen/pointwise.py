@@ -197,7 +197,7 @@ def pointwise(
         return Kernel(
             general,
             small=small,
-            takes=FLOATS,
+            dtypes=FLOATS,
             inplace=_lazily(program, " in place", _build_inplace),
             quiet=True,
             expression=program,

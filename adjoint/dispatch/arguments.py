@@ -44,11 +44,13 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
 
 def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
     """The error for a call in which some of the arguments are not given."""
-    if op.called in FORMS:
-        return invalid_arguments(op.called, *takewhile(lambda value: value is not MISSING, values))
+    if op.function_name in FORMS:
+        return invalid_arguments(op.function_name, *takewhile(lambda value: value is not MISSING, values))
     missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
     plural = "s" if len(missing) == 1 else ""  # sic
-    return TypeError(f"{op.called}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
+    return TypeError(
+        f"{op.function_name}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
+    )
 
 
 def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
@@ -67,9 +69,9 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
     if value is None and op.defaults.get(name, MISSING) is None:
         return None
     if op.overloaded and position == len(op.tensors):
-        raise invalid_arguments(op.called, *values[: position + 1])
+        raise invalid_arguments(op.function_name, *values[: position + 1])
     where = "" if name in op.keyword_only else f" (position {position + (not op.method)})"
-    raise wrong_type(op.called, name, where, kind, value)
+    raise wrong_type(op.function_name, name, where, kind, value)
 
 
 def fits(number: Any) -> bool:

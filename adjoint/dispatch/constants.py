@@ -23,7 +23,7 @@ _of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _FLOATS}
 def constant(number: Any, like: Any) -> Any:
     """`number` as a zero-dimensional tensor of the dtype of `like`, where an operation of both has that dtype.
 
-    Otherwise (integer tensor and float, rare dtypes) the number itself, for the general path.
+    Otherwise (integer tensor and float, rare dtypes) the number itself, for the slow path.
     """
     if type(like) is not Tensor and type(like) not in PLAIN_TYPES:
         return number

@@ -18,11 +18,11 @@ parameters name is what the node saves:
     xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
                      tensors under `create_graph=True`, so that a formula is written once
 
-An operator that is one overload of a function says what that is `called`. Other parameters may be annotated,
+An operator that is one overload of a function says what that is `function_name`. Other parameters may be annotated,
 `dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in PyTorch's words.
 `lists` names the saved values that are several tensors: open to saved-tensor hooks, each by itself, and let go of by backward.
 `constants` are the inputs that must not require grad, each with the function that an error about it names.
-`shown` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
+`saved_display` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
 
 `batch`, here or as an option, is how `vmap` applies the operator to a whole batch: a function `batch(op, batch, *args)`, or the
 name of a mechanism (`transforms.batching.MECHANISMS`); without one it follows from the rest, or is the sequential fallback.
@@ -59,38 +59,38 @@ class Operator:
     `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common" (to the result
     type), "float" (the same, then integers to the default dtype). `kernel`: what computes it (`codegen.kernel.Kernel`, or an
     array function that is its only form), by default `forward`. `resizes`: in place, the first takes on the shape of a
-    result of another. `repeats`: it writes the same to all elements, so that these may be one place in memory. `elementwise` (the
-    default where there is promotion): the order of the result's elements in memory follows the operands'
+    result of another. `uniform_write`: it writes the same to all elements, so that these may be one place in memory.
+    `elementwise` (the default where there is promotion): the order of the result's elements in memory follows the operands'
     (`kernels.layout`), in the order of these names if it is a tuple. `tangent` is the rule of forward mode (see `tangent.py`).
     `sample_ndim`: the tensors may have a first dimension that counts samples of so many dimensions, with which that of a batch
     is merged. `random`: it draws random numbers although it takes no `generator`. `shape_of_elements`: what shape its results
     have depends on elements. `aten_name`: what PyTorch's messages call it, `vmap_name` what those of `vmap` call it in place;
     `aten`, `aten_inplace` and `aten_number`: its overload, that of its in-place variant, and that with a number as last operand.
-    `formerly` names the keywords whose numbers once stood before the tensors, in a form that is deprecated.
+    `deprecated_order` names the keywords whose numbers once stood before the tensors, in a form that is deprecated.
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
         self.declaration = declaration
         self.name: str = options.get("name") or declaration.__name__
-        self.called: str = options.get("called") or self.name
+        self.function_name: str = options.get("function_name") or self.name
         self.doc = declaration.__doc__
         self.promote: str | None = options.get("promote")
         self.view: bool = options.get("view", False)
         self.inplace: bool = options.get("inplace", False)
         self.method: bool = options.get("method", True)
         self.caller: int = options.get("caller", 1)  # how many frames above the function its caller's is
-        self.repeats: bool = options.get("repeats", False)
+        self.uniform_write: bool = options.get("uniform_write", False)
         self.resizes: bool = options.get("resizes", False)
         self.out: bool = options.get("out", not self.view)
         self.same_out: bool | str | Callable[..., None] | None = options.get("same_out")
         self.out_refusal: str | None = options.get("out_refusal")
         self.out_underived: bool = options.get("out_underived", False)
-        self.out_apart: bool = options.get("out_apart", False)
-        self.apart: bool = options.get("apart", False)
+        self.out_no_overlap: bool = options.get("out_no_overlap", False)
+        self.no_overlap: bool = options.get("no_overlap", False)
         self.out_decides: bool | Callable[..., None] = options.get("out_decides", False)
         self.overloaded: bool = options.get("overloaded", False)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
-        self.formerly: tuple[str, ...] = tuple(options.get("formerly", ()))
+        self.deprecated_order: tuple[str, ...] = tuple(options.get("deprecated_order", ()))
         self.check: Callable[..., Any] | None = options.get("check")
         self.number_first: bool = options.get("number_first", False)
         self.numbers: bool = options.get("numbers", self.promote is not None)
@@ -102,7 +102,7 @@ class Operator:
         self.node_name: str = node_name
         self.batch: str | Callable[..., Any] | None = options.get("batch") or _member(declaration, "batch")
         self.sample_ndim: int | None = options.get("sample_ndim")
-        self.aten_name: str = options.get("aten_name") or self.called
+        self.aten_name: str = options.get("aten_name") or self.function_name
         self.aten: str = options.get("aten", "default")
         self.aten_inplace: str = options.get("aten_inplace", "" if self.aten == "default" else self.aten)
         self.aten_number: str = options.get("aten_number", self.aten_inplace)
@@ -117,7 +117,7 @@ class Operator:
     def __getattr__(self, name: str) -> Any:
         """What signature and formulas say, read when first asked for: an import declares hundreds and uses few."""
         with _reading:  # another thread may be at it
-            if "shown" not in self.__dict__:
+            if "saved_display" not in self.__dict__:
                 self._read_signature()
                 self._read_formulas()
         try:
@@ -205,14 +205,16 @@ class Operator:
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
         self.constants: dict[str, str] = members.get("constants", {})
         last = (item not in self.nondifferentiable_outputs for item in reversed(self.outputs))
-        self.takes = (
-            members.get("takes") or len(self.outputs) - next((k for k, found in enumerate(last) if found), 0) or None
+        self.grad_count = (
+            members.get("grad_count")
+            or len(self.outputs) - next((k for k, found in enumerate(last) if found), 0)
+            or None
         )
-        shown: dict[str, Callable[..., Any] | None] = dict(members.get("shown", {}))
+        saved_display: dict[str, Callable[..., Any] | None] = dict(members.get("saved_display", {}))
         for name in self.saved_values:
             if self.types.get(name) == "Dims":
-                shown.setdefault(name, functools.partial(_all_dims, f"saved_{name}"))
-        self.shown = shown  # the last, by which it is known that all is there
+                saved_display.setdefault(name, functools.partial(_all_dims, f"saved_{name}"))
+        self.saved_display = saved_display  # the last, by which it is known that all is there
 
 
 def _all_dims(slot: str, node: Node) -> Any:

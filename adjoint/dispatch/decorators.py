@@ -32,11 +32,11 @@ _MODULES = {"torch": "adjoint", "functional": "adjoint.nn.functional"}
 """Where the functions of a namespace are found by what has pickled them, by their names."""
 
 
-def publish(namespace: str, *, guarded: bool = True, **functions: Any) -> None:
+def publish(namespace: str, *, retried: bool = True, **functions: Any) -> None:
     """Make `functions` public in `namespace` under the names given."""
     prefix, module = PREFIXES.get(namespace, ""), _MODULES.get(namespace)
     for name, function in functions.items():
-        PUBLIC[namespace][name] = public_function = named(function, prefix + name, guarded)
+        PUBLIC[namespace][name] = public_function = named(function, prefix + name, retried)
         if module is not None and type(public_function) is FunctionType:
             public_function.__module__ = module
 
@@ -57,7 +57,7 @@ def operator(
     Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
     (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
     `out_decides` (the dtype of `out=` is the default of `dtype`; or a function of the input and `out` that may refuse
-    it), `out_underived` (with `out=`, it is recorded without a derivative), `out_apart` (it may share no memory with the
+    it), `out_underived` (with `out=`, it is recorded without a derivative), `out_no_overlap` (it may share no memory with the
     inputs), `apart` (in place, no operand may share memory with the tensor that is changed),
     `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
     combination of arguments), `inplace_node` (its name where it differs), `method` (True, False, or the names of the
@@ -76,7 +76,7 @@ def operator(
         OPERATORS[op.name] = op
         NUMPY.declare(op.name, op.kernel)
         if forms:
-            FORMS[op.called] = forms
+            FORMS[op.function_name] = forms
         setattr(arrays, op.name, NUMPY.kernel(op.name).general)
         setattr(tensors, op.name, function)
         names = (op.name, *alias)
@@ -151,7 +151,7 @@ def public(
     numpy_names: bool = False,
     fast: Any = None,
     contiguous: bool = False,
-    guarded: bool = True,
+    retried: bool = True,
     forms: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
@@ -159,7 +159,7 @@ def public(
     `fast` is the operator whose straight-line code a method that takes sizes one by one begins with; the function is for
     all other calls, with `contiguous` also for those of tensors that are not.
 
-    `guarded`: where it fails, a guard sees whether an argument takes over calls (see `beginning`); functions that see it
+    `retried`: where it fails, a retry wrapper sees whether an argument takes over calls (see `lazy_stubs`); functions that see it
     themselves need none.
 
     `forms`: those in which it may be called, for the errors about arguments that fit none of them.
@@ -172,10 +172,10 @@ def public(
         if forms:
             FORMS[own_name] = forms
         names = (own_name, *alias)
-        see = guarded and not makes_tensors(function)
+        see = retried and not makes_tensors(function)
         for public_name in names if namespace is not None else ():
             exposed = taking_numpy_names(function) if numpy_names else function
-            publish(namespace, guarded=see and not numpy_names, **{public_name: exposed})  # type: ignore[arg-type]
+            publish(namespace, retried=see and not numpy_names, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
             if fast is not None:

@@ -24,18 +24,22 @@ def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...],
     numbers = [value for value in given if is_of_type(value, "Number") and not isinstance(value, Tensor)]
     names = [name for name in op.names if name not in op.keyword_only]
     values = dict(zip([name for name in op.names if name in op.keyword_only], keywords, strict=True))
-    function = f"{op.called}_" if changing else op.called
+    function = f"{op.function_name}_" if changing else op.function_name
     fits = len(tensors) == len(names) and len(tensors) + len(numbers) == len(given) and isinstance(given[-1], Tensor)
-    if not fits or len(numbers) > len(op.formerly) or any(values[name] is not op.defaults[name] for name in values):
+    if (
+        not fits
+        or len(numbers) > len(op.deprecated_order)
+        or any(values[name] is not op.defaults[name] for name in values)
+    ):
         raise invalid_arguments(function, *given)
     others = [f"Tensor {name}" for name in names[1:]]
-    former = [f"Number {name}" for _, name in zip(numbers, op.formerly, strict=False)]
+    former = [f"Number {name}" for _, name in zip(numbers, op.deprecated_order, strict=False)]
     warn_once(
         f"This overload of {function} is deprecated:\n\t{function}({', '.join(former + others)})\n"
         "Consider using one of the following signatures instead:\n\t"
-        f"{function}({', '.join(others)}, *, {', '.join(f'Number {name} = 1' for name in op.formerly)})"
+        f"{function}({', '.join(others)}, *, {', '.join(f'Number {name} = 1' for name in op.deprecated_order)})"
     )
-    values.update(zip(op.formerly, numbers, strict=False))
+    values.update(zip(op.deprecated_order, numbers, strict=False))
     return [*tensors, *values.values()]
 
 

@@ -36,7 +36,7 @@ def signature(op: Operator, defaults: dict[str, Any]) -> str:
     parts, star = [], False
     for name in op.names:
         if name in op.keyword_only and not star:
-            parts.append("*more" if op.formerly else "*")
+            parts.append("*more" if op.deprecated_order else "*")
             star = True
         default = "MISSING"
         if name in op.defaults:
@@ -69,7 +69,7 @@ def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> s
                 defaults[f"default_{name}"] = op.defaults[name]
             continue
         if name in op.keyword_only and not {"*", "*more"} & {*parts}:
-            parts.append("*more" if op.formerly and variant == "inplace" else "*")
+            parts.append("*more" if op.deprecated_order and variant == "inplace" else "*")
         if name in op.defaults:
             defaults[f"default_{name}"] = op.defaults[name]
             parts.append(f"{public_name(name)}=default_{name}")
@@ -123,7 +123,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
 
 def deprecated_order_lines(op: Operator, variant: str) -> list[str]:
     """Put the arguments of a deprecated form, numbers before tensors, into their places."""
-    if not op.formerly or variant not in ("function", "inplace"):
+    if not op.deprecated_order or variant not in ("function", "inplace"):
         return []
     positional = ", ".join(public_name(name) for name in op.names if name not in op.keyword_only)
     keywords = ", ".join(name for name in op.names if name in op.keyword_only)
@@ -140,7 +140,7 @@ def number_lines(op: Operator) -> list[str]:
 
 def unusual_call(op: Operator, variant: str) -> list[str]:
     """The conditions under which the modes, or how the function is called, ask for the slow path."""
-    unusual = ["GATE.special"] if variant != "fast" else []
+    unusual = ["FLAGS.special"] if variant != "fast" else []
     if variant == "function":
         unusual += ["out is not None"] if op.out else []
         unusual += [f"{name} is not MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]
@@ -182,7 +182,7 @@ def sizes_source(op: Operator, contiguous: bool) -> str:
     sizes = op.names[-1]
     leave = f"return otherwise(input, *{sizes}, **names)"
     lines = [
-        *guard([f"not {sizes}", f"type({sizes}[0]) is not int", "names", "GATE.special"], leave),
+        *guard([f"not {sizes}", f"type({sizes}[0]) is not int", "names", "FLAGS.special"], leave),
         *guard(unusual_inputs(op), leave),
         "self_array = input._array",
         *guard([*unfit_arrays(op), *(["not self_array.flags.c_contiguous"] if contiguous else [])], leave),

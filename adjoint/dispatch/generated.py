@@ -48,7 +48,7 @@ _BASE: dict[str, Any] = {
     "__name__": None,
     "__package__": "adjoint.operators",
     "__builtins__": __builtins__,
-    "GATE": modes.GATE,
+    "FLAGS": modes.FLAGS,
     "STATE": modes.STATE,
     "Tensor": Tensor,
     "PLAIN": PLAIN_TYPES,

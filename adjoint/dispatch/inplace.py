@@ -10,7 +10,7 @@ import numpy
 from .. import dtypes
 from ..kernels.memory.copying import distinct
 from ..kernels.memory.storage import resized
-from ..kernels.runtime.lazy_conj import bits_of, toggled
+from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.interpreters import check_owned, checked_change, innermost
@@ -35,16 +35,16 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op` and write the result over its first argument."""
     recorder = modes.STATE.recorder
     if recorder is not None and recorder.asks():
-        return recorder.operation(f"{op.called}_", call_inplace, args, op, args)
+        return recorder.operation(f"{op.function_name}_", call_inplace, args, op, args)
     target: Tensor = args[0]
     try:
         args = bind(op, args)
         state = modes.STATE
         if state.transforms:
             check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
-        if state.levels and (level := innermost(args)) is not None:
+        if state.interpreters and (interpreter := innermost(args)) is not None:
             with checked_change():
-                return level.call_inplace(op, args)
+                return interpreter.process_inplace(op, args)
         views.check_inplace(target)
         tensors, arrays = operands(op, args)
     except Exception:
@@ -68,10 +68,10 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     elif op.operands:
         check_fits(array.shape, broadcast_shapes(*(item.shape for item in arrays if isinstance(item, numpy.ndarray))))
     array = target._array
-    if not op.repeats:
+    if not op.uniform_write:
         check_overlap(target)
-        if op.name == "copy" or not bits_of(array):  # nothing resolves what is copied before it is written
-            check_partial_overlap(target, [args[1]._array] if op.name == "copy" else arrays[1:], op.apart)
+        if op.name == "copy" or not lazy_bits_of(array):  # nothing resolves what is copied before it is written
+            check_partial_overlap(target, [args[1]._array] if op.name == "copy" else arrays[1:], op.no_overlap)
         if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
             array = arrays[0] = distinct(array)
 
@@ -105,7 +105,7 @@ def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> 
     if result.shape != shape:
         if not op.resizes:
             check_fits(shape, result.shape)
-        target._array = toggled(resized(target._array, result.shape), bits_of(target._array))
+        target._array = with_lazy_bits(resized(target._array, result.shape), lazy_bits_of(target._array))
     return result
 
 
@@ -115,14 +115,14 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     args = bind(op, args)
     if modes.STATE.transforms:
         check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
-    if modes.STATE.levels and (level := innermost(args)) is not None:
+    if modes.STATE.interpreters and (interpreter := innermost(args)) is not None:
         with checked_change():
-            return level.call_inplace_view(op, args)
+            return interpreter.process_inplace_view(op, args)
     views.check_inplace(target)
     views.check_inference(target)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
-    result = toggled(compute(op, arrays), bits_of(target._array))
+    result = with_lazy_bits(compute(op, arrays), lazy_bits_of(target._array))
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if recording:
         node: Any = object.__new__(op.inplace_node_class)
@@ -133,7 +133,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
         node.shape, node.dtype = result.shape, result.dtype
         views.point_at(target, (node, 0))
     target._array = result
-    bump(target, f"{op.called}_", depth=2)
+    bump(target, f"{op.function_name}_", depth=2)
     if recording and target._base is not None:
         target._view_version = target._counter[0]  # type: ignore[index]
     return target

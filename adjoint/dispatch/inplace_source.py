@@ -21,7 +21,7 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
         *frame_lines(1),
         *block(f"if {has_history(op)}:", with_history),
     ]
-    if op.apart:
+    if op.no_overlap:
         same = " or ".join(f"{public_name(name)} is {target}" for name in op.tensors[1:])
         lines += block(f"elif {same}:", [leave])
     lines += [
@@ -64,7 +64,7 @@ def may_share_memory(op: Operator, target: str) -> list[str]:
     for name in op.tensors[1:]:  # where the version counter is shared, memory may be
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
-        other = "" if op.apart else f"{public} is not {target} and "
+        other = "" if op.no_overlap else f"{public} is not {target} and "
         conditions.append(f"({given}{other}{public}._counter is not None and {public}._counter is {target}._counter)")
     return conditions
 
@@ -82,7 +82,7 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
         shared.append(f"({public} is not None and ({condition}))" if op.kinds[name] == OPTIONAL_ARRAY else condition)
     return [
         *guard(unusual, leave),
-        *guard(["GATE.hooked", f"{target}._edge[0].hooks is not None", *shared], leave),
+        *guard(["FLAGS.hooked", f"{target}._edge[0].hooks is not None", *shared], leave),
         *edge_lines(op),
         *node_lines(op, f"{array}.shape", f"{array}.dtype"),
         *input_lines(op, changed=op.tensors[0]),
@@ -91,12 +91,12 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
 
 def bump_lines(op: Operator) -> list[str]:
     """Count the change, and note the line that made it."""
-    return [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.called}_')", "counter[0] += 1"]
+    return [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.function_name}_')", "counter[0] += 1"]
 
 
 def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
     """The source of what makes its argument another view: straight-line where that is no view yet, nor a leaf, nor has hooks."""
-    unusual = ["GATE.special", "GATE.hooked", "type(input) is not Tensor"]
+    unusual = ["FLAGS.special", "FLAGS.hooked", "type(input) is not Tensor"]
     lines = [
         *guard([*unusual, "input._base is not None", "input._extra is not None"], leave),
         "edge_0 = input._edge",

@@ -27,7 +27,7 @@ def unfit_arrays(op: Operator) -> list[str]:
     ]
     if op.promote or op.kernel.expression is not None:
         unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
-    if op.promote == "float" or op.kernel.takes == FLOATS:
+    if op.promote == "float" or op.kernel.dtypes == FLOATS:
         unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64)")
     return unfit
 

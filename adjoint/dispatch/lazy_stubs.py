@@ -2,7 +2,7 @@
 
 An operator's own code is generated then: the function object starts with a stub, which builds the code, puts it in its own
 place (`__code__`) and goes on. Public functions, also those written by hand, begin by looking whether anything overrides them
-(`adjoint.tape.torch_function`): if so, doors are put in front of all of them, else their own code takes its place for good.
+(`adjoint.tape.torch_function`): if so, wrappers are put in front of all of them, else their own code takes its place for good.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
-from ..tape.torch_function import DOORS, about_to_be_overridden, overloaded
+from ..tape.torch_function import WRAPPERS, about_to_be_overridden, overloaded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,24 +45,24 @@ def building(name: str, namespace: dict[str, Any], build: Callable[[FunctionType
     return function
 
 
-class Beginning:
+class LazyStub:
     """What a public function does before its own code has taken its place.
 
-    `function`: the function, or what a door has behind it; `original`: the function that has its code; `guarded`: whether its
-    code is put behind a guard, not into its place.
+    `function`: the function, or what a wrapper has behind it; `original`: the function that has its code; `retried`: whether its
+    code is put behind a retry wrapper, not into its place.
     """
 
-    __slots__ = ("function", "guarded", "original")
+    __slots__ = ("function", "original", "retried")
 
-    def __init__(self, function: FunctionType, original: FunctionType, guarded: bool = False) -> None:
+    def __init__(self, function: FunctionType, original: FunctionType, retried: bool = False) -> None:
         self.function = function
         self.original = original
-        self.guarded = guarded
+        self.retried = retried
 
     def __call__(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Open doors, if anything overrides functions, else put the function's own code into its place; call it again."""
+        """Install wrappers, if anything overrides functions, else put the function's own code into its place; call it again."""
         function = self.function
-        if not DOORS.open and about_to_be_overridden(args, keywords):
+        if not WRAPPERS.open and about_to_be_overridden(args, keywords):
             LATE.wrap_public_functions()  # one in front of this function, too, if it is one of those that can be overridden
         if self.function is function:
             self.end()
@@ -73,63 +73,63 @@ class Beginning:
         import_module(self.original.__module__)  # another thread may still be running the rest of it
         function, original = self.function, generated(self.original)
         code, keywords = original.__code__.replace(), original.__kwdefaults__
-        if self.guarded and not DOORS.open:
-            code, keywords = guard(original), {**(keywords or {}), "guarded": self}
+        if self.retried and not WRAPPERS.open:
+            code, keywords = retry_code(original), {**(keywords or {}), "retried": self}
         put_code(function, code, original.__defaults__, keywords)
 
     def again(self) -> Any:
-        """The call that has failed again, through a door, if an argument takes over calls and no other guard is about to see."""
+        """The call that has failed again, through a wrapper, if an argument takes over calls and no other retry is about to."""
         return repeated(self.function, sys._getframe(1))
 
 
-def beginning_of(function: Any) -> Beginning | None:
+def stub_of(function: Any) -> LazyStub | None:
     """What is in the place of the function's own code; None if that is."""
     defaults = function.__kwdefaults__
     if not defaults:
         return None
-    found = defaults.get("guarded") or defaults.get("enter")
-    return found if type(found) is Beginning else None
+    found = defaults.get("retried") or defaults.get("enter")
+    return found if type(found) is LazyStub else None
 
 
 def generated(function: Any) -> Any:
     """`function` with its own code, also if it has not been called yet."""
     if function.__code__ is _stub.__code__:
         function.__globals__["BUILD"]()
-    elif (beginning := beginning_of(function)) is not None:
-        beginning.guarded = False
-        beginning.end()
+    elif (stub := stub_of(function)) is not None:
+        stub.retried = False
+        stub.end()
     return function
 
 
-def named(function: Any, name: str, guarded: bool = False) -> Any:
+def named(function: Any, name: str, retried: bool = False) -> Any:
     """`function` as an object of its own under another name.
 
     So everything public is: what overrides a function is told which one was called, and internal calls are not overridden.
-    Generated code needs no guard, as the general path asks.
+    Generated code needs no retry wrapper, as the slow path asks.
     """
     if type(function) is not FunctionType:
         return function
-    beginning = beginning_of(function)
-    original = function if beginning is None else beginning.original
+    stub = stub_of(function)
+    original = function if stub is None else stub.original
     other = FunctionType(standing_in(cells(function)), function.__globals__, name, None, function.__closure__)
-    begin(other, original, guarded and "BUILD" not in function.__globals__)
+    put_stub(other, original, retried and "BUILD" not in function.__globals__)
     other.__doc__, other.__module__, other.__qualname__ = function.__doc__, function.__module__, name
     _named.append(other)
     return other
 
 
-def begun(function: F) -> F:
-    """`function` itself, beginning as the public functions do, guarded."""
-    begins: Any = function
-    original = moved(begins)
-    begin(begins, original, guarded=True)
+def lazily_wrapped(function: F) -> F:
+    """`function` itself, with a lazy stub as public functions have."""
+    stubbed: Any = function
+    original = moved(stubbed)
+    put_stub(stubbed, original, retried=True)
     return function
 
 
-def begin(function: FunctionType, original: FunctionType, guarded: bool) -> None:
+def put_stub(function: FunctionType, original: FunctionType, retried: bool) -> None:
     """Let `function`, which stands in for `original`, begin."""
     function.__dict__.update(original.__dict__)
-    put_in_front(function, original, Beginning(function, original, guarded))
+    put_in_front(function, original, LazyStub(function, original, retried))
 
 
 def put_in_front(function: FunctionType, behind: FunctionType, enter: Callable[..., Any]) -> None:
@@ -148,12 +148,12 @@ def put_code(function: FunctionType, code: CodeType, defaults: Any, keywords: di
 
 def moved(function: FunctionType) -> FunctionType:
     """Another function with the code of this one, which is about to be given other code."""
-    beginning = beginning_of(function)
-    if beginning is not None and "guarded" in (function.__kwdefaults__ or ()):
-        return beginning.original
+    stub = stub_of(function)
+    if stub is not None and "retried" in (function.__kwdefaults__ or ()):
+        return stub.original
     other = duplicate(function)
-    if beginning is not None:
-        beginning.function = other
+    if stub is not None:
+        stub.function = other
     return other
 
 
@@ -172,7 +172,7 @@ def duplicate(function: FunctionType) -> FunctionType:
 
 
 def overridden(frame: FrameType) -> Callable[[], Any] | None:
-    """The call in `frame` again, through a door, if it has not come through one and an argument takes over calls.
+    """The call in `frame` again, through a wrapper, if it has not come through one and an argument takes over calls.
 
     Asked where a call is about to fail: the class may have been defined after the function's first call.
     """
@@ -201,7 +201,7 @@ def values_in(frame: FrameType) -> list[Any]:
 
 
 def stands_behind(frame: FrameType) -> bool:
-    """Whether the call in `frame` comes from a door or a guard, which ask themselves."""
+    """Whether the call in `frame` comes from a wrapper or a retry wrapper, which ask themselves."""
     user, outer = nearest_user_frame(frame), frame.f_back
     while outer is not None and outer is not user:
         if outer.f_code.co_filename.startswith(STANDS_IN):
@@ -211,9 +211,9 @@ def stands_behind(frame: FrameType) -> bool:
 
 
 def own(function: FunctionType) -> FunctionType:
-    """The function with its own code: what is behind the door, if one has been put in front of `function` in the meantime."""
-    has_door = function.__code__.co_filename.startswith(STANDS_IN) and beginning_of(function) is None
-    return function.__dict__["__wrapped__"] if has_door else function
+    """The function with its own code: what is behind the wrapper, if one has been put in front of `function` in the meantime."""
+    has_wrapper = function.__code__.co_filename.startswith(STANDS_IN) and stub_of(function) is None
+    return function.__dict__["__wrapped__"] if has_wrapper else function
 
 
 def arguments(function: FunctionType, frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
@@ -242,7 +242,7 @@ def arguments(function: FunctionType, frame: FrameType) -> tuple[list[Any], dict
         positional += values[rest.pop(0)]
     if code.co_flags & inspect.CO_VARKEYWORDS:
         keywords.update(values[rest.pop(0)])
-    keywords.pop("guarded", None)
+    keywords.pop("retried", None)
     return positional, keywords
 
 
@@ -259,22 +259,22 @@ def names_given(caller: FrameType) -> tuple[str, ...]:
 
 STANDS_IN = "<adjoint stand-in:"
 
-DOOR = """
+WRAPPER = """
     def {name}(*args, enter, **kwargs):
         return enter(args, kwargs)
 """
 
 CONSTANTS = (None, True, False)
-"""Defaults that a guard compares with: leaving arguments out is quicker than to pass them on by keyword."""
+"""Defaults that a retry wrapper compares with: leaving arguments out is quicker than to pass them on by keyword."""
 
-GUARD = """
+RETRY = """
     def {name}({parameters}):
         try:
             if {plain}:
-                return guarded.original({positional})
-            return guarded.original({arguments})
+                return retried.original({positional})
+            return retried.original({arguments})
         except Exception:
-            again = guarded.again()
+            again = retried.again()
             if again is None:
                 raise
         return again()
@@ -284,10 +284,10 @@ GUARD = """
 @cache
 def standing_in(cells: int) -> CodeType:
     """Code that leaves all to its parameter `enter`."""
-    return code_of("door", DOOR.format(name="door"), cells)
+    return code_of("wrapper", WRAPPER.format(name="wrapper"), cells)
 
 
-def guard(function: FunctionType) -> CodeType:
+def retry_code(function: FunctionType) -> CodeType:
     """Code of the same parameters that calls `function`, and where that fails sees whether an argument takes over calls."""
     code, name = function.__code__, function.__code__.co_name.strip("<>")
     names = list(code.co_varnames)
@@ -298,14 +298,14 @@ def guard(function: FunctionType) -> CodeType:
     others = [f"**{rest.pop(0)}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
     if code.co_posonlyargcount:
         leading.insert(code.co_posonlyargcount, "/")
-    parameters = [*leading, *(several or ["*"]), *by_keyword, "guarded", *others]
+    parameters = [*leading, *(several or ["*"]), *by_keyword, "retried", *others]
     positional = [*(one for one in leading if one != "/"), *several]
     arguments = [*positional, *(f"{one}={one}" for one in by_keyword), *others]
     defaults = function.__kwdefaults__ or {}
     plain = [f"{one} is {defaults[one]}" for one in by_keyword if any(defaults.get(one, ...) is it for it in CONSTANTS)]
     plain += [f"not {one.strip('*')}" for one in others]
     left_out = len(plain) == len(arguments) - len(positional)
-    definition = GUARD.format(
+    definition = RETRY.format(
         name=name,
         parameters=", ".join(parameters),
         plain=(" and ".join(plain) or "True") if left_out else "False",

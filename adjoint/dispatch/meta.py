@@ -33,7 +33,7 @@ def has_meta(args: Iterable[Any]) -> bool:
 def check_places(op: Operator, args: Iterable[Any]) -> None:
     """Raise unless all tensors are on `meta`, but such of no dimension; or if the operator needs elements."""
     tensors = list(tensors_in(args))
-    if op.called.startswith("index"):  # by indices that may have elements
+    if op.function_name.startswith("index"):  # by indices that may have elements
         tensors, indices = tensors[:1], tensors[1:]
         if any(index._array.dtype == bool and index.is_meta for index in indices):
             raise _depends_on_elements("nonzero")
@@ -42,7 +42,7 @@ def check_places(op: Operator, args: Iterable[Any]) -> None:
         if tensor.device != expected and (tensor._array.ndim or expected != meta):
             raise RuntimeError(f"Tensor on device {tensor.device} is not on the expected device {expected}!")
     if op.shape_of_elements:
-        raise _depends_on_elements(op.called)
+        raise _depends_on_elements(op.function_name)
 
 
 def _depends_on_elements(name: str) -> NotImplementedError:

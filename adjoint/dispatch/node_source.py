@@ -18,7 +18,7 @@ def node_source(op: Operator) -> str:
 
 def backward_source(op: Operator, recorded: bool) -> str:
     """One of the two: load what was saved, let go of it, apply the formulas."""
-    lines = [f"def backward{'_recorded' if recorded else ''}(node, grad, keep, edges):"]
+    lines = [f"def backward{'_recorded' if recorded else ''}(node, grad, retain_graph, edges):"]
     several = len(op.differentiable) > 1 and op.joint is None
     for item in op.saved_inputs + op.saved_results:
         lines += ["    " + line for line in load_lines(op, item, recorded)]
@@ -33,7 +33,7 @@ def backward_source(op: Operator, recorded: bool) -> str:
     for item in partly:
         release += [f"if {item} is not None:", f"    node.saved_{item} = RELEASED"]
     if release:
-        lines += ["    if not keep:", *("        " + line for line in release)]
+        lines += ["    if not retain_graph:", *("        " + line for line in release)]
     xp = "tensor_namespace" if recorded else "array_namespace"
     if op.joint is not None:
         needs = "tuple(edge is not None for edge in edges)"
@@ -115,8 +115,8 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
                 for item in op.saved_results
             ]
         ),
-        "shown": op.shown,
-        "takes": op.takes,
+        "saved_display": op.saved_display,
+        "grad_count": op.grad_count,
         "backward": namespace["backward"],
         "backward_recorded": namespace["backward_recorded"],
     }

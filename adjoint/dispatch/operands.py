@@ -8,7 +8,7 @@ import numpy
 
 from .. import dtypes
 from ..dtypes import Rank, promote
-from ..kernels.runtime.lazy_conj import resolved, unmarked
+from ..kernels.runtime.lazy_conj import materialize, without_lazy_bits
 from ..tape import modes
 from ..tape.edges import edges_of
 from ..tensor import PLAIN_TYPES, Tensor, ndarray, wrap
@@ -37,20 +37,20 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
         ):
             tensors[name] = value
         elif op.overloaded:
-            raise invalid_arguments(op.called, *args)
+            raise invalid_arguments(op.function_name, *args)
         else:
             shown = "input" if name == "self" else name
             raise TypeError(
-                f"{op.called}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type_name(value)}"
+                f"{op.function_name}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type_name(value)}"
             )
     if op.overloaded and not any(isinstance(value, Tensor) for value in tensors.values()):
-        raise invalid_arguments(op.called, *args)
+        raise invalid_arguments(op.function_name, *args)
     if op.check is not None:
         op.check(*args)
     for name, function in op.constants.items():
         check_constant(function, name, tensors[name])
     target = result_dtype(op, tensors) if op.promote else None
-    read = unmarked if op.view else resolved
+    read = without_lazy_bits if op.view else materialize
     arrays: list[Any] = []
     for name, value in zip(op.names, args, strict=True):
         if op.kinds[name] == VALUE:
@@ -80,7 +80,7 @@ def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list
     """A sequence argument as a list, if all its elements are tensors."""
     if not isinstance(value, (list, tuple)):
         raise TypeError(
-            f"{op.called}(): argument '{name}' (position {position + 1}) must be tuple of Tensors, "
+            f"{op.function_name}(): argument '{name}' (position {position + 1}) must be tuple of Tensors, "
             f"not {type(value).__name__}"
         )
     for index, item in enumerate(value):

@@ -9,7 +9,7 @@ import numpy
 from .. import dtypes
 from ..kernels.memory import storage
 from ..kernels.memory.copying import preserved_order
-from ..kernels.runtime.lazy_conj import bits_of, toggled
+from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.scalar import C_NAMES
 from ..notices import warn
 from ..tape import modes, views
@@ -39,9 +39,9 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
     """Put the results of an operator into the tensors given as `out=`."""
     targets = checked_targets(op, out)
     if several and isinstance(out, Tensor):
-        raise TypeError(f"{op.called}(): argument 'out' must be tuple of Tensors, not Tensor")
+        raise TypeError(f"{op.function_name}(): argument 'out' must be tuple of Tensors, not Tensor")
     if len(targets) != len(results):
-        raise TypeError(f"{op.called}() expected a tuple of {len(results)} elements but got {len(targets)}")
+        raise TypeError(f"{op.function_name}() expected a tuple of {len(results)} elements but got {len(targets)}")
     inputs = inputs_in(tensors)
     underived = is_underived(op)
     wording = FOUND if op.same_out is True else op.same_out
@@ -52,23 +52,23 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
             wording(result, target.dtype, inputs)
             check_castable(dtypes.from_numpy(result.dtype), target.dtype)
         else:
-            check_dtype(op.called, result.dtype, target, wording)  # type: ignore[arg-type]
+            check_dtype(op.function_name, result.dtype, target, wording)  # type: ignore[arg-type]
     for result, target in zip(results, targets, strict=True):
         is_input = any(tensor is target for tensor in inputs)
-        if is_input and op.promote and not op.out_apart and result.shape != target._array.shape:
+        if is_input and op.promote and not op.out_no_overlap and result.shape != target._array.shape:
             raise RuntimeError(
                 f"output with shape {list(target._array.shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
-        check_memory(target, inputs, op.out_apart)
+        check_memory(target, inputs, op.out_no_overlap)
     for target in targets:
         views.check_inference(target)
     for result, target in zip(results, targets, strict=True):
         store(result, target)
         bump(target, op.name, depth=3)
         if underived and modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
-            views.rebase_history(target, Underived(op.called, inputs, target), 3)
+            views.rebase_history(target, Underived(op.function_name, inputs, target), 3)
     if modes.ANOMALY.enabled:
-        note_operation(op.called, inputs, targets, False)
+        note_operation(op.function_name, inputs, targets, False)
     if op.many or not several:
         return None if op.many else out  # PyTorch returns nothing where the number of results varies
     return op.returns.out(*targets) if op.outputs and op.returns is not tuple else tuple(targets)
@@ -79,7 +79,7 @@ def checked_targets(op: Operator, out: Any) -> list[Tensor]:
     targets = list(out) if isinstance(out, (tuple, list)) else [out]
     for target in targets:
         if not isinstance(target, Tensor):
-            raise TypeError(f"{op.called}(): argument 'out' must be Tensor, not {type(target).__name__}")
+            raise TypeError(f"{op.function_name}(): argument 'out' must be Tensor, not {type(target).__name__}")
     return targets
 
 
@@ -87,7 +87,7 @@ def check_out(op: Operator, out: Any, tensors: dict[str, Any]) -> None:
     """Raise if autograd would have to record the operator; it is asked before anything is computed."""
     if op.differentiable:
         targets = checked_targets(op, out)
-        refuse_gradient(op.called, targets if is_underived(op) else inputs_in(tensors) + targets)
+        refuse_gradient(op.function_name, targets if is_underived(op) else inputs_in(tensors) + targets)
 
 
 def inputs_in(tensors: dict[str, Any]) -> list[Tensor]:
@@ -111,7 +111,7 @@ class Underived(Node):
         self.called = called
         self.shape, self.dtype = target._array.shape, target._array.dtype
 
-    def backward(self, grad: Any, keep: bool, edges: Any) -> Any:
+    def backward(self, grad: Any, retain_graph: bool, edges: Any) -> Any:
         """There is none."""
         raise RuntimeError(f"derivative for aten::{self.called} is not implemented")
 
@@ -237,7 +237,9 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
             )
         order = order or tuple(range(len(shape)))
         resized = storage.resized(array, tuple([shape[dim] for dim in order]))
-        target._array = toggled(resized.transpose([order.index(dim) for dim in range(len(order))]), bits_of(array))
+        target._array = with_lazy_bits(
+            resized.transpose([order.index(dim) for dim in range(len(order))]), lazy_bits_of(array)
+        )
 
 
 def check_partial_overlap(target: Tensor, others: list[Any], apart: bool = False) -> None:

@@ -76,7 +76,7 @@ def _functions() -> dict[str, Any]:
     from .decorators import PUBLIC
 
     load_all()
-    by_name = {op.called: op.function for op in OPERATORS.values()}
+    by_name = {op.function_name: op.function for op in OPERATORS.values()}
     for functions in PUBLIC.values():
         by_name.update(functions)
     return by_name
@@ -87,6 +87,6 @@ aten = _Namespace()
 
 def overload_of(op: Operator) -> OpOverload:
     """The overload that `op` is."""
-    packet: OpOverloadPacket = getattr(aten, op.called)
+    packet: OpOverloadPacket = getattr(aten, op.function_name)
     overload: OpOverload = getattr(packet, op.aten)
     return overload

@@ -1,6 +1,6 @@
 """What profiles tell of besides operators: functions made of operators, which are events around those of the operators.
 
-While somebody profiles, a door stands in front of each of these functions; when nobody does any longer, it is taken away. So
+While somebody profiles, a wrapper stands in front of each of these functions; when nobody does any longer, it is taken away. So
 nothing of this costs anything otherwise.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from ..tape.modes import STATE
 from ..tensor import Tensor
 from .decorators import PUBLIC
-from .lazy_stubs import beginning_of, cells, duplicate, put_code, put_in_front, standing_in
+from .lazy_stubs import cells, duplicate, put_code, put_in_front, standing_in, stub_of
 from .registry import load_all
 
 NAMES = {
@@ -61,7 +61,7 @@ _SILENT = frozenset(
 
 
 class _Watch:
-    """The door in front of one function: it tells who profiles this thread of the call, and lets it pass."""
+    """The wrapper in front of one function: it tells who profiles this thread of the call, and lets it pass."""
 
     def __init__(self, function: FunctionType, name: str) -> None:
         self.function = function
@@ -69,11 +69,11 @@ class _Watch:
         self.behind = function
 
     def put(self) -> None:
-        """Put the door in front of the function."""
+        """Put the wrapper in front of the function."""
         function = self.function
         self.behind = behind = duplicate(function)
-        if (beginning := beginning_of(function)) is not None:
-            beginning.function = behind  # whose own code it is to put in place, not the door's
+        if (stub := stub_of(function)) is not None:
+            stub.function = behind  # whose own code it is to put in place, not the wrapper's
         put_in_front(function, behind, self.enter)
 
     def take_away(self) -> None:
@@ -84,8 +84,8 @@ class _Watch:
             and (function.__kwdefaults__ or {}).get("enter") == self.enter
         ):
             put_code(function, behind.__code__, behind.__defaults__, behind.__kwdefaults__)
-            if (beginning := beginning_of(behind)) is not None:
-                beginning.function = function
+            if (stub := stub_of(behind)) is not None:
+                stub.function = function
         function.__dict__.pop("__wrapped__", None)
         function.__dict__.update(behind.__dict__)
 
@@ -99,7 +99,7 @@ class _Watch:
 
 @cache
 def _watches() -> list[_Watch]:
-    """For each function that is made of operators, its door, to be put and taken away."""
+    """For each function that is made of operators, its wrapper, to be put and taken away."""
     load_all()
     found: dict[Any, str] = {}
     for functions in PUBLIC.values():
@@ -127,8 +127,8 @@ def watch() -> None:
     with _lock:
         _profiles += 1
         if _profiles == 1:
-            for door in _watches():
-                door.put()
+            for wrapper in _watches():
+                wrapper.put()
 
 
 def stop_watching() -> None:
@@ -137,18 +137,18 @@ def stop_watching() -> None:
     with _lock:
         _profiles -= 1
         if _profiles == 0:
-            for door in _watches():
-                door.take_away()
+            for wrapper in _watches():
+                wrapper.take_away()
 
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """Within this block no such door is there: others are put, which stay."""
+    """Within this block no such wrapper is there: others are put, which stay."""
     with _lock:
-        for door in _watches() if _profiles else ():
-            door.take_away()
+        for wrapper in _watches() if _profiles else ():
+            wrapper.take_away()
         try:
             yield
         finally:
-            for door in _watches() if _profiles else ():
-                door.put()
+            for wrapper in _watches() if _profiles else ():
+                wrapper.put()

@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from ..kernels.memory.copying import clone
-from ..kernels.runtime.lazy_conj import resolved
+from ..kernels.runtime.lazy_conj import materialize
 from ..tape import modes, views
 from ..tape.aliases import detached
 from ..tape.anomaly import note_operation
@@ -100,7 +100,7 @@ def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history and its tangents."""
     of_batch = getattr(tensor, "without_history", None)
-    copy: Any = wrap(clone(resolved(tensor._array))) if of_batch is None else of_batch(copy=True)
+    copy: Any = wrap(clone(materialize(tensor._array))) if of_batch is None else of_batch(copy=True)
     copy._edge = tensor._edge
     if tensor._extra is not None and tensor._extra.tangents is not None:
         for level, tangent in tensor._extra.tangents.items():
@@ -126,7 +126,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     about_to_change(target)
     given = before_change(tensors, target, recording) if modes.ANOMALY.enabled else None
     change()
-    bump(target, f"{op.called}_", depth=3)
+    bump(target, f"{op.function_name}_", depth=3)
     if recording:
         node.shape, node.dtype = target._array.shape, target._array.dtype
         op.saving.results(node, (target,))
@@ -137,7 +137,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
             # What is saved of the result has the view's history, of which `node` is a part.
             own_hooks(node).of_view = weakref.ref(target._edge[0])
     if given is not None:
-        note_operation(f"{op.called}_", *given, recording)
+        note_operation(f"{op.function_name}_", *given, recording)
 
 
 def before_change(tensors: dict[str, Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .source import block, public_name
 
-RECORDING = "(GATE.grad or STATE.grad_enabled)"
+RECORDING = "(FLAGS.grad or STATE.grad_enabled)"
 
-FRAME = ["if frame.f_globals is not GATE.user:", "    frame = nearest_user_frame(frame)"]
+FRAME = ["if frame.f_globals is not FLAGS.user:", "    frame = nearest_user_frame(frame)"]
 
 
 def frame_lines(caller: int) -> list[str]:
@@ -74,7 +74,7 @@ def pack_lines(op: Operator, results: str) -> list[str]:
     """Send what the node keeps through the saved-tensor hooks, if there are any."""
     if not (op.saved_inputs or op.saved_results or op.lists):
         return []
-    return ["if GATE.hooked:", f"    pack_saved(node, {results})"]
+    return ["if FLAGS.hooked:", f"    pack_saved(node, {results})"]
 
 
 # --- what the node saves --------------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ from .. import dtypes
 from ..codegen.backend import NUMPY
 from ..kernels.runtime.floating import quiet, restore
 from ..kernels.runtime.layout import laid_out
-from ..kernels.runtime.lazy_conj import bits_of, toggled, unmarked
+from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
-from ..tape.interpreters import below, innermost, note_births
+from ..tape.interpreters import innermost, lower, note_created
 from ..tape.versions import mark_inference
 from ..tensor import Tensor, as_array, wrap
 from .arguments import MISSING, bind
@@ -40,14 +40,14 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         state = modes.STATE
         recorder = state.recorder
         if recorder is not None and recorder.asks():
-            return recorder.operation(op.called, call, args, op, args, out, **names)
-        if state.general or out is not None or not modes.GATE.special or modes.ANOMALY.enabled:
+            return recorder.operation(op.function_name, call, args, op, args, out, **names)
+        if state.general or out is not None or not modes.FLAGS.special or modes.ANOMALY.enabled:
             return run_slow_path(op, args, out, **names)
         for value in names.values():
             if value is not MISSING:
                 return run_slow_path(op, args, out, **names)
         # The flag is up for another thread, or for a transform: the fast path is good for this call too.
-        return note_births(op.fast_path(*args))
+        return note_created(op.fast_path(*args))
     except Exception:
         again = overridden(getframe(1))
         if again is None:
@@ -58,13 +58,13 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
 def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` in any mode, to anything."""
     args = bind(op, args, names)
-    if modes.STATE.levels:
-        level = innermost(args if out is None else (*args, out))
-        if level is not None:
-            return note_births(level.call(op, args, out))
+    if modes.STATE.interpreters:
+        interpreter = innermost(args if out is None else (*args, out))
+        if interpreter is not None:
+            return note_created(interpreter.process(op, args, out))
         if out is None and not op.draws:
-            with below(modes.STATE.levels[0]):  # where the fast path is open again
-                return note_births(applied(op, args))
+            with lower(modes.STATE.interpreters[0]):  # where the fast path is open again
+                return note_created(applied(op, args))
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
@@ -77,11 +77,11 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
     if out is not None:
         return put(results, out) if at_meta else write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]
-    if modes.STATE.keeper is not None and not op.view:
-        modes.STATE.keeper.made(outputs)
+    if modes.STATE.result_cache is not None and not op.view:
+        modes.STATE.result_cache.made(outputs)
     recorded = tie(op, args, tensors, outputs, several)
     if modes.ANOMALY.enabled:
-        note_operation(op.called, tensors.values(), outputs, recorded)
+        note_operation(op.function_name, tensors.values(), outputs, recorded)
     if not several:
         return outputs[0]
     return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
@@ -91,20 +91,20 @@ def result_arrays(
     op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], arrays: list[Any], at_meta: bool, ordered: bool
 ) -> tuple[list[Any], bool]:
     """The arrays of the results, and whether there are several; `ordered`: their order in memory follows the operands'."""
-    keeper = modes.STATE.keeper
+    result_cache = modes.STATE.result_cache
     if at_meta:
         results = computed(op, arrays, compute)
-    elif keeper is None or op.view:
+    elif result_cache is None or op.view:
         results = compute(op, arrays)
     else:
-        results = keeper.compute(op, args, lambda: compute(op, arrays))
+        results = result_cache.compute(op, args, lambda: compute(op, arrays))
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
-    if op.view and (bits := bits_of(tensors[op.tensors[0]]._array)):
-        results = [toggled(result, bits) for result in results]
+    if op.view and (bits := lazy_bits_of(tensors[op.tensors[0]]._array)):
+        results = [with_lazy_bits(result, bits) for result in results]
     if op.operands and ordered:
         given = [tensors[name] for name in op.operands]
-        results[0] = laid_out(results[0], [None if item is None else unmarked(item._array) for item in given])
+        results[0] = laid_out(results[0], [None if item is None else without_lazy_bits(item._array) for item in given])
     return (on_meta(op, results) if at_meta else results), several
 
 
@@ -133,7 +133,7 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
     given = args[position]
     if given is not None:
         wanted = given.numpy if isinstance(given, dtypes.dtype) else given
-        check_dtype(op.called, wanted, out, op.same_out or STRICT)  # type: ignore[arg-type]
+        check_dtype(op.function_name, wanted, out, op.same_out or STRICT)  # type: ignore[arg-type]
         return args
     if callable(op.out_decides):
         op.out_decides(args[0], out)

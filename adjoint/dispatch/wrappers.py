@@ -1,6 +1,6 @@
-"""Doors in front of functions and methods, through which calls pass once anything overrides any of them.
+"""Wrappers in front of functions and methods, through which calls pass once anything overrides any of them.
 
-A door is new code in the function object that everybody already holds; the old code moves to a function behind it. So a
+A wrapper is new code in the function object that everybody already holds; the old code moves to a function behind it. So a
 program that overrides nothing pays nothing, and one that does finds the functions to be the objects they were before.
 """
 
@@ -26,10 +26,11 @@ from .function_source import NUMPY_NAMES
 from .lazy_stubs import generated, moved, put_in_front
 
 
-class Door:
-    """What a door does with a call.
+class TorchFunctionWrapper:
+    """What a wrapper does with a call.
 
-    `function`: the function as it was, behind the door; `shown`: what is said to have been called; `name`: what errors call it.
+    `function`: the function as it was, behind the wrapper; `shown`: what is said to have been called; `name`: its name in
+    errors.
 
     Attributes:
         of_python: PyTorch writes it in Python. Such functions count plain tensors among the types, give what has a default by
@@ -108,7 +109,7 @@ class Door:
         return tuple(values.pop(name) for name in required if name in values), values
 
     def signature(self) -> inspect.Signature:
-        """The parameters of the function behind the door, without NumPy's names for them and the `out` of methods."""
+        """The parameters of the function behind the wrapper, without NumPy's names for them and the `out` of methods."""
         if self._signature is None:
             whole = signature_of(self.function)
             kept = [one for name, one in whole.parameters.items() if name != "out" or not self.of_method]
@@ -135,15 +136,15 @@ def signature_of(function: Any) -> inspect.Signature:
         return whole
 
 
-def put(function: FunctionType, name: str, shown: Any = None) -> Door:
-    """Put a door in front of `function`; `shown`, by default the function itself, is what is said to have been called."""
+def put(function: FunctionType, name: str, shown: Any = None) -> TorchFunctionWrapper:
+    """Put a wrapper in front of `function`; `shown`, by default the function itself, is what is said to have been called."""
     behind = moved(function)
-    door = Door(behind, function if shown is None else shown, name)
-    put_in_front(function, behind, door.enter)
-    return door
+    wrapper = TorchFunctionWrapper(behind, function if shown is None else shown, name)
+    put_in_front(function, behind, wrapper.enter)
+    return wrapper
 
 
-def door_of(function: Any) -> Door | None:
-    """The door in front of `function`, if there is one."""
-    door = getattr((function.__kwdefaults__ or {}).get("enter"), "__self__", None)
-    return door if isinstance(door, Door) else None
+def wrapper_of(function: Any) -> TorchFunctionWrapper | None:
+    """The wrapper in front of `function`, if there is one."""
+    wrapper = getattr((function.__kwdefaults__ or {}).get("enter"), "__self__", None)
+    return wrapper if isinstance(wrapper, TorchFunctionWrapper) else None

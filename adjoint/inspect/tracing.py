@@ -14,8 +14,8 @@ from typing import Any
 import numpy
 
 from ..autograd.backward import backward
-from ..autograd.conform import as_taken
 from ..autograd.roots import as_tuple
+from ..autograd.validate_grad import as_taken
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node
 from ..tape.saved import RELEASED

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..kernels.runtime.lazy_conj import resolved
+from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Unread
 from .model import Statistics
 
@@ -27,7 +27,7 @@ def in_short(array: Any) -> str | None:
     if type(array) is not numpy.ndarray:
         if isinstance(array, Unread) or not isinstance(array, (numpy.ndarray, numpy.generic)):
             return None
-        array = numpy.asarray(resolved(array))
+        array = numpy.asarray(materialize(array))
     if array.size == 0:
         return "[]"
     return _nested(array)

@@ -9,7 +9,7 @@ from typing import Any
 from ..dispatch.declaration import OPERATORS
 from ..dispatch.decorators import PUBLIC
 from ..dispatch.decorators import tensors as _by_name
-from ..dispatch.lazy_stubs import begun
+from ..dispatch.lazy_stubs import lazily_wrapped
 from ..dispatch.registry import load_all, stand_in_for_methods
 from ..dispatch.source import SOURCES
 from ..late_bound import LATE, on_first_use

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from ..kernels.memory.storage import address, element_strides, memory, owner, strided
-from ..kernels.runtime.lazy_conj import bits_of, toggled
+from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
 
 __all__ = ["reduce_array", "split_array", "view_array"]
@@ -42,11 +42,11 @@ def reduce_array(array: Array) -> tuple[Callable[..., Array], tuple[Any, ...]]:
     root, offset, size, stride = split_array(array)
     if not root.flags.forc:
         root = memory(root)  # ndarray's own pickle keeps no other memory order than C and Fortran
-    return view_array, (root, array.dtype, offset, size, stride, bits_of(array))
+    return view_array, (root, array.dtype, offset, size, stride, lazy_bits_of(array))
 
 
 def view_array(
     root: Array, dtype: "numpy.dtype[Any]", offset: int, size: tuple[int, ...], stride: tuple[int, ...], bits: int = 0
 ) -> Array:
     """Undo `reduce_array`: a view of the memory of `root`, of which `bits` are pending."""
-    return toggled(strided(root, size, stride, offset, dtype), bits)
+    return with_lazy_bits(strided(root, size, stride, offset, dtype), bits)

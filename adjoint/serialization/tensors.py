@@ -16,7 +16,7 @@ from ..dtypes import dtype
 from ..kernels.memory import storage as storages
 from ..kernels.memory.bounds import checked_bytes
 from ..kernels.memory.storage import TypedStorage, UntypedStorage
-from ..kernels.runtime.lazy_conj import CONJ, NEG, bits_of, toggled
+from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, remade
 from ..tensor import Tensor, make_subclass, wrap
 from .rebuild import split_array
@@ -80,9 +80,9 @@ def _view(storage: UntypedStorage, kind: dtype, offset: int, size: Any, stride: 
 def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
     if isinstance(metadata, dict):
         if metadata.get("conj"):
-            tensor = wrap(toggled(tensor._array, CONJ))
+            tensor = wrap(with_lazy_bits(tensor._array, CONJ))
         if metadata.get("neg"):
-            tensor = wrap(toggled(tensor._array, NEG))
+            tensor = wrap(with_lazy_bits(tensor._array, NEG))
     if requires_grad is True:
         tensor.requires_grad = True
     return tensor
@@ -163,7 +163,7 @@ def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     rest: tuple[Any, ...] = (offset, tuple(size), stride, tensor.requires_grad, OrderedDict())
     if storage_type(kind) is UNTYPED:
         return rebuild_tensor_v3, (UntypedStorage(root), *rest, kind)
-    bits = bits_of(tensor._array)
+    bits = lazy_bits_of(tensor._array)
     pending = {name: True for bit, name in ((CONJ, "conj"), (NEG, "neg")) if bits & bit}
     return rebuild_tensor_v2, (TypedStorage(root, kind.numpy), *rest, *([pending] if pending else []))
 

@@ -1,6 +1,6 @@
 """What is noted of operations while anomaly detection is on: where they were called, on what, and what they cut off.
 
-Anomaly detection sends all operators through the general path; nothing of this costs anything while it is off.
+Anomaly detection sends all operators through the slow path; nothing of this costs anything while it is off.
 """
 
 from __future__ import annotations

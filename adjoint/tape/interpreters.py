@@ -11,39 +11,39 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ..extra import BIRTHS
+from ..extra import CREATIONS
 from ..tensor import Tensor
 from . import modes
 
 
-class Level:
-    """Base class of the levels. While one is entered, every operator takes the general path."""
+class Interpreter:
+    """Base class of the levels. While one is entered, every operator takes the slow path."""
 
     def enter(self) -> None:
         """Make this the innermost level of the thread."""
-        modes.set_levels((*modes.STATE.levels, self))
+        modes.set_interpreters((*modes.STATE.interpreters, self))
 
     def leave(self) -> None:
         """Leave this level and all that were entered after it."""
-        levels = modes.STATE.levels
-        modes.set_levels(levels[: levels.index(self)])
+        interpreters = modes.STATE.interpreters
+        modes.set_interpreters(interpreters[: interpreters.index(self)])
 
-    def concerns(self, tensor: Tensor) -> bool:
+    def wraps(self, tensor: Tensor) -> bool:
         """Whether `tensor` carries something of this level."""
         raise NotImplementedError
 
     def forget(self, tensor: Tensor) -> None:
         """Take from `tensor` what this level differentiates of it."""
 
-    def call(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
+    def process(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
         """Apply `operator`, some of whose arguments concern this level and none a level further in."""
         raise NotImplementedError
 
-    def call_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
+    def process_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
         """The same for its in-place variant."""
         raise NotImplementedError
 
-    def call_inplace_view(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
+    def process_inplace_view(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
         """The same where it makes its first argument another view."""
         raise NotImplementedError
 
@@ -57,8 +57,8 @@ class Transform:
 
     `number` counts the transforms around it and itself; `serial` all that ever began; `begun_in_inference`: it was called in
     inference mode; `begun_recording`: while operators were recorded. `arguments` are the tensors the function was given, which it
-    may change in place, unlike others that were there before it, where it `refuses_captured`; `asks_births`: whether it asks what
-    the function has made.
+    may change in place, unlike others that were there before it, where it `refuses_captured`; `notes_creation`: whether it asks
+    what the function has made.
     """
 
     number: int
@@ -66,7 +66,7 @@ class Transform:
     begun_in_inference: bool
     begun_recording: bool = True
     refuses_captured = False
-    asks_births = True
+    notes_creation = True
     arguments: Sequence[Tensor] = ()
 
     def begin(self) -> None:
@@ -76,23 +76,25 @@ class Transform:
         self.begun_in_inference, self.begun_recording = modes.STATE.inference, modes.is_recording()
         self.serial = next(_serials)
         modes.STATE.transforms = (*outer, self)
-        if not isinstance(self, Level):  # which closes the gate itself, for the operators that concern it
-            modes.close_gate()
-        if self.asks_births:
-            BIRTHS.notes = (note_birth,)
+        if not isinstance(
+            self, Interpreter
+        ):  # which raises the flag itself, for the operators whose arguments it wraps
+            modes.raise_flag()
+        if self.notes_creation:
+            CREATIONS.notes = (note_creation,)
 
     def end(self) -> None:
         """The function has returned or raised."""
         modes.STATE.transforms = modes.STATE.transforms[: self.number - 1]
-        if not isinstance(self, Level):
-            modes.open_gate()
-        if not modes.GATE.special:  # nor does another thread run such a function
-            BIRTHS.notes = ()
+        if not isinstance(self, Interpreter):
+            modes.lower_flag()
+        if not modes.FLAGS.special:  # nor does another thread run such a function
+            CREATIONS.notes = ()
 
     def has_made(self, tensor: Tensor) -> bool:
         """Whether the function has made `tensor`, or what it is a view or alias of."""
         counter = tensor._counter
-        return type(counter) is BirthCounter and counter.born >= self.serial
+        return type(counter) is CreationCounter and counter.born >= self.serial
 
     def owns(self, tensor: Tensor) -> bool:
         """Whether the function has made `tensor`, or was given it."""
@@ -105,7 +107,7 @@ class Transform:
 _serials = itertools.count(1)
 
 
-class BirthCounter(list[Any]):
+class CreationCounter(list[Any]):
     """The version counter of a tensor that was made while a function was being transformed: the `serial` of the transform.
 
     Views and aliases share it, as they do any counter, and thus the birth of their memory.
@@ -116,7 +118,7 @@ class BirthCounter(list[Any]):
     born: int
 
 
-def note_birth(tensor: Tensor, source: Tensor | None = None) -> None:
+def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
     """Note on a new tensor which transform's function has made it; one that has a counter is an alias of another.
 
     `source`: the tensor whose memory it is on, though it has a counter of its own.
@@ -129,24 +131,24 @@ def note_birth(tensor: Tensor, source: Tensor | None = None) -> None:
         tensor._counter = None
         if not transforms[-1].owns(source):
             return
-        born = source._counter.born if type(source._counter) is BirthCounter else born
-    tensor._counter = counter = BirthCounter((0,))
+        born = source._counter.born if type(source._counter) is CreationCounter else born
+    tensor._counter = counter = CreationCounter((0,))
     counter.born = born
 
 
-def note_births(results: Any) -> Any:
+def note_created(results: Any) -> Any:
     """Note the same on the results of an operator; returns them."""
     transforms = modes.STATE.transforms
-    if not transforms or not BIRTHS.notes:
+    if not transforms or not CREATIONS.notes:
         return results
     if type(results) is Tensor:
         if results._counter is None:
-            results._counter = counter = BirthCounter((0,))
+            results._counter = counter = CreationCounter((0,))
             counter.born = transforms[-1].serial
         return results
     for result in results if isinstance(results, (tuple, list)) else (results,):
         if isinstance(result, Tensor):
-            note_birth(result)
+            note_creation(result)
     return results
 
 
@@ -169,23 +171,23 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
             )
 
 
-class outside:
+class lower_outside_transform:
     """Below `level`, which may be that of a transform, as what runs there for it is no part of the transformed function."""
 
-    __slots__ = ("below", "level", "transforms")
+    __slots__ = ("level", "lower", "transforms")
 
-    def __init__(self, level: Level) -> None:
+    def __init__(self, level: Interpreter) -> None:
         self.level = level
-        self.below = below(level)
+        self.lower = lower(level)
 
     def __enter__(self) -> None:
         self.transforms = modes.STATE.transforms
         if self.level in self.transforms:
             modes.STATE.transforms = self.transforms[: self.transforms.index(self.level)]
-        self.below.__enter__()
+        self.lower.__enter__()
 
     def __exit__(self, *exception: object) -> None:
-        self.below.__exit__()
+        self.lower.__exit__()
         modes.STATE.transforms = self.transforms
 
 
@@ -202,21 +204,21 @@ class checked_change:
         modes.STATE.transforms = self.transforms
 
 
-class below:
+class lower:
     """With the levels outside of `level` only."""
 
-    __slots__ = ("level", "levels")
+    __slots__ = ("interpreters", "level")
 
-    def __init__(self, level: Level) -> None:
+    def __init__(self, level: Interpreter) -> None:
         self.level = level
 
     def __enter__(self) -> None:
-        self.levels = levels = modes.STATE.levels
-        if self.level in levels:
-            modes.set_levels(levels[: levels.index(self.level)])
+        self.interpreters = interpreters = modes.STATE.interpreters
+        if self.level in interpreters:
+            modes.set_interpreters(interpreters[: interpreters.index(self.level)])
 
     def __exit__(self, *exception: object) -> None:
-        modes.set_levels(self.levels)
+        modes.set_interpreters(self.interpreters)
 
 
 def is_recorded(tensor: Tensor) -> bool:
@@ -236,7 +238,7 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
                 yield from [item for item in value if isinstance(item, Tensor)]
 
 
-def innermost(values: Iterable[Any]) -> Level | None:
+def innermost(values: Iterable[Any]) -> Interpreter | None:
     """The innermost level that one of the tensors among `values` concerns; None if there is none."""
     tensors = []  # as `tensors_in` finds them, without the cost of a generator
     for value in values:
@@ -244,9 +246,9 @@ def innermost(values: Iterable[Any]) -> Level | None:
             tensors.append(value)
         elif isinstance(value, (list, tuple)):
             tensors += tensors_in((value,))
-    for level in reversed(modes.STATE.levels):
-        concerns = level.concerns
+    for level in reversed(modes.STATE.interpreters):
+        wraps = level.wraps
         for tensor in tensors:
-            if concerns(tensor):
+            if wraps(tensor):
                 return level
     return None

@@ -1,6 +1,6 @@
-"""The modes operators run under: per-thread state, and the gate that makes the default state cheap to see.
+"""The modes operators run under: per-thread state, and flags that make the default state cheap to see.
 
-Reading thread-local state costs more than a small multiplication's bookkeeping. `GATE` therefore
+Reading thread-local state costs more than a small multiplication's bookkeeping. `FLAGS` therefore
 summarises all threads in two plain attributes: while no thread has left the defaults, operators look
 no further; when some thread has, they consult `STATE`, their own thread's.
 """
@@ -15,8 +15,8 @@ from ..device import device
 from ..late_bound import LATE
 
 
-class _Gate:
-    """`grad`: no thread has disabled gradients. `special`: some thread is in a mode that needs the general path.
+class _Flags:
+    """`grad`: no thread has disabled gradients. `special`: some thread is in a mode that needs the slow path.
 
     `hooked`: some thread has saved-tensor hooks. `user`: the globals of the module last seen to be the user's own, so that its
     frames are recognised at once.
@@ -36,7 +36,7 @@ class _ThreadState(threading.local):
 
     grad_enabled = True
     inference = False
-    # How many of the modes below send this thread's operators the general path; the recorder and saved-tensor hooks do not.
+    # How many of the modes below send this thread's operators the slow path; the recorder and saved-tensor hooks do not.
     general = 0
     # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` says why there may be none.
     saved_tensor_hooks: tuple[Any, ...] = ()
@@ -46,7 +46,7 @@ class _ThreadState(threading.local):
     # What notes the operators that run, for a profile of this thread; None: nothing.
     recorder: Any = None
     # What stands between operators and their array functions in this thread, to keep results or give kept ones; None: nothing.
-    keeper: Any = None
+    result_cache: Any = None
     multithreading = True
     view_replay = False
     grad_layout = True
@@ -56,7 +56,7 @@ class _ThreadState(threading.local):
     default_place: Any = None
     places: tuple[Any, ...] = ()
     # Innermost last: see `levels`.
-    levels: tuple[Any, ...] = ()
+    interpreters: tuple[Any, ...] = ()
     forward_enabled = True
     # Whether classes, and modes, take over calls by `__torch_function__`; these modes, innermost last: see `overrides`.
     asks_classes = True
@@ -78,7 +78,7 @@ class _Anomaly:
         self.check_nan = True
 
 
-GATE = _Gate()
+FLAGS = _Flags()
 ANOMALY = _Anomaly()
 STATE = _ThreadState()
 
@@ -89,24 +89,24 @@ _away_from_default = {"grad": 0, "hooked": 0, "special": 0}
 def _count(what: str, change: int) -> None:
     with _lock:
         _away_from_default[what] += change
-        GATE.grad = _away_from_default["grad"] == 0
-        GATE.special = _away_from_default["special"] > 0
+        FLAGS.grad = _away_from_default["grad"] == 0
+        FLAGS.special = _away_from_default["special"] > 0
 
 
 def _turn(change: int) -> None:
-    """Enter (1) or leave (-1) one of the modes in which this thread's operators take the general path."""
+    """Enter (1) or leave (-1) one of the modes in which this thread's operators take the slow path."""
     STATE.general += change
     _count("special", change)
 
 
 def is_grad_enabled() -> bool:
     """Whether operators record in this thread."""
-    return GATE.grad or STATE.grad_enabled
+    return FLAGS.grad or STATE.grad_enabled
 
 
 def is_recording() -> bool:
     """Whether operators make nodes in this thread: gradients are enabled, and not within inference mode."""
-    return (GATE.grad or STATE.grad_enabled) and not (GATE.special and STATE.inference)
+    return (FLAGS.grad or STATE.grad_enabled) and not (FLAGS.special and STATE.inference)
 
 
 def set_grad(enabled: bool) -> None:
@@ -116,7 +116,7 @@ def set_grad(enabled: bool) -> None:
         state["grad_enabled"] = enabled
         with _lock:  # as `_count`, in fewer steps
             _away_from_default["grad"] = away = _away_from_default["grad"] + (-1 if enabled else 1)
-            GATE.grad = away == 0
+            FLAGS.grad = away == 0
 
 
 def set_inference(enabled: bool) -> None:
@@ -163,11 +163,11 @@ def set_recorder(recorder: Any) -> None:
     STATE.recorder = recorder
 
 
-def set_keeper(keeper: Any) -> None:
+def set_result_cache(result_cache: Any) -> None:
     """Let `keeper` (None: nothing) stand between the operators of this thread and their array functions."""
-    if (keeper is None) != (STATE.keeper is None):
-        _turn(-1 if keeper is None else 1)
-    STATE.keeper = keeper
+    if (result_cache is None) != (STATE.result_cache is None):
+        _turn(-1 if result_cache is None else 1)
+    STATE.result_cache = result_cache
 
 
 def set_default_place(place: Any) -> None:
@@ -223,8 +223,8 @@ def _count_hooks(change: int) -> None:
     with _lock:
         _away_from_default["hooked"] = hooked = _away_from_default["hooked"] + change
         _away_from_default["grad"] = away = _away_from_default["grad"] + change
-        GATE.hooked = hooked > 0
-        GATE.grad = away == 0
+        FLAGS.hooked = hooked > 0
+        FLAGS.grad = away == 0
 
 
 def set_before_change(watch: Callable[[Any], None] | None) -> None:
@@ -234,24 +234,24 @@ def set_before_change(watch: Callable[[Any], None] | None) -> None:
     STATE.before_change = watch
 
 
-def set_levels(levels: tuple[Any, ...]) -> None:
-    """Make `levels` those of this thread, the innermost last; without any, operators take their short way again."""
-    if bool(levels) != bool(STATE.levels):
-        change = 1 if levels else -1
+def set_interpreters(interpreters: tuple[Any, ...]) -> None:
+    """Make `levels` those of this thread, the innermost last; without any, operators take their fast path again."""
+    if bool(interpreters) != bool(STATE.interpreters):
+        change = 1 if interpreters else -1
         STATE.general += change
         with _lock:  # as `_count`, in fewer steps
             _away_from_default["special"] = away = _away_from_default["special"] + change
-            GATE.special = away > 0
-    STATE.levels = levels
+            FLAGS.special = away > 0
+    STATE.interpreters = interpreters
 
 
-def close_gate() -> None:
-    """Let every operator take the general path, until the gate is opened as often as it was closed."""
+def raise_flag() -> None:
+    """Let every operator take the slow path, until the flag is lowered as often as it was raised."""
     _count("special", 1)
 
 
-def open_gate() -> None:
-    """The reverse of `close_gate`."""
+def lower_flag() -> None:
+    """The reverse of `raise_flag`."""
     _count("special", -1)
 
 

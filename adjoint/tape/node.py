@@ -76,7 +76,7 @@ class Node:
     code: CodeType
     lasti: int
     operator: ClassVar[Any]  # of the nodes of operators
-    takes: ClassVar[int | None] = None
+    grad_count: ClassVar[int | None] = None
     """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
     renumbered: ClassVar[bool] = False
     """Whether any node has been given another sequence number than that of its making."""
@@ -87,7 +87,7 @@ class Node:
     saved_list_names: ClassVar[tuple[str, ...]] = ()
     input_slots: ClassVar[tuple[str, ...]] = ()
     result_slots: ClassVar[tuple[tuple[str, int, bool], ...]] = ()
-    shown: ClassVar[dict[str, Any]] = {}
+    saved_display: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
         """The node's name, as printed in `grad_fn=<...>`."""
@@ -120,7 +120,7 @@ class Node:
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
         """Shape and dtype of the gradients this node takes, one entry for each output of the operation."""
-        shapes = self.shape[: self.takes] if type(self.shape) is list else [self.shape]
+        shapes = self.shape[: self.grad_count] if type(self.shape) is list else [self.shape]
         dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
         return tuple(
             InputMetadata(list(shape or ()), from_numpy(kind or numpy.dtype("f4")))
@@ -160,7 +160,7 @@ class Node:
         """Call `hook(grad_outputs)` before this node runs; a returned tuple replaces them."""
         return own_hooks(self).register("pre", hook)
 
-    def backward(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Map the gradient of the output (a list, for several outputs) to one gradient for each edge.
 
         Arrays in, arrays out. Unless `keep`, what was saved is let go. `edges` are the node's, with None in the place of
@@ -168,7 +168,7 @@ class Node:
         """
         raise NotImplementedError
 
-    def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same on tensors: the computation is itself recorded (`create_graph=True`)."""
         raise NotImplementedError
 

@@ -7,7 +7,7 @@ import sys
 from types import CodeType, FrameType
 
 from ..late_bound import LATE
-from .modes import GATE, STATE
+from .modes import FLAGS, STATE
 
 getframe = sys._getframe
 
@@ -17,14 +17,14 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
-    """The nearest frame outside adjoint, from `frame` outwards; its module is remembered in `GATE.user`."""
-    user = GATE.user
+    """The nearest frame outside adjoint, from `frame` outwards; its module is remembered in `FLAGS.user`."""
+    user = FLAGS.user
     names = frame.f_globals
     task = None
     while names is not user:
         package = names.get("__package__")
         if package not in _OURS and not is_internal(package):
-            GATE.user = names
+            FLAGS.user = names
             break
         if (
             names is LATE.engine_globals and task is None

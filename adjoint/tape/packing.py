@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..kernels.runtime.lazy_conj import resolved
+from ..kernels.runtime.lazy_conj import materialize
 from ..tensor import LEAF, Tensor, ndarray, wrap
 from . import modes
 from .aliases import alias, detached
@@ -35,7 +35,7 @@ class Packed:
     @property
     def _array(self) -> Any:
         array = self._unpacked()._array
-        return array if type(array) is ndarray else resolved(array)
+        return array if type(array) is ndarray else materialize(array)
 
     def _unpacked(self) -> Tensor:
         if STATE.grad_enabled and STATE.task is not None:

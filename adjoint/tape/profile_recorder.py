@@ -1,6 +1,6 @@
 """Recording what runs, for the profiler: operators, nodes in backward, and the user's own sections, with their times.
 
-A thread that is being profiled sends its operators through the general path, which asks its recorder to run them. Nothing
+A thread that is being profiled sends its operators through the slow path, which asks its recorder to run them. Nothing
 of this costs anything while nobody profiles.
 """
 

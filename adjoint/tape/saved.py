@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.runtime.lazy_conj import Pending, resolved
+from ..kernels.runtime.lazy_conj import LazyConjNeg, materialize
 from ..tensor import Tensor, is_recorded, ndarray, wrap
 from . import modes, origin
 from .edges import current_edge, edge_of
@@ -43,16 +43,16 @@ _DETACHED = (
 
 
 def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
-    """Save an input of the operation on the general path."""
+    """Save an input of the operation on the slow path."""
     setattr(node, f"saved_{item}", tensor)
     version = 0 if tensor is None or tensor._counter is None else tensor._counter[0]
-    if tensor is not None and isinstance(tensor._array, Pending):
+    if tensor is not None and isinstance(tensor._array, LazyConjNeg):
         version = Mark(int(shared_counter(tensor)[0]))
     setattr(node, f"version_{item}", version)
 
 
 def save_result(node: Node, item: str, result: Tensor) -> None:
-    """Save an output of the operation on the general path; its version counter is shared, not the tensor."""
+    """Save an output of the operation on the slow path; its version counter is shared, not the tensor."""
     counter = shared_counter(result)
     setattr(node, f"counter_{item}", counter)
     setattr(node, f"version_{item}", counter[0])
@@ -92,7 +92,7 @@ def unpack_array(node: Node, item: str, saved: Any) -> Any:
     if type(saved) is Packed:
         return saved._array
     tensor = unpack(node, item)
-    return None if tensor is None else resolved(tensor._array)
+    return None if tensor is None else materialize(tensor._array)
 
 
 def _as_output(node: Node, item: str, result: Tensor) -> Tensor:

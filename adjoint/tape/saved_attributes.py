@@ -125,7 +125,7 @@ def saved_attributes(node_class: Any) -> dict[str, property]:
 
     A `__getattr__` would make every reading of any attribute slower.
     """
-    shown = node_class.shown
+    shown = node_class.saved_display
     hidden = {name for name, show in shown.items() if show is None}
     names = [f"_saved_{name}" for name in (*map(shown_name, node_class.saved_names), *shown)]
     raw = [f"_raw_saved_{name}" for name in (*node_class.saved_tensor_names, *node_class.saved_list_names)]
@@ -141,9 +141,9 @@ def read_saved(node: Node, attribute: str) -> Any:
     raw = attribute.startswith("_raw_saved_")
     name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
     if raw and name in node.saved_list_names:
-        return tuple([SavedElement(node, name, position) for position in range(len(node.shown[name](node)))])
-    if node.shown.get(name) is not None:
-        return _unsigned(name, node.shown[name](node))
+        return tuple([SavedElement(node, name, position) for position in range(len(node.saved_display[name](node)))])
+    if node.saved_display.get(name) is not None:
+        return _unsigned(name, node.saved_display[name](node))
     item = next(item for item in node.saved_names if shown_name(item) == name)
     if item not in node.saved_tensor_names:
         value = getattr(node, f"saved_{item}")

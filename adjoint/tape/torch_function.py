@@ -1,6 +1,6 @@
 """The override protocol, `__torch_function__`: what classes, and modes, take over of the calls they appear in.
 
-Nothing asks these questions before somebody overrides something: then doors are put in front of what can be overridden
+Nothing asks these questions before somebody overrides something: then wrappers are put in front of what can be overridden
 (`adjoint.dispatch.wrappers`), and they ask here.
 """
 
@@ -236,13 +236,13 @@ def converted(result: Any, cls: type[Tensor]) -> Any:
 
 
 def subclassed(cls: type[Tensor]) -> None:
-    """A new class of tensors that may take over calls has the doors opened."""
+    """A new class of tensors that may take over calls has the wrappers installed."""
     if cls.__torch_function__ is not disabled_torch_function_impl:
         LATE.wrap_public_functions()
 
 
 def about_to_be_overridden(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Whether a call with these arguments, before there are doors, is a reason to open them."""
+    """Whether a call with these arguments, before wrappers are installed, is a reason to open them."""
     return bool(overloaded(args, keywords)) or overriding_class_defined()
 
 
@@ -261,7 +261,7 @@ def overriding_class_defined() -> bool:
 
 
 def is_reason(kind: type) -> bool:
-    """Whether a class is a reason to open doors."""
+    """Whether a class is a reason to install wrappers."""
     names = vars(kind)
     method = names.get("__torch_function__")
     if method is None or method is disabled_torch_function_impl:
@@ -275,7 +275,7 @@ LATE.subclassed = subclassed
 
 
 class _Doors:
-    """`open`: there are doors, so that formulas, which run on tensors that were saved, must pass them unasked."""
+    """`open`: wrappers are installed, so that formulas, which run on tensors that were saved, must pass them unasked."""
 
     __slots__ = ("open",)
 
@@ -283,12 +283,12 @@ class _Doors:
         self.open = False
 
 
-DOORS = _Doors()
+WRAPPERS = _Doors()
 
 
-def recorded(node: Any, grad: Any, keep: bool, edges: Any) -> Any:
+def recorded(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
     """`node.backward_recorded(grad, keep, edges)`, none of whose operations is taken over, unless they are the user's own."""
-    if not DOORS.open or node.runs_undefined:  # as custom functions alone do
-        return node.backward_recorded(grad, keep, edges)
+    if not WRAPPERS.open or node.runs_undefined:  # as custom functions alone do
+        return node.backward_recorded(grad, retain_graph, edges)
     with DisableTorchFunction():
-        return node.backward_recorded(grad, keep, edges)
+        return node.backward_recorded(grad, retain_graph, edges)

@@ -66,7 +66,7 @@ def counting(tensor: Tensor) -> list[Any] | None:
 
 
 def about_to_change(tensor: Tensor) -> None:
-    """Tell who wants to know it that `tensor` is about to be changed in place (by the general path of an operation)."""
+    """Tell who wants to know it that `tensor` is about to be changed in place (by the slow path of an operation)."""
     watch = modes.STATE.before_change
     if watch is not None:
         watch(tensor)
@@ -118,7 +118,7 @@ class InferenceVersions:
         # A transform in reverse, or one that was called in inference mode, may save one: its graph is used within it.
         state = modes.STATE
         if state.task is not None or any(
-            transform.begun_in_inference or not hasattr(transform, "concerns") for transform in state.transforms
+            transform.begun_in_inference or not hasattr(transform, "wraps") for transform in state.transforms
         ):
             return 0 if self.counter is None else self.counter[index]
         raise RuntimeError(
@@ -150,7 +150,7 @@ def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor
     """
     if modes.ANOMALY.enabled and tensor.requires_grad:
         note_cut(name, BY_DEFINITION, [tensor], [alias])
-    if tensor._extra is None or not tensor._extra.inference:  # asked without going through doors
+    if tensor._extra is None or not tensor._extra.inference:  # asked without going through wrappers
         return alias
     if (alias._extra is None or not alias._extra.inference) and alias._base is None:
         alias._own_extra().inference = True

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from ..kernels.memory import storage
-from ..kernels.runtime.lazy_conj import resolved, toggled
+from ..kernels.runtime.lazy_conj import materialize, with_lazy_bits
 from ..late_bound import LATE
 from ..tensor import LEAF, Tensor, is_recorded, pending
 from . import modes
@@ -201,15 +201,15 @@ class CopySlices(Node):
         self.shape = base._array.shape
         self.dtype = base._array.dtype
 
-    def backward(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inside the view the gradient goes through the operation; outside it passes."""
-        function = self._function(keep)
+        function = self._function(retain_graph)
         whole, part = self._split(grad)
         inner = function.backward(_for_function(function, part.copy()), True, _inner(function, edges))
         if inner[0] is None and function.runs_undefined:  # a custom function that gives no gradient
             return (None, *inner[1:])
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
-        return (resolved(whole), *inner[1:])
+        return (materialize(whole), *inner[1:])
 
     def _split(self, grad: Any) -> tuple[Any, Any]:
         """A copy of `grad` laid out like the base, and the part of it under the view."""
@@ -218,12 +218,12 @@ class CopySlices(Node):
         needed = 2 * end if self.other_kind == "c" else end if self.other_kind is None else -(-end // 2)
         length = max(_span(self.base), needed)
         flat = numpy.zeros(length + length % 2, numpy.asarray(grad).dtype)
-        whole = toggled(storage.strided(flat, self.base.shape, self.base.steps, 0), self.bits[0])
+        whole = with_lazy_bits(storage.strided(flat, self.base.shape, self.base.steps, 0), self.bits[0])
         whole[...] = grad
         elements = flat
         if self.other_kind is not None:
             elements = flat.view(numpy.result_type(flat.dtype, 1j) if self.other_kind == "c" else flat.real.dtype)
-        return whole, toggled(storage.strided(elements, self.view.shape, self.view.steps, offset), self.bits[1])
+        return whole, with_lazy_bits(storage.strided(elements, self.view.shape, self.view.steps, offset), self.bits[1])
 
     def _offset(self) -> int:
         """Where the view begins within the base, in its own elements."""
@@ -231,16 +231,16 @@ class CopySlices(Node):
             return self.view.offset - self.base.offset
         return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
 
-    def _function(self, keep: bool) -> Node:
+    def _function(self, retain_graph: bool) -> Node:
         """The node of the operation, which may run once unless `keep`."""
         function = self.function
         if function is None:
             raise RuntimeError(FREED_MESSAGE)
-        if not keep:
+        if not retain_graph:
             self.function = None
         return function
 
-    def backward_recorded(self, grad: Any, keep: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same with tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
         whole.copy_(LATE.lazy_view(grad, self.bits[0]))
@@ -252,7 +252,7 @@ class CopySlices(Node):
             elements = whole if self.other_kind is None else LATE.real_view(whole)
             part = elements.as_strided(self.view.shape, self.view.steps, offset)
         part, whole = LATE.lazy_view(part, self.bits[1]), LATE.lazy_view(whole, self.bits[0])
-        function = self._function(keep)
+        function = self._function(retain_graph)
         inner = function.backward_recorded(_for_function(function, part.clone()), True, _inner(function, edges))
         if inner[0] is None and function.runs_undefined:
             return (None, *inner[1:])

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy
 
-from ..extra import BIRTHS
+from ..extra import CREATIONS
 from ..kernels.runtime.meta_array import Unread
-from ..tape.interpreters import below
+from ..tape.interpreters import lower
 from ..tape.torch_function import disabled_torch_function_impl
 from ..tape.versions import shared_counter
 from ..tensor import Tensor, new
@@ -40,7 +40,7 @@ class BatchedTensor(Tensor, plain=False):
         else:
             self._array = self._example()
         self._edge = self._grad = self._base = self._counter = self._extra = None
-        for note in BIRTHS.notes:
+        for note in CREATIONS.notes:
             note(self)
         return self
 
@@ -118,12 +118,12 @@ class BatchedTensor(Tensor, plain=False):
 
     def made_like(self, make: Callable[[Tensor], Tensor]) -> BatchedTensor:
         """Examples of what `make` makes like a tensor."""
-        with below(self.level):
+        with lower(self.level):
             return BatchedTensor(make(self.value), self.bdim, self.level)
 
     def _made(self, name: str, sizes: tuple[Any, ...], keywords: dict[str, Any]) -> BatchedTensor:
         size = keywords.pop("size", sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
-        with below(self.level):
+        with lower(self.level):
             lead = () if self.bdim is None else (self.value.shape[self.bdim],)
             made = getattr(self.value, name)((*lead, *size), **keywords)
         return BatchedTensor(made, None if self.bdim is None else 0, self.level)
@@ -146,7 +146,7 @@ class BatchedTensor(Tensor, plain=False):
 
     def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:  # type: ignore[override]
         """An uninitialised tensor of the given strides for each example."""
-        with below(self.level):
+        with lower(self.level):
             if self.bdim is None:
                 return BatchedTensor(self.value.new_empty_strided(size, stride, **keywords), None, self.level)
             span = (

@@ -26,7 +26,7 @@ from ..dispatch.slow_path import applied
 from ..kernels.memory import storage
 from ..late_bound import LATE
 from ..tape import modes
-from ..tape.interpreters import Level, below, checked_change, is_recorded, outside, tensors_in
+from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, pending
 from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
@@ -42,7 +42,7 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
-class DualLevel(Level):
+class JvpInterpreter(Interpreter):
     """One level of forward mode: the tensors it concerns have a tangent of it.
 
     `in_inference`: whether tangents are carried on also in inference mode.
@@ -62,7 +62,7 @@ class DualLevel(Level):
 
     # --- the tangents -------------------------------------------------------------------------------------------
 
-    def concerns(self, tensor: Tensor) -> bool:
+    def wraps(self, tensor: Tensor) -> bool:
         """Whether `tensor`, or the tensor it is a view of, has a tangent."""
         return self.tangent_of(tensor) is not None
 
@@ -77,7 +77,7 @@ class DualLevel(Level):
         whole = base._extra.tangents.get(self)
         if whole is None:
             return None
-        with below(self):
+        with lower(self):
             found = _window(whole, base, tensor)
         self.attach(tensor, found)
         return found
@@ -131,7 +131,7 @@ class DualLevel(Level):
     def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
         """A view of `tensor` with the tangent `tangent`."""
         _check_shape(tensor, tangent)
-        if type(self) is _PublicLevel and self.tangent_of(tangent) is not None:
+        if type(self) is _PublicInterpreter and self.tangent_of(tangent) is not None:
             raise RuntimeError(
                 "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
             )
@@ -139,7 +139,7 @@ class DualLevel(Level):
             raise RuntimeError(
                 "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
             )
-        with below(self):
+        with lower(self):
             dual = tensor.view(tensor.shape)
             if not modes.STATE.inference or self.in_inference:
                 self.attach(dual, _laid_out_like(tangent, dual))
@@ -148,7 +148,7 @@ class DualLevel(Level):
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
         """The primal, as a view, and the tangent."""
         tangent = self.tangent_of(tensor) if modes.STATE.forward_enabled else None
-        with below(self):
+        with lower(self):
             primal = operators.forward_primal(tensor)
         self.attach(primal, None)
         return UnpackedDualTensor(primal, tangent)
@@ -157,21 +157,22 @@ class DualLevel(Level):
         """`tensor` as a view that has no tangent."""
         if self.tangent_of(tensor) is None:
             return tensor
-        with below(self):
+        with lower(self):
             primal: Tensor = operators.alias(tensor)
         self.attach(primal, None)
         return primal
 
     # --- operators ----------------------------------------------------------------------------------------------
 
-    def call(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
+    def process(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
         """Apply `operator` to primals and to tangents."""
         if out is not None:
             raise NotImplementedError(
-                f"Trying to use forward AD with {operator.called}_out that does not support it because it is an out= function"
+                f"Trying to use forward AD with {operator.function_name}_out that does not support it because it is an out= "
+                "function"
             )
         given = self.given(operator, args)
-        with below(self):
+        with lower(self):
             results = applied(operator, args)
             outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
             carried = self.carried(operator, args, given, outputs)
@@ -181,11 +182,11 @@ class DualLevel(Level):
                 self.remember(operator, output, number)
         return results
 
-    def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+    def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same in place: the tangent is overwritten as the tensor is."""
         given = self.given(operator, args)
         target: Tensor = args[0]
-        with below(self):
+        with lower(self):
             if any(tangent is not None for tangent in given.values()):
                 before = args
                 if is_recorded(target):  # what the new tangent is computed from must not change, nor the old tangent
@@ -202,11 +203,11 @@ class DualLevel(Level):
         self.remember(operator, target, 0)
         return target
 
-    def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+    def process_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same where the tensor becomes another view."""
         target: Tensor = args[0]
         tangent = self.tangent_of(target)
-        with below(self):
+        with lower(self):
             viewed = None if tangent is None else applied(operator, (tangent, *args[1:]))
             inplace.call_inplace_view(operator, args)
         if viewed is not None:
@@ -247,7 +248,7 @@ class DualLevel(Level):
         except RuntimeError as error:
             if not str(error).startswith("derivative for aten::"):
                 raise
-            message = f"Trying to use forward AD with aten::{operator.called} that does not support it."
+            message = f"Trying to use forward AD with aten::{operator.function_name} that does not support it."
             raise NotImplementedError(message) from error
         if operator.tangent == "linear" and operator.nondifferentiable_outputs:
             found = tuple(
@@ -271,9 +272,9 @@ class DualLevel(Level):
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Apply a custom `Function`, and its `jvp` to the tangents."""
         given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
-        with below(self):
+        with lower(self):
             context, results = function.applied_with_context(args)
-        with outside(self):
+        with lower_outside_transform(self):
             if context.materialize_grads:
                 given = [
                     operators.zeros_like(arg.detach())
@@ -337,9 +338,9 @@ def _apart(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor
 
 def _has_room(tensor: Tensor, value: Tensor) -> bool:
     """Whether `tensor` has examples wherever `value`, to be written over it, has them."""
-    batches = [level for level in modes.STATE.levels if hasattr(level, "has")]
+    batches = [level for level in modes.STATE.interpreters if hasattr(level, "has")]
     return all(
-        (level.has(tensor) or not level.has(value)) and (level.concerns(tensor) or not level.concerns(value))
+        (level.has(tensor) or not level.has(value)) and (level.wraps(tensor) or not level.wraps(value))
         for level in batches
     )
 
@@ -364,7 +365,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 
     reverse = Reverse()
     tensors = [*tensors_in(args), *tensors_in(given.values())]
-    outside = modes.is_grad_enabled() and any(is_recorded(tensor) for tensor in tensors)
+    lower_outside_transform = modes.is_grad_enabled() and any(is_recorded(tensor) for tensor in tensors)
     with enable_grad():
         replaced, inputs, directions = list(args), [], []
         pairs: Any
@@ -400,7 +401,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
             [product for product, _ in pairs],
             vectors,
             [direction for _, direction in pairs],
-            create_graph=outside,
+            create_graph=lower_outside_transform,
             allow_unused=True,
         )
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
@@ -446,12 +447,12 @@ def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
 # --- the public functions ---------------------------------------------------------------------------------------
 
 
-def current_level() -> DualLevel | None:
+def current_level() -> JvpInterpreter | None:
     """The level that `enter_dual_level` has entered in this thread."""
-    return next((level for level in modes.STATE.levels if type(level) is _PublicLevel), None)
+    return next((level for level in modes.STATE.interpreters if type(level) is _PublicInterpreter), None)
 
 
-class _PublicLevel(DualLevel):
+class _PublicInterpreter(JvpInterpreter):
     """The one level of this module's functions; `func.jvp` has its own."""
 
 
@@ -463,7 +464,7 @@ def enter_dual_level() -> int:
     """
     if current_level() is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _PublicLevel().enter()
+    _PublicInterpreter().enter()
     return 0
 
 

@@ -14,14 +14,14 @@ from typing import Any
 from ..autograd.function import Function
 from ..tape import modes
 from ..tensor import Tensor
-from .batch_level import BatchLevel
 from .batched_tensor import BatchedTensor
+from .vmap_interpreter import VmapInterpreter
 
 
 @functools.lru_cache(maxsize=256)
 def mapped(function: Any, has_examples: tuple[bool, ...], size: int, randomness: str) -> Any:
     """`function` of arguments that have examples, or not, along their first dimension; outputs all have."""
-    level = BatchLevel(size, randomness)
+    level = VmapInterpreter(size, randomness)
     level.number = 1
 
     def examples(values: Sequence[Any]) -> list[Any]:
@@ -87,7 +87,7 @@ def mapped(function: Any, has_examples: tuple[bool, ...], size: int, randomness:
     return Mapped
 
 
-def _whole(level: BatchLevel, output: Any) -> Any:
+def _whole(level: VmapInterpreter, output: Any) -> Any:
     """An output, or a tuple of them, as tensors with all examples."""
     if isinstance(output, tuple):
         return tuple([_whole(level, each) for each in output])
@@ -105,13 +105,13 @@ def _is_larger(shape: Any, wanted: Any) -> bool:
 
 
 @contextmanager
-def _within(level: BatchLevel) -> Iterator[None]:
-    levels = modes.STATE.levels
-    modes.set_levels((*levels, level))
+def _within(level: VmapInterpreter) -> Iterator[None]:
+    interpreters = modes.STATE.interpreters
+    modes.set_interpreters((*interpreters, level))
     try:
         yield
     finally:
-        modes.set_levels(levels)
+        modes.set_interpreters(interpreters)
 
 
 class _Context:
@@ -120,7 +120,7 @@ class _Context:
     What it notes for itself it notes there by the level, as the other one may in turn be that of examples.
     """
 
-    def __init__(self, whole: Any, level: BatchLevel) -> None:
+    def __init__(self, whole: Any, level: VmapInterpreter) -> None:
         vars(self).update(whole=whole, level=level)
 
     def __getattr__(self, name: str) -> Any:
@@ -130,10 +130,10 @@ class _Context:
         setattr(self.whole, name, value)
 
     def _values(self, tensors: Sequence[Any]) -> list[Any]:
-        return [tensor.value if self.level.concerns(tensor) else tensor for tensor in tensors]
+        return [tensor.value if self.level.wraps(tensor) else tensor for tensor in tensors]
 
     def _note(self, what: str, tensors: Sequence[Any]) -> None:
-        places = [tensor.bdim if self.level.concerns(tensor) else None for tensor in tensors]
+        places = [tensor.bdim if self.level.wraps(tensor) else None for tensor in tensors]
         setattr(self.whole, f"places_{what}_{id(self.level)}", places)
 
     def save_for_backward(self, *tensors: Any) -> None:

@@ -18,15 +18,15 @@ from ..dispatch.decorators import tensors as operators
 from ..tape import modes
 from ..tape.aliases import detached
 from ..tape.edges import edge_of
-from ..tape.interpreters import Transform, below, is_recorded
+from ..tape.interpreters import Transform, is_recorded, lower
 from ..tape.node import NOWHERE
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
-from .batch_level import BatchLevel
 from .batched_tensor import BatchedTensor
-from .forward_mode import DualLevel, _set_fwd_grad_enabled, check_floating
+from .forward_mode import JvpInterpreter, _set_fwd_grad_enabled, check_floating
 from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint
 from .vmap import vmap
+from .vmap_interpreter import VmapInterpreter
 from .wrapped_tensors import debug_unwrap
 
 __all__ = [
@@ -104,8 +104,8 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
     """`tensor` as the beginning of a graph of `transform`, which leads on to that of `tensor` if it has one."""
     if not can_require_grad(tensor._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    batch = next((level for level in reversed(modes.STATE.levels) if isinstance(level, BatchLevel)), None)
-    if batch is None or batch.concerns(tensor):
+    batch = next((level for level in reversed(modes.STATE.interpreters) if isinstance(level, VmapInterpreter)), None)
+    if batch is None or batch.wraps(tensor):
         edge = tensor._edge
         if edge is not NOWHERE or transform.begun_recording:  # else nobody asks whether it has become ambiguous
             edge = edge_of(tensor)
@@ -119,8 +119,8 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
         copy = BatchedTensor(tensor, None, batch)
     copy._edge = LEAF
     copy._own_extra().transform = transform
-    for level in modes.STATE.levels:
-        if isinstance(level, DualLevel) and (tangent := level.tangent_of(tensor)) is not None:
+    for level in modes.STATE.interpreters:
+        if isinstance(level, JvpInterpreter) and (tangent := level.tangent_of(tensor)) is not None:
             level.attach(copy, tangent)
     return copy
 
@@ -293,7 +293,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 # --- forward mode -----------------------------------------------------------------------------------------------
 
 
-class Forward(DualLevel, Transform):
+class Forward(JvpInterpreter, Transform):
     """The level of forward mode that is one `jvp`'s own."""
 
     in_inference = True
@@ -435,7 +435,7 @@ class Functional(Transform):
     """`functionalize` while its function runs. `batches`: the levels of `vmap` around it, the innermost last."""
 
     def __enter__(self) -> Functional:
-        self.batches = [level for level in modes.STATE.levels if isinstance(level, BatchLevel)]
+        self.batches = [level for level in modes.STATE.interpreters if isinstance(level, VmapInterpreter)]
         self.begin()
         return self
 
@@ -447,7 +447,7 @@ class Functional(Transform):
         if type(value) is not Tensor or not self.has_made(value):
             return value
         for level in self.batches:
-            with below(level):
+            with lower(level):
                 value = BatchedTensor(value.expand((level.size, *value.shape)).clone(), 0, level)
         return value
 

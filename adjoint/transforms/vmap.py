@@ -9,9 +9,9 @@ from typing import Any
 from ..dispatch.decorators import tensors as operators
 from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
-from .batch_level import BatchLevel
 from .batched_tensor import BatchedTensor
 from .tree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from .vmap_interpreter import VmapInterpreter
 
 __all__ = ["vmap"]
 
@@ -140,7 +140,7 @@ def _run(
                 f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
                 "representing where in the outputs the vmapped dimension should appear."
             )
-    level = BatchLevel(size, randomness)
+    level = VmapInterpreter(size, randomness)
     level.begin()
     level.enter()
     try:
@@ -169,7 +169,7 @@ def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: TreeSpec) -
     return dims
 
 
-def _output(level: BatchLevel, output: Any, dim: int | None, func: Any) -> Any:
+def _output(level: VmapInterpreter, output: Any, dim: int | None, func: Any) -> Any:
     """One output with the batch dimension where it is wanted."""
     if not isinstance(output, Tensor):
         if dim is None:

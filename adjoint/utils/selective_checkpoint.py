@@ -139,4 +139,6 @@ def create_selective_checkpoint_contexts(
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept = _Kept(policy, allow_cache_entry_mutation)
-    return torch.autograd.graph.keeping(_FirstRun(kept)), torch.autograd.graph.keeping(_Recomputation(kept))
+    return torch.autograd.graph.caching_results(_FirstRun(kept)), torch.autograd.graph.caching_results(
+        _Recomputation(kept)
+    )

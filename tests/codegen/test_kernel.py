@@ -23,11 +23,11 @@ def test_an_array_function_is_a_kernel_of_one_form():
 
 
 def test_a_kernel_made_of_another_has_its_forms():
-    first = Kernel(double, small=numpy.negative, takes=FLOATS, limit=7)
+    first = Kernel(double, small=numpy.negative, dtypes=FLOATS, limit=7)
     second = Kernel(first, inplace=double)
-    assert (second.general, second.small, second.takes, second.limit) == (double, numpy.negative, FLOATS, 7)
+    assert (second.general, second.small, second.dtypes, second.limit) == (double, numpy.negative, FLOATS, 7)
     third = Kernel(first, small=numpy.exp)
-    assert (third.small, third.takes, third.limit) == (numpy.exp, None, None)
+    assert (third.small, third.dtypes, third.limit) == (numpy.exp, None, None)
 
 
 def test_which_forms_are_quiet():

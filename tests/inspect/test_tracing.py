@@ -190,7 +190,7 @@ def test_hooks_run_and_are_told():
 
 def assert_nothing_left(y, w):
     assert modes.STATE.recorder is None
-    assert not modes.GATE.special
+    assert not modes.FLAGS.special
     assert y.grad_fn.hooks is None
     assert w._extra is None or w._extra.hooks is None
 
@@ -206,7 +206,7 @@ def test_nothing_is_left_behind_where_a_hook_raises():
     w = torch.ones(2, requires_grad=True)
     y = w.exp()
     z = y * 2
-    before = modes.GATE.special
+    before = modes.FLAGS.special
 
     def fail(grad):
         raise ValueError("no")
@@ -215,7 +215,7 @@ def test_nothing_is_left_behind_where_a_hook_raises():
     with pytest.raises(ValueError, match="no"):
         trace_backward(z.sum())
     assert_nothing_left(y, w)
-    assert modes.GATE.special == before
+    assert modes.FLAGS.special == before
     assert w.grad is None
 
 

@@ -8,7 +8,7 @@ from adjoint.nn.utils._per_sample_grad import call_for_per_sample_grads
 nn = torch.nn
 
 
-def one_by_one(module, *batch, dim=0):
+def sequential_fallback(module, *batch, dim=0):
     """The gradient of each parameter for every sample, computed sample by sample."""
     grads = []
     for i in range(batch[0].size(dim)):
@@ -38,7 +38,7 @@ def test_they_are_those_of_samples_one_by_one(make, shapes, batch_first, reducti
     torch.manual_seed(0)
     module, batch = make().double(), [torch.randn(shape, dtype=torch.float64) for shape in shapes]
     dim = 0 if batch_first else 1
-    expected = one_by_one(module, *batch, dim=dim)
+    expected = sequential_fallback(module, *batch, dim=dim)
     result = call_for_per_sample_grads(module, loss_reduction=reduction, batch_first=batch_first)(*batch)
     result = result[0] if isinstance(result, tuple) else result
     assert result.shape == (module(*batch)[0] if isinstance(module(*batch), tuple) else module(*batch)).shape

@@ -252,10 +252,10 @@ def check_batched_gradients(mapping: Mapping) -> None:
             )
 
         vectors = [randn_like(output.detach()) for _ in range(2)]
-        one_by_one = [product(vector) for vector in vectors]
+        sequential_fallback = [product(vector) for vector in vectors]
         with batching(report.BATCHED, report.BATCHED_NOTE):
             found = vmap(product)(stack(vectors))
-        for source, (got, *expected) in enumerate(zip(found, *one_by_one, strict=True)):
+        for source, (got, *expected) in enumerate(zip(found, *sequential_fallback, strict=True)):
             compare_batches(got, expected, number, source, report.BATCHED, report.BATCHED_NOTE)
 
 
@@ -273,10 +273,10 @@ def check_batched_tangents(mapping: Mapping) -> None:
             )
 
         vectors = [randn_like(source.detach()) for _ in range(2)]
-        one_by_one = [product(vector) for vector in vectors]
+        sequential_fallback = [product(vector) for vector in vectors]
         with batching(report.BATCHED_FORWARD, report.BATCHED_FORWARD_NOTE):
             found = vmap(product)(stack(vectors))
-        for output, (got, *expected) in enumerate(zip(found, *one_by_one, strict=True)):
+        for output, (got, *expected) in enumerate(zip(found, *sequential_fallback, strict=True)):
             compare_batches(got, expected, output, number, report.BATCHED_FORWARD, report.BATCHED_FORWARD_NOTE)
 
 

@@ -14,7 +14,7 @@ import numpy
 
 from ...kernels.math import finite_differences
 from ...kernels.runtime.floating import is_inexact
-from ...kernels.runtime.lazy_conj import resolved
+from ...kernels.runtime.lazy_conj import materialize
 from ...tensor import Tensor, wrap
 from ..backward import grad
 
@@ -76,7 +76,7 @@ class Mapping:
                         f"but got: {what}s {expected} and {actual}."
                     )
         self.watch()
-        return [resolved(result._array) for result in results]
+        return [materialize(result._array) for result in results]
 
     def part_of_outputs(self, part: str) -> Mapping:
         """The same function with the real or the imaginary part in place of complex outputs."""
@@ -229,7 +229,7 @@ def forward_along(mapping: Mapping, number: int, direction: Array) -> list[Array
     return [
         numpy.zeros(output._array.size, output._array.dtype)
         if product is None
-        else resolved(product._array).reshape(-1)
+        else materialize(product._array).reshape(-1)
         for product, output in zip(products, mapping.outputs, strict=True)
     ]
 

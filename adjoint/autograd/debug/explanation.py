@@ -15,7 +15,7 @@ from ...tape.node import Node
 from ...tape.saved import RELEASED, unpack
 from ...tensor import Tensor, ndarray
 from ..engine import discover, fitted
-from ..graph_task import Capture, Task
+from ..graph_task import Capture, GraphTask
 from ..roots import first_grad
 from .anomaly_mode import has_nan, listed
 
@@ -261,7 +261,7 @@ def _input_names(node: Node) -> list[str]:
 def _of_backward(root: Tensor) -> Explanation:
     """Run a backward of `root` that has no effects, and stop at the first nan."""
     state = modes.STATE
-    task, outer = Task(True, False, Capture(), False), state.task
+    task, outer = GraphTask(True, False, Capture(), False), state.task
     task.order, task.uses = discover([edge_of(root)])
     token, state.task = quiet(), task
     try:

@@ -62,7 +62,7 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
 
 
 def _quick_array(data: Any, kind_of_data: Any) -> Array | None:
-    """The most frequent data, one float or int, or nothing else in one or two levels of lists, the short way."""
+    """The most frequent data, one float or int, or nothing else in one or two levels of lists, the fast path."""
     if kind_of_data is list:
         types = set(map(type, data))
         if types == _LISTS and len(set(map(len, data))) == 1:

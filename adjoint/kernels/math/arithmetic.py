@@ -32,7 +32,7 @@ def in_float32(function: Callable[..., Array]) -> Kernel:
 
     kernel.__name__ = kernel.__qualname__ = function.__name__
     kernel.__doc__ = function.__doc__
-    return Kernel(kernel, small=function, takes=FLOATS)
+    return Kernel(kernel, small=function, dtypes=FLOATS)
 
 
 def by_number(ufunc: Any) -> Callable[..., Array]:

@@ -1,4 +1,4 @@
-"""Incomplete gamma and beta integrals, and what samples of those laws change by as their parameters do.
+"""Incomplete gamma and beta integrals, and what samples of those distributions change by as their parameters do.
 
 A sample x of a law with distribution function F(x; a) and density f moves with its parameter, at constant F, by
 dx/da = -(dF/da) / f (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018). F, its complement and
@@ -102,7 +102,7 @@ def _series(a: ndarray, x: ndarray) -> ndarray:
 
 
 def _normal(a: ndarray, x: ndarray) -> ndarray:
-    """The lower function for very large `a`: the normal law and the first term of its Edgeworth series."""
+    """The lower function for very large `a`: the normal distribution and the first term of its Edgeworth series."""
     root = numpy.sqrt(a)
     y = (x - a) / root
     return ndtr(y) - numpy.exp(-0.5 * y * y) / math.sqrt(2.0 * math.pi) * (y * y - 1.0) / (3.0 * root)

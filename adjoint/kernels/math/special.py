@@ -1,4 +1,4 @@
-"""Special functions elementwise: the error function, the gamma function's logarithm, the normal law, Bessel functions.
+"""Special functions elementwise: the error function, the gamma function's logarithm, the normal distribution, Bessel functions.
 
 float64 is accurate to a few units in the last place (near the zeros of `lgamma`, `digamma` and `log_ndtr`, relative to
 the terms that cancel there). float32 is computed in float64 and rounded, except `erf`. The formulas are polynomials and

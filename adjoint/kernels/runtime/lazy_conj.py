@@ -16,7 +16,7 @@ CONJ, NEG = 1, 2
 _RAW = frozenset((numpy.empty_like, numpy.zeros_like, numpy.ones_like, numpy.may_share_memory, numpy.shares_memory))
 
 
-class Pending(numpy.ndarray[Any, Any]):
+class LazyConjNeg(numpy.ndarray[Any, Any]):
     """An array whose elements are not those in its memory; views of it are too."""
 
     __slots__ = ()
@@ -24,71 +24,71 @@ class Pending(numpy.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         targets = keywords.get("out", ())
-        if any(isinstance(target, Pending) for target in targets):
-            keywords["out"] = tuple(resolved(target) for target in targets)
-        results = getattr(ufunc, method)(*map(resolved, inputs), **keywords)
+        if any(isinstance(target, LazyConjNeg) for target in targets):
+            keywords["out"] = tuple(materialize(target) for target in targets)
+        results = getattr(ufunc, method)(*map(materialize, inputs), **keywords)
         for target, made in zip(targets, keywords.get("out", ()), strict=True):
             if made is not target:
                 target[...] = made
         return targets[0] if len(targets) == 1 else targets or results
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
-        if function is numpy.copyto and isinstance(args[0], Pending):
-            args[0][...] = numpy.asarray(resolved(args[1])).astype(args[0].dtype)
+        if function is numpy.copyto and isinstance(args[0], LazyConjNeg):
+            args[0][...] = numpy.asarray(materialize(args[1])).astype(args[0].dtype)
             return None
-        read = unmarked if function in _RAW else _resolved_each
+        read = without_lazy_bits if function in _RAW else _resolved_each
         return function(*map(read, args), **{name: read(value) for name, value in keywords.items()})
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        unmarked(self)[key] = _turned(numpy.asarray(resolved(value), self.dtype), self.bits)
+        without_lazy_bits(self)[key] = _turned(numpy.asarray(materialize(value), self.dtype), self.bits)
 
-    real = property(lambda self: resolved(self).real)
-    imag = property(lambda self: resolved(self).imag)
+    real = property(lambda self: materialize(self).real)
+    imag = property(lambda self: materialize(self).imag)
 
     def copy(self, order: Any = "K") -> Any:
         """The elements, in memory of their own."""
-        return resolved(self)
+        return materialize(self)
 
 
 def _resolving(name: str) -> Any:
-    return lambda self, *args, **keywords: getattr(resolved(self), name)(*args, **keywords)
+    return lambda self, *args, **keywords: getattr(materialize(self), name)(*args, **keywords)
 
 
 for _name in (
     "argmax argmin argpartition argsort astype byteswap choose clip compress conj conjugate cumprod cumsum diagonal dot "
     "item nonzero repeat searchsorted sort take tobytes tolist trace __complex__ __deepcopy__ __float__ __int__"
 ).split():
-    setattr(Pending, _name, _resolving(_name))
+    setattr(LazyConjNeg, _name, _resolving(_name))
 
 
 _CLASSES: tuple[Any, ...] = (
     numpy.ndarray,
-    *(type(name, (Pending,), {"__slots__": (), "bits": n}) for n, name in enumerate(("Conj", "Neg", "NegConj"), 1)),
+    *(type(name, (LazyConjNeg,), {"__slots__": (), "bits": n}) for n, name in enumerate(("Conj", "Neg", "NegConj"), 1)),
 )
 
 
-def bits_of(array: Any) -> int:
+def lazy_bits_of(array: Any) -> int:
     """What is pending of an array."""
-    return array.bits if isinstance(array, Pending) else 0
+    return array.bits if isinstance(array, LazyConjNeg) else 0
 
 
-def toggled(array: Any, bits: int) -> Any:
+def with_lazy_bits(array: Any, bits: int) -> Any:
     """A view of `array` of whose elements `bits` are pending that were not, and the other way round."""
-    return array.view(_CLASSES[bits_of(array) ^ bits]) if bits else array
+    return array.view(_CLASSES[lazy_bits_of(array) ^ bits]) if bits else array
 
 
-def unmarked(array: Any) -> Any:
+def without_lazy_bits(array: Any) -> Any:
     """The memory of `array` as it is."""
-    return array.view(numpy.ndarray) if isinstance(array, Pending) else array
+    return array.view(numpy.ndarray) if isinstance(array, LazyConjNeg) else array
 
 
-def resolved(array: Any) -> Any:
+def materialize(array: Any) -> Any:
     """A plain array of the elements of one of which something is pending; anything else as it is."""
-    return _turned(array.view(numpy.ndarray), array.bits) if isinstance(array, Pending) else array
+    return _turned(array.view(numpy.ndarray), array.bits) if isinstance(array, LazyConjNeg) else array
 
 
 def _resolved_each(value: Any) -> Any:
-    return [*map(_resolved_each, value)] if isinstance(value, (list, tuple)) else resolved(value)
+    return [*map(_resolved_each, value)] if isinstance(value, (list, tuple)) else materialize(value)
 
 
 def _turned(array: Any, bits: int) -> Any:
@@ -101,9 +101,9 @@ def _turned(array: Any, bits: int) -> Any:
 
 def conjugate(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     """The conjugates of complex numbers, which whoever reads them computes."""
-    return toggled(self, CONJ) if self.dtype.kind == "c" else self.view()
+    return with_lazy_bits(self, CONJ) if self.dtype.kind == "c" else self.view()
 
 
 def negative(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     """The negatives, which whoever reads them computes."""
-    return toggled(self, NEG)
+    return with_lazy_bits(self, NEG)

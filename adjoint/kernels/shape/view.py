@@ -26,6 +26,8 @@ def expand(self: Array, sizes: tuple[int, ...]) -> Array:
 
     The result must not be written to: elements share memory.
     """
+    if type(self) is not ndarray and isinstance(self, numpy.generic):
+        self = numpy.asarray(self)  # arithmetic on arrays without dimensions gives scalars, which own no array's memory
     dtype = self.dtype
     try:
         shape, steps, direct = _expansion(self.shape, self.strides, dtype, sizes)

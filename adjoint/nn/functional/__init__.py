@@ -113,4 +113,4 @@ unfold = operators.unfold
 
 for _function in list(globals().values()):
     if type(_function) is type(relu) and _function.__module__.startswith(f"{__name__}."):
-        torch.operators.begun(_function)
+        torch.operators.lazily_wrapped(_function)

@@ -35,7 +35,7 @@ def leaf(
     Raises:
         RuntimeError: if it is to require grad and cannot, or to be where tensors cannot be.
     """
-    if device is None and modes.GATE.special:
+    if device is None and modes.FLAGS.special:
         device = modes.current_place()
     if device is not None and device is not cpu and is_meta(device):
         array = parked(array)
@@ -54,7 +54,7 @@ def leaf(
         if not can_require_grad(array):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         tensor._edge = LEAF
-    if modes.GATE.special and modes.STATE.inference:
+    if modes.FLAGS.special and modes.STATE.inference:
         mark_inference(tensor)
     return tensor
 

@@ -74,7 +74,7 @@ class binomial:
 
 @operator(name="_standard_gamma", namespace="torch", method=(), out=False, node="StandardGammaBackward0")
 class standard_gamma:
-    """Numbers from gamma laws of concentrations `self` and rate 1; they move with those (`kernels.incomplete`)."""
+    """Numbers from gamma distributions of concentrations `self` and rate 1; they move with those (`kernels.incomplete`)."""
 
     def forward(self: Array, generator=None):
         return kernels.standard_gamma(stream_of(generator), self)
@@ -98,7 +98,7 @@ class standard_gamma_grad:
 
 @operator(name="_sample_dirichlet", namespace="torch", method=(), out=False)
 class sample_dirichlet:
-    """Points of the simplex, along the last dimension, from Dirichlet laws."""
+    """Points of the simplex, along the last dimension, from Dirichlet distributions."""
 
     differentiable = ()
 

@@ -34,7 +34,7 @@ def stream_of(generator: Any) -> kernels.Stream:
     Raises:
         TypeError: if `generator` is neither a generator nor None.
     """
-    if modes.STATE.levels:
+    if modes.STATE.interpreters:
         check_levels()
     if generator is None:
         return default_generator._stream
@@ -45,7 +45,7 @@ def stream_of(generator: Any) -> kernels.Stream:
 
 def check_levels() -> None:
     """Raise if numbers are about to be drawn for all examples of a `vmap` together that does not share them."""
-    for level in modes.STATE.levels:
+    for level in modes.STATE.interpreters:
         if hasattr(level, "drawn") and level.random() == "different":
             raise RuntimeError(
                 "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
@@ -63,7 +63,7 @@ def for_each_example(create: Any) -> Any:
 
     @functools.wraps(create)
     def drawing(*args: Any, **keywords: Any) -> Any:
-        for level in reversed(modes.STATE.levels):
+        for level in reversed(modes.STATE.interpreters):
             if hasattr(level, "drawn"):
                 return level.drawn(lambda: drawing(*args, **keywords))
         return create(*args, **keywords)
@@ -76,7 +76,7 @@ def for_each_example(create: Any) -> Any:
 
 def _draws_nothing(device: Any) -> bool:
     """Whether a new tensor is to have no elements, because it is on `meta`."""
-    if device is None and modes.GATE.special:
+    if device is None and modes.FLAGS.special:
         device = modes.current_place()
     return device is not None and device is not cpu and is_meta(device)
 

@@ -19,7 +19,7 @@ from . import batched_indexing
 # --- one index for each element ---------------------------------------------------------------------------------
 
 
-@operator(same_out=STRICT, out_apart=True, tangent="linear", batch="expanded")
+@operator(same_out=STRICT, out_no_overlap=True, tangent="linear", batch="expanded")
 class gather:
     """The elements at `index` along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim` 0.
 
@@ -51,9 +51,9 @@ class gather_backward:
     namespace=None,
     method=(),
     inplace=True,
-    apart=True,
+    no_overlap=True,
     same_out=STRICT,
-    called="scatter",
+    function_name="scatter",
     node="ScatterBackward0",
     tangent="linear",
     batch="expanded",
@@ -62,7 +62,7 @@ class gather_backward:
 class scatter_source:
     """A copy with `src` at `index` along `dim`."""
 
-    shown = {"src_sym_sizes": None}
+    saved_display = {"src_sym_sizes": None}
 
     def forward(self: Array, dim: Int, index: Array, src: Array):
         return scatter_kernels.scatter(self, dim, index, src)
@@ -88,9 +88,9 @@ def _fitted(grad, shape, xp):
     namespace=None,
     method=(),
     inplace=True,
-    apart=True,
+    no_overlap=True,
     same_out=STRICT,
-    called="scatter",
+    function_name="scatter",
     node="ScatterBackward1",
     batch="expanded",
     aten_inplace="value",
@@ -109,9 +109,9 @@ class scatter_number:
     namespace=None,
     method=(),
     inplace=True,
-    apart=True,
+    no_overlap=True,
     same_out=STRICT,
-    called="scatter",
+    function_name="scatter",
     node="NotImplemented",
     batch="expanded",
     aten_inplace="src",
@@ -133,9 +133,9 @@ class scatter_combined:
     namespace=None,
     method=(),
     inplace=True,
-    apart=True,
+    no_overlap=True,
     same_out=STRICT,
-    called="scatter",
+    function_name="scatter",
     node="NotImplemented",
     batch="expanded",
     aten_inplace="value",
@@ -183,16 +183,16 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
 @operator(
     kernel=Kernel(scatter_kernels.scatter_add, inplace=scatter_kernels.scatter_add_),
     inplace=True,
-    apart=True,
+    no_overlap=True,
     same_out=STRICT,
-    out_apart=True,
+    out_no_overlap=True,
     tangent="linear",
     batch="expanded",
 )
 class scatter_add:
     """A copy to which `src` is added at `index` along `dim`."""
 
-    shown = {"src_sym_sizes": None}
+    saved_display = {"src_sym_sizes": None}
 
     def forward(self: Array, dim: Int, index: Array, src: Array): ...
 
@@ -203,7 +203,7 @@ class scatter_add:
         return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
 
 
-@operator(inplace=True, apart=True, same_out=STRICT, batch="expanded", aten_inplace="two")
+@operator(inplace=True, no_overlap=True, same_out=STRICT, batch="expanded", aten_inplace="two")
 class scatter_reduce:
     """A copy into which the elements of `src` are reduced at `index` along `dim`: sum, prod, mean, amax or amin."""
 
@@ -266,7 +266,7 @@ def _scattered_product_gradients(grad, self, dim, index, src, include_self, resu
     return to_self, to_src
 
 
-@operator(inplace=True, apart=True, same_out=STRICT)
+@operator(inplace=True, no_overlap=True, same_out=STRICT)
 class index_reduce:
     """A copy into whose slices at `index` along `dim` those of `source` are reduced: prod, mean, amax or amin."""
 
@@ -289,7 +289,7 @@ class index_reduce:
 @operator(
     kernel=scatter_kernels.index_select,
     same_out="index_select(): self and result must have the same scalar type",
-    out_apart=True,
+    out_no_overlap=True,
     tangent="linear",
     batch=batched_indexing.index_select,
 )
@@ -313,11 +313,11 @@ class index_select_backward:
         return xp.index_select(grad, dim, index)
 
 
-@operator(inplace=True, apart=True, same_out=STRICT, tangent="linear", batch=batched_indexing.at_indices)
+@operator(inplace=True, no_overlap=True, same_out=STRICT, tangent="linear", batch=batched_indexing.at_indices)
 class index_add:
     """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
 
-    shown = {"source_dim": lambda node: node.saved_source._array.ndim}
+    saved_display = {"source_dim": lambda node: node.saved_source._array.ndim}
 
     def forward(self: Array, dim: Int, index: Array, source: Array, *, alpha: Number = 1):
         return scatter_kernels.index_add(self, dim, index, source, alpha)
@@ -332,7 +332,7 @@ class index_add:
 @operator(
     kernel=Kernel(scatter_kernels.index_copy, inplace=scatter_kernels.index_copy_),
     inplace=True,
-    apart=True,
+    no_overlap=True,
     same_out=STRICT,
     tangent="linear",
     batch=batched_indexing.at_indices,
@@ -340,7 +340,7 @@ class index_add:
 class index_copy:
     """A copy with the slices of `source` at `index` along `dim`."""
 
-    shown = {"source_dim": lambda node: node.saved_source._array.ndim}
+    saved_display = {"source_dim": lambda node: node.saved_source._array.ndim}
 
     def forward(self: Array, dim: Int, index: Array, source: Array): ...
 
@@ -355,9 +355,9 @@ class index_copy:
     namespace=None,
     method=(),
     inplace=True,
-    apart=True,
+    no_overlap=True,
     out=False,
-    called="index_fill",
+    function_name="index_fill",
     node="IndexFillBackward0",
     batch=batched_indexing.at_indices,
     aten_inplace="int_Scalar",
@@ -377,7 +377,7 @@ class index_fill_number:
     method=(),
     inplace=True,
     out=False,
-    called="index_fill",
+    function_name="index_fill",
     node="IndexFillBackward1",
     batch=batched_indexing.at_indices,
     aten_inplace="int_Tensor",
@@ -413,7 +413,7 @@ def index_fill_inplace(input, dim, index, value):
 @operator(
     kernel=scatter_kernels.take,
     same_out="take(): self and out expected to have the same dtype, but got self.dtype = {wanted} and out.dtype = {given}",
-    out_apart=True,
+    out_no_overlap=True,
     tangent="linear",
     batch=batched_indexing.take,
 )
@@ -440,7 +440,7 @@ class take_backward:
 @operator(
     kernel=Kernel(scatter_kernels.put, inplace=scatter_kernels.put_),
     inplace=True,
-    apart=True,
+    no_overlap=True,
     out=False,
     batch=batched_indexing.put,
 )
@@ -495,7 +495,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
 class embedding:
     """The rows of `weight` at `indices`; `padding_idx` is the row that gets no gradient."""
 
-    shown = {
+    saved_display = {
         "weight_sym_sizes": None,
         "weight_sym_argsize_0": lambda node: node.saved_weight_shape[0],
         "padding_idx": lambda node: node.saved_padding_idx % 2**64,

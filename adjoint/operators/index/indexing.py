@@ -17,7 +17,7 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import check_memory, check_overlap
 from ...kernels.index import indexing as kernels
-from ...kernels.runtime.lazy_conj import resolved
+from ...kernels.runtime.lazy_conj import materialize
 from ...tape import modes
 from ...tape.packing import Packed, pack, shown
 from ...tape.saved import stale_error, unpack_list
@@ -29,7 +29,7 @@ from .keys import apply_basic, key_items
 from .part_views import basic_view, leading_part
 
 _slice = type(numpy.s_[:])
-_GATE = modes.GATE
+_GATE = modes.FLAGS
 
 
 # --- the operators --------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
     @classmethod
     def of(cls, parts: Any) -> Indices:
         """The arrays of tensors; None stays None."""
-        self = cls([None if part is None else resolved(part._array) for part in parts])
+        self = cls([None if part is None else materialize(part._array) for part in parts])
         self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
         return self
 
@@ -53,7 +53,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
     def of_one(cls, tensor: Tensor) -> Indices:
         """The array of the one tensor that is all of a key."""
         array = tensor._array
-        self = cls((array if type(array) is ndarray else resolved(array),))
+        self = cls((array if type(array) is ndarray else materialize(array),))
         self.tensors = ((tensor, version_of(tensor)),)
         return self
 
@@ -128,7 +128,7 @@ def unchanged(indices: Any) -> Any:
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
 
-    shown = _SHOWN
+    saved_display = _SHOWN
     lists = ("indices",)
 
     def forward(self: Array, indices): ...
@@ -160,9 +160,9 @@ class index_backward:
     namespace=None,
     method=(),
     inplace=True,
-    apart=True,
+    no_overlap=True,
     node="IndexPutBackward0",
-    called="index_put",
+    function_name="index_put",
     out=False,
     batch=batched_indexing.index_put,
     vmap_name="index_put_",
@@ -170,7 +170,7 @@ class index_backward:
 class index_put_arrays:
     """A copy with `values` where the indices point, or added there."""
 
-    shown = _SHOWN
+    saved_display = _SHOWN
     lists = ("indices",)
 
     def forward(self: Array, indices, values: Array, accumulate: Bool = False): ...
@@ -224,7 +224,7 @@ def index_put_(input, indices, values, accumulate=False):
 # --- reading --------------------------------------------------------------------------------------------------
 
 
-@public(namespace=None, method=("__getitem__",), guarded=False)
+@public(namespace=None, method=("__getitem__",), retried=False)
 def getitem(input, key):
     """`input[key]`."""
     if (type(input) is Tensor or type(input) in PLAIN_TYPES) and not _GATE.special and type(input._array) is ndarray:
@@ -273,7 +273,7 @@ def whole_indices(key: tuple[Any, ...]) -> list[Tensor | None] | None:
 # --- writing --------------------------------------------------------------------------------------------------
 
 
-@public(namespace=None, method=("__setitem__",), guarded=False)
+@public(namespace=None, method=("__setitem__",), retried=False)
 def setitem(input, key, value):
     """`input[key] = value`."""
     if (

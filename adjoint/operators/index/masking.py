@@ -49,7 +49,7 @@ class zero_where:
     method=(),
     node="WhereBackward0",
     same_out=True,
-    called="where",
+    function_name="where",
     tangent="linear",
 )
 class select_where:
@@ -143,7 +143,7 @@ class heaviside:
 # --- by order -------------------------------------------------------------------------------------------------
 
 
-@binary(Kernel(kernels.maximum, small=numpy.maximum, takes=FLOATS), inplace=False, numbers=False)
+@binary(Kernel(kernels.maximum, small=numpy.maximum, dtypes=FLOATS), inplace=False, numbers=False)
 class maximum:
     """The greater of two elements; nan if one is. Where they are equal each gets half of the gradient.
 
@@ -159,7 +159,7 @@ class maximum:
         return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
 
 
-@binary(Kernel(kernels.minimum, small=numpy.minimum, takes=FLOATS), inplace=False, numbers=False)
+@binary(Kernel(kernels.minimum, small=numpy.minimum, dtypes=FLOATS), inplace=False, numbers=False)
 class minimum:
     """The smaller of two elements; nan if one is. Where they are equal each gets half of the gradient."""
 
@@ -170,7 +170,7 @@ class minimum:
         return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
 
 
-@binary(Kernel(kernels.fmax, small=numpy.fmax, takes=FLOATS), inplace=False, numbers=False)
+@binary(Kernel(kernels.fmax, small=numpy.fmax, dtypes=FLOATS), inplace=False, numbers=False)
 class fmax:
     """The greater of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
 
@@ -181,7 +181,7 @@ class fmax:
         return xp.zero_where(grad, (self >= other) | xp.isnan(other))
 
 
-@binary(Kernel(kernels.fmin, small=numpy.fmin, takes=FLOATS), inplace=False, numbers=False)
+@binary(Kernel(kernels.fmin, small=numpy.fmin, dtypes=FLOATS), inplace=False, numbers=False)
 class fmin:
     """The smaller of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
 
@@ -211,7 +211,7 @@ public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
     method=(),
     inplace=True,
     node="ClampBackward1",
-    called="clamp",
+    function_name="clamp",
     tangent="elementwise",
     vmap_name="inplace arithmetic",
 )
@@ -231,7 +231,7 @@ class clamp_to_numbers:
     method=(),
     inplace=True,
     node="ClampBackward0",
-    called="clamp",
+    function_name="clamp",
     aten="Tensor",
     vmap_name="inplace arithmetic",
 )
@@ -308,7 +308,7 @@ def clamp_(input, min=None, max=None):
     method=(),
     inplace=True,
     node="ClampMinBackward0",
-    called="clamp_min",
+    function_name="clamp_min",
     tangent="elementwise",
     vmap_name="inplace arithmetic",
 )
@@ -328,7 +328,7 @@ class clamp_min_to_number:
     method=(),
     inplace=True,
     node="ClampMinBackward1",
-    called="clamp_min",
+    function_name="clamp_min",
     aten="Tensor",
     vmap_name="inplace arithmetic",
 )
@@ -350,7 +350,7 @@ class clamp_min_to_tensor:
     method=(),
     inplace=True,
     node="ClampMaxBackward0",
-    called="clamp_max",
+    function_name="clamp_max",
     tangent="elementwise",
     vmap_name="inplace arithmetic",
 )
@@ -370,7 +370,7 @@ class clamp_max_to_number:
     method=(),
     inplace=True,
     node="ClampMaxBackward1",
-    called="clamp_max",
+    function_name="clamp_max",
     aten="Tensor",
     vmap_name="inplace arithmetic",
 )

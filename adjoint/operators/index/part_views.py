@@ -1,4 +1,4 @@
-"""The short way of the most frequent keys, integers, slices, None and `...`: one view, and a node for each part of the key.
+"""The fast path of the most frequent keys, integers, slices, None and `...`: one view, and a node for each part of the key.
 
 What comes out is what `keys.apply_basic` makes by one operator for each part. None means that only that way is right.
 """
@@ -26,7 +26,7 @@ _FULL = _slice(None)
 _LEADING = [(_FULL,) * dim for dim in range(65)]
 """The part of a NumPy key that leaves the dimensions before a dimension as they are."""
 
-_GATE, _STATE = modes.GATE, modes.STATE
+_GATE, _STATE = modes.FLAGS, modes.STATE
 
 
 def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:

@@ -19,12 +19,12 @@ from ...tensor import Tensor, wrap
 
 @operator(
     kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
-    repeats=True,
+    uniform_write=True,
     namespace=None,
     method=(),
     inplace=True,
     out=False,
-    called="masked_fill",
+    function_name="masked_fill",
     node="MaskedFillBackward0",
     batch="elementwise",
     aten="Scalar",
@@ -41,12 +41,12 @@ class masked_fill_number:
 
 @operator(
     kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
-    repeats=True,
+    uniform_write=True,
     namespace=None,
     method=(),
     inplace=True,
     out=False,
-    called="masked_fill",
+    function_name="masked_fill",
     node="MaskedFillBackward1",
     aten="Tensor",
     vmap_name="inplace arithmetic",
@@ -89,7 +89,11 @@ def masked_fill_inplace(input, mask, value):
 
 
 @operator(
-    kernel=indexing_kernels.masked_select, same_out=SAME_TYPE, out_apart=True, tangent="linear", shape_of_elements=True
+    kernel=indexing_kernels.masked_select,
+    same_out=SAME_TYPE,
+    out_no_overlap=True,
+    tangent="linear",
+    shape_of_elements=True,
 )
 class masked_select:
     """The elements where `mask`, broadcast with the tensor, is true, in one dimension."""
@@ -151,7 +155,7 @@ class masked_scatter_backward:
 @operator(
     namespace=None,
     method=(),
-    called="nonzero",
+    function_name="nonzero",
     same_out="nonzero: Expected out tensor to have scalar type Long but got scalar type{given}",
     batch="dynamic",
     aten_name="nonzero",
@@ -185,7 +189,9 @@ def argwhere(input):
     return nonzero_places(input)
 
 
-@operator(namespace=None, method=(), name="is_among", called="isin", same_out=STRICT, kernel=indexing_kernels.isin)
+@operator(
+    namespace=None, method=(), name="is_among", function_name="isin", same_out=STRICT, kernel=indexing_kernels.isin
+)
 class is_among:
     """Whether each of `elements` is one of `test_elements`."""
 

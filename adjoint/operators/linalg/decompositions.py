@@ -41,7 +41,7 @@ def _factors(transposed):
 class linalg_inv:
     """The inverse of square matrices."""
 
-    shown = {"result": None, "inverse": functools.partial(unpack, item="result")}
+    saved_display = {"result": None, "inverse": functools.partial(unpack, item="result")}
 
     def forward(self: Array): ...
 
@@ -70,7 +70,7 @@ def inverse(input, *, out=None):
 class linalg_solve:
     """The solution of linear systems."""
 
-    shown = _factors(transposed=False)
+    saved_display = _factors(transposed=False)
 
     def forward(A: Array, B: Array, left=True): ...
 
@@ -137,7 +137,7 @@ def det_gradient(grad, A, result):
 class linalg_det:
     """The determinant of square matrices."""
 
-    shown = _factors(transposed=True)
+    saved_display = _factors(transposed=True)
 
     def forward(A: Array): ...
 
@@ -170,7 +170,7 @@ def det_function(input):
 class linalg_slogdet:
     """The sign and the logarithm of the absolute value of the determinant."""
 
-    shown = _factors(transposed=True)
+    saved_display = _factors(transposed=True)
 
     def forward(A: Array): ...
 
@@ -237,7 +237,7 @@ def logdet(input):
 class linalg_cholesky:
     """The triangular factor of positive-definite matrices."""
 
-    shown = {"result": None, "L": functools.partial(unpack, item="result")}
+    saved_display = {"result": None, "L": functools.partial(unpack, item="result")}
 
     def forward(self: Array, upper=False): ...
 
@@ -289,7 +289,7 @@ class linalg_svd:
 
     def forward(self: Array, full_matrices=True): ...
 
-    shown = {"S_sym_argsize_minus_1": lambda node: unpack(node, "S")._array.shape[-1]}  # type: ignore[union-attr]
+    saved_display = {"S_sym_argsize_minus_1": lambda node: unpack(node, "S")._array.shape[-1]}  # type: ignore[union-attr]
 
     def grad_self(grads, U, S, Vh, full_matrices, xp):
         return _svd_gradient(grads, U, S, Vh, xp)

@@ -145,7 +145,7 @@ def _batch_sum(batch, added, rank, product, beta, alpha):
     kernel=Kernel(kernels.addmm, small=kernels.addmm_plain),
     inplace=True,
     same_out=STRICT,
-    formerly=("beta", "alpha"),
+    deprecated_order=("beta", "alpha"),
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
@@ -169,7 +169,7 @@ class addmm:
         return _batch_sum(batch, added, 2, matmul(batch.first(first), batch.first(second)), beta, alpha)
 
 
-@operator(kernel=kernels.addmv, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
+@operator(kernel=kernels.addmv, inplace=True, same_out=STRICT, deprecated_order=("beta", "alpha"))
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
 
@@ -191,7 +191,7 @@ class addmv:
         return _batch_sum(batch, added, 1, product, beta, alpha)
 
 
-@operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT, formerly=("beta", "alpha"))
+@operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT, deprecated_order=("beta", "alpha"))
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
 
@@ -210,7 +210,7 @@ class baddbmm:
         return _batch_sum(batch, added, 3, matmul(batch.first(first), batch.first(second)), beta, alpha)
 
 
-@operator(kernel=kernels.addbmm, inplace=True, resizes=True, same_out=ADDBMM, formerly=("beta", "alpha"))
+@operator(kernel=kernels.addbmm, inplace=True, resizes=True, same_out=ADDBMM, deprecated_order=("beta", "alpha"))
 class addbmm:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
 
@@ -219,7 +219,7 @@ class addbmm:
     def grad_self(grad, beta):
         return _scaled(grad, beta)
 
-    shown = {
+    saved_display = {
         "batch1_sym_sizes": None,
         "batch1_sym_argsize_0": lambda node: node.saved_batch1_shape[0],
         "batch1_sym_argsize_1": lambda node: node.saved_batch1_shape[1],
@@ -236,7 +236,7 @@ class addbmm:
         return _batch_sum(batch, added, 2, product, beta, alpha)
 
 
-@operator(kernel=kernels.addr, promote="common", inplace=True, elementwise=False, formerly=("beta", "alpha"))
+@operator(kernel=kernels.addr, promote="common", inplace=True, elementwise=False, deprecated_order=("beta", "alpha"))
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
 
@@ -392,7 +392,7 @@ def reflected_matmul(input, other):
     return matmul(other, input) if isinstance(other, Tensor) else not_known()
 
 
-@public(namespace="functional", guarded=False)
+@public(namespace="functional", retried=False)
 def linear(input, weight, bias=None, *, out=None):
     """`input @ weight.T + bias`: shapes (*, in), (out, in), (out,) give (*, out)."""
     try:

@@ -66,7 +66,7 @@ def _warn_of_age():
     kernel=kernels.triangular_solve,
     namespace=None,
     method=False,
-    called="triangular_solve",
+    function_name="triangular_solve",
     node="TriangularSolveBackward0",
     outputs=("solution", "cloned_coefficient"),
     returns=return_type("triangular_solve", "solution", "cloned_coefficient"),
@@ -151,7 +151,7 @@ class linalg_cholesky_ex:
     """The triangular factor of positive-definite matrices, and which are none."""
 
     nondifferentiable = ("info",)
-    shown = {"L": functools.partial(unpack, item="L")}
+    saved_display = {"L": functools.partial(unpack, item="L")}
 
     def forward(self: Array, upper=False, check_errors=False): ...
 
@@ -263,7 +263,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
     return tensors.linalg_lstsq(input, b, rcond, driver, vector, out=out)
 
 
-@operator(kernel=kernels.matrix_rank, namespace=None, method=False, called="linalg.matrix_rank", batch="leading")
+@operator(kernel=kernels.matrix_rank, namespace=None, method=False, function_name="linalg.matrix_rank", batch="leading")
 class linalg_matrix_rank:
     """The rank of matrices."""
 

@@ -45,7 +45,7 @@ def conjugate(number):
     dunder="__add__",
     reflected="__radd__",
     number_first=True,
-    formerly=("alpha",),
+    deprecated_order=("alpha",),
     tangent="elementwise",
     aten="Tensor",
     forms=_SUM,
@@ -115,7 +115,7 @@ def no_bool(self, other, *_):
     alias=("subtract",),
     check=no_bool,
     number_first=True,
-    formerly=("alpha",),
+    deprecated_order=("alpha",),
     tangent="elementwise",
     aten="Tensor",
     vmap_name="inplace arithmetic",
@@ -142,7 +142,7 @@ class sub:
     node="RsubBackward0",
     out=False,
     check=no_bool,
-    called="rsub",
+    function_name="rsub",
     tangent="elementwise",
 )
 class rsub_tensor:
@@ -165,7 +165,7 @@ class rsub_tensor:
     node="RsubBackward1",
     out=False,
     check=no_bool,
-    called="rsub",
+    function_name="rsub",
     tangent="elementwise",
 )
 class rsub_number:
@@ -257,7 +257,12 @@ class div_number:
 
 
 @operator(
-    promote="common", kernel=kernels.addcmul, inplace=True, numbers=False, formerly=("value",), tangent="elementwise"
+    promote="common",
+    kernel=kernels.addcmul,
+    inplace=True,
+    numbers=False,
+    deprecated_order=("value",),
+    tangent="elementwise",
 )
 class addcmul:
     """`input + value * tensor1 * tensor2`, elementwise, broadcast together."""
@@ -291,7 +296,7 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
     inplace=True,
     numbers=False,
     check=_not_only_integers,
-    formerly=("value",),
+    deprecated_order=("value",),
     tangent="elementwise",
 )
 class addcdiv:
@@ -316,7 +321,7 @@ class addcdiv:
     method=(),
     inplace=True,
     node="LerpBackward0",
-    called="lerp",
+    function_name="lerp",
     tangent="elementwise",
     aten="Scalar",
 )
@@ -340,7 +345,7 @@ class lerp_by_number:
     inplace=True,
     node="LerpBackward1",
     same_out=True,
-    called="lerp",
+    function_name="lerp",
     tangent="elementwise",
     aten="Tensor",
 )

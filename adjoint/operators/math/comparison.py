@@ -37,7 +37,7 @@ class ne:
 
 
 @binary(
-    Kernel(kernels.lt, small=numpy.less, takes=FLOATS, quiet=True),
+    Kernel(kernels.lt, small=numpy.less, dtypes=FLOATS, quiet=True),
     dunder="__lt__",
     alias=("less",),
     overloaded=True,
@@ -50,7 +50,7 @@ class lt:
 
 
 @binary(
-    Kernel(kernels.le, small=numpy.less_equal, takes=FLOATS, quiet=True),
+    Kernel(kernels.le, small=numpy.less_equal, dtypes=FLOATS, quiet=True),
     dunder="__le__",
     alias=("less_equal",),
     overloaded=True,
@@ -63,7 +63,7 @@ class le:
 
 
 @binary(
-    Kernel(kernels.gt, small=numpy.greater, takes=FLOATS, quiet=True),
+    Kernel(kernels.gt, small=numpy.greater, dtypes=FLOATS, quiet=True),
     dunder="__gt__",
     alias=("greater",),
     overloaded=True,
@@ -76,7 +76,7 @@ class gt:
 
 
 @binary(
-    Kernel(kernels.ge, small=numpy.greater_equal, takes=FLOATS, quiet=True),
+    Kernel(kernels.ge, small=numpy.greater_equal, dtypes=FLOATS, quiet=True),
     dunder="__ge__",
     alias=("greater_equal",),
     overloaded=True,

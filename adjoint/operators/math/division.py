@@ -46,7 +46,7 @@ class div:
     inplace=True,
     number_first=True,
     node="DivBackward2",
-    called="div",
+    function_name="div",
     aten="Tensor",
     vmap_name="inplace arithmetic",
 )
@@ -128,7 +128,7 @@ def _floor_divide_of_numbers(input, other, out):
 
 
 @overloads(
-    Kernel(kernels.floor_divide, small=numpy.floor_divide, takes=FLOATS),
+    Kernel(kernels.floor_divide, small=numpy.floor_divide, dtypes=FLOATS),
     by_tensor={"number_first": True, "node": "NotImplemented", "aten_inplace": "Tensor"},
     by_number={"node": "NotImplemented", "aten_inplace": "Tensor"},
     of_numbers=_floor_divide_of_numbers,
@@ -161,7 +161,7 @@ class floor_divide:
     number_first=True,
     inplace=False,
     node="NotImplemented",
-    called="remainder",
+    function_name="remainder",
 )
 class remainder_of_number:
     """What is left of the division of a number, elementwise. PyTorch defines no derivative."""
@@ -195,7 +195,7 @@ class remainder:
 
 
 @overloads(
-    Kernel(kernels.fmod, small=numpy.fmod, takes=FLOATS),
+    Kernel(kernels.fmod, small=numpy.fmod, dtypes=FLOATS),
     by_tensor={"node": "FmodBackward1", "aten": "Tensor"},
     by_number={"node": "FmodBackward0", "aten": "Scalar"},
     forms=WITH_NUMBER,

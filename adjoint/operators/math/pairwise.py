@@ -32,7 +32,7 @@ class atan2:
         return xp.zero_where(-grad * self / (self * self + other * other), (self == 0) & (other == 0))
 
 
-@binary(Kernel(kernels.hypot, small=numpy.hypot, takes=FLOATS), numbers=False)
+@binary(Kernel(kernels.hypot, small=numpy.hypot, dtypes=FLOATS), numbers=False)
 class hypot:
     """`sqrt(input ** 2 + other ** 2)`, elementwise, without overflow."""
 
@@ -43,7 +43,7 @@ class hypot:
         return grad * (other / result)
 
 
-@binary(Kernel(kernels.nextafter, small=numpy.nextafter, takes=FLOATS), numbers=False)
+@binary(Kernel(kernels.nextafter, small=numpy.nextafter, dtypes=FLOATS), numbers=False)
 class nextafter:
     """The next floating-point number after `input` in the direction of `other`, elementwise."""
 

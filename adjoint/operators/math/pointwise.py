@@ -371,7 +371,7 @@ def conj_physical_function(input, *, out=None):
 
 
 @unary(
-    Kernel(kernels.absolute, small=numpy.absolute, takes=FLOATS),
+    Kernel(kernels.absolute, small=numpy.absolute, dtypes=FLOATS),
     promote=None,
     alias=("absolute",),
     dunder="__abs__",
@@ -402,7 +402,7 @@ publish("torch", abs_=abs_)
 
 
 @unary(
-    Kernel(kernels.neg, small=numpy.negative, takes=FLOATS),
+    Kernel(kernels.neg, small=numpy.negative, dtypes=FLOATS),
     promote=None,
     dunder="__neg__",
     alias=("negative",),
@@ -447,7 +447,7 @@ def positive(input):
 # --- rounding: constant between the steps, so the derivative is 0 ---------------------------------------------
 
 
-@unary(Kernel(kernels.floor, small=numpy.floor, takes=FLOATS), promote=None, same_out=True)
+@unary(Kernel(kernels.floor, small=numpy.floor, dtypes=FLOATS), promote=None, same_out=True)
 class floor:
     """The largest integer that is not greater, elementwise."""
 
@@ -455,7 +455,7 @@ class floor:
         return xp.zeros_like(grad)
 
 
-@unary(Kernel(kernels.ceil, small=numpy.ceil, takes=FLOATS), promote=None, same_out=True)
+@unary(Kernel(kernels.ceil, small=numpy.ceil, dtypes=FLOATS), promote=None, same_out=True)
 class ceil:
     """The smallest integer that is not less, elementwise."""
 
@@ -464,7 +464,7 @@ class ceil:
 
 
 @unary(
-    Kernel(kernels.trunc, small=numpy.trunc, takes=FLOATS),
+    Kernel(kernels.trunc, small=numpy.trunc, dtypes=FLOATS),
     promote=None,
     alias=("fix",),
     same_out=True,
@@ -485,13 +485,13 @@ class frac:
 
 
 @operator(
-    kernel=Kernel(kernels.rint, small=numpy.rint, takes=FLOATS),
+    kernel=Kernel(kernels.rint, small=numpy.rint, dtypes=FLOATS),
     namespace=None,
     method=(),
     inplace=True,
     node="RoundBackward0",
     same_out=True,
-    called="round",
+    function_name="round",
     batch="elementwise",
 )
 class round_to_integer:
@@ -510,7 +510,7 @@ class round_to_integer:
     inplace=True,
     node="RoundBackward1",
     same_out=True,
-    called="round",
+    function_name="round",
     batch="elementwise",
 )
 class round_to_decimals:
@@ -542,18 +542,18 @@ def round_(input, *, decimals=None):
 # --- properties -----------------------------------------------------------------------------------------------
 
 
-@unary(Kernel(kernels.isnan, small=numpy.isnan, takes=FLOATS, quiet=True), promote=None, inplace=False, out=False)
+@unary(Kernel(kernels.isnan, small=numpy.isnan, dtypes=FLOATS, quiet=True), promote=None, inplace=False, out=False)
 class isnan:
     """Whether elements are nan."""
 
 
-@unary(Kernel(kernels.isinf, small=numpy.isinf, takes=FLOATS, quiet=True), promote=None, inplace=False, out=False)
+@unary(Kernel(kernels.isinf, small=numpy.isinf, dtypes=FLOATS, quiet=True), promote=None, inplace=False, out=False)
 class isinf:
     """Whether elements are infinite."""
 
 
 @unary(
-    Kernel(kernels.isfinite, small=numpy.isfinite, takes=FLOATS),
+    Kernel(kernels.isfinite, small=numpy.isfinite, dtypes=FLOATS),
     promote=None,
     inplace=False,
     out=False,

@@ -30,7 +30,7 @@ _FORMS = (
     method=(),
     inplace=True,
     node="PowBackward0",
-    called="pow",
+    function_name="pow",
     tangent="elementwise",
     aten="Tensor_Scalar",
     aten_inplace="Scalar",
@@ -48,12 +48,12 @@ class pow_number:
 
 @operator(
     promote="common",
-    kernel=Kernel(kernels.power, small=numpy.power, takes=FLOATS),
+    kernel=Kernel(kernels.power, small=numpy.power, dtypes=FLOATS),
     namespace=None,
     method=(),
     inplace=True,
     node="PowBackward1",
-    called="pow",
+    function_name="pow",
     tangent="elementwise",
     aten="Tensor_Tensor",
     aten_inplace="Tensor",
@@ -84,7 +84,7 @@ class pow_tensor:
     namespace=None,
     method=(),
     node="PowBackward2",
-    called="pow",
+    function_name="pow",
     tangent="elementwise",
     aten="Scalar",
 )

@@ -1,4 +1,4 @@
-"""Special functions: the error function and the normal law, the gamma function's logarithm, Bessel functions."""
+"""Special functions: the error function and the normal distribution, the gamma function's logarithm, Bessel functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...kernels.math import special as kernels
 from ...kernels.runtime.layout import row_major
 from ...tensor import Tensor
 
-# --- the error function and the normal law --------------------------------------------------------------------
+# --- the error function and the normal distribution --------------------------------------------------------------------
 
 
 @unary(kernels.erf)
@@ -102,7 +102,7 @@ class digamma:
     inplace=True,
     node="PolygammaBackward0",
     inplace_node="PolygammaBackward1",
-    called="polygamma",
+    function_name="polygamma",
     batch="elementwise",
 )
 class polygamma_of:

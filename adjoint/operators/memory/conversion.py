@@ -68,7 +68,7 @@ def is_meta(place: Any) -> bool:
 class to_dtype:
     """A copy with elements of another dtype."""
 
-    shown = {"self_dtype": None}
+    saved_display = {"self_dtype": None}
 
     def forward(self: Array, dtype, memory_format=None): ...
 

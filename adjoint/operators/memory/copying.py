@@ -15,7 +15,7 @@ from ...dtypes import C_NAMES
 from ...kernels.memory import copying, storage
 from ...kernels.memory.bounds import whole
 from ...kernels.runtime import shapes
-from ...kernels.runtime.lazy_conj import bits_of, toggled, unmarked
+from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...notices import warn
 from ...tape import modes, views
 from ...tape.interpreters import check_owned, innermost
@@ -123,7 +123,7 @@ def sum_to_size(self, /, *sizes, size=None):
     namespace=None,
     method=(),
     inplace=True,
-    repeats=True,
+    uniform_write=True,
     out=False,
     node="FillBackward2",
     batch="elementwise",
@@ -143,7 +143,7 @@ class fill:
     namespace=None,
     method=(),
     inplace=True,
-    repeats=True,
+    uniform_write=True,
     out=False,
     node="FillBackward3",
     vmap_name="fill_",
@@ -151,7 +151,7 @@ class fill:
 class fill_tensor:
     """The zero-dimensional tensor `value` in place of every element."""
 
-    shown = {"value_sym_sizes": None}
+    saved_display = {"value_sym_sizes": None}
 
     def forward(self: Array, value: Array): ...
 
@@ -255,7 +255,7 @@ public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace
     namespace=None,
     method=(),
     inplace=True,
-    repeats=True,
+    uniform_write=True,
     out=False,
     batch="elementwise",
 )
@@ -327,7 +327,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
     Raises:
         RuntimeError: for what no storage holds, and where the memory of `source`, from outside, is too small.
     """
-    if modes.STATE.levels and any(hasattr(level, "tangent_of") for level in [innermost((input, source))]):
+    if modes.STATE.interpreters and any(hasattr(level, "tangent_of") for level in [innermost((input, source))]):
         raise NotImplementedError(
             "Trying to use forward AD with set_ that does not support it because it has not been implemented yet."
         )
@@ -347,7 +347,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
             array = source._array if isinstance(source, Tensor) else source.elements(kind)
         else:
             array = _part_of(source, window, kind)
-    input._array = toggled(unmarked(array), bits_of(input._array))
+    input._array = with_lazy_bits(without_lazy_bits(array), lazy_bits_of(input._array))
     bump(input, "set_")
     if recording:
         views.rebase_history(input, Underived("set_", inputs, input), 1)
@@ -407,7 +407,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
         raise RuntimeError("cannot resize variables that require grad")
     shape = shape_of(sizes, size, "resize_")
     if shape != input._array.shape:
-        input._array = toggled(storage.resized(input._array, shape), bits_of(input._array))
+        input._array = with_lazy_bits(storage.resized(input._array, shape), lazy_bits_of(input._array))
         bump(input, "resize_")
     return input
 

@@ -11,7 +11,7 @@ from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import named, operator, public, tensors
 from ...dispatch.slow_path import call
 from ...kernels.memory.storage import address
-from ...kernels.runtime.lazy_conj import CONJ, NEG, bits_of, toggled, unmarked
+from ...kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...kernels.shape import view as kernels
 from ...late_bound import LATE
 from ...tape import modes, views
@@ -124,7 +124,7 @@ def detach_(input):
     if modes.ANOMALY.enabled and input.requires_grad:
         note_cut("detach_", BY_DEFINITION, [input], [input])
     detach_in_place(input)
-    for level in modes.STATE.levels:
+    for level in modes.STATE.interpreters:
         level.forget(input)
     return input
 
@@ -143,7 +143,7 @@ def detach_(input):
 class as_strided:
     """A view with the given size, strides and storage offset, counted in elements of the storage."""
 
-    shown = {"self_geometry": None}
+    saved_display = {"self_geometry": None}
 
     def forward(self: Array, size: Ints, stride: Ints, storage_offset: Int = None): ...
 
@@ -191,13 +191,15 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
 
 def _edge_between(source: Any, result: Any, edge: Any, last: str | None) -> Any:
     """The edge of the array `result`, where `edge` is that of `source`, on the same memory; `last`: the operation to end with."""
-    before, after = bits_of(source), bits_of(result)
-    source, result = unmarked(source), unmarked(result)
+    before, after = lazy_bits_of(source), lazy_bits_of(result)
+    source, result = without_lazy_bits(source), without_lazy_bits(result)
     if last in _READINGS:
         bits, read = _READINGS[last]
         return (
             _node(
-                last, result, _edge_between(toggled(source, before), toggled(read(result), after ^ bits), edge, None)
+                last,
+                result,
+                _edge_between(with_lazy_bits(source, before), with_lazy_bits(read(result), after ^ bits), edge, None),
             ),
             0,
         )

@@ -69,7 +69,7 @@ class leaky_relu:
     inplace=True,
     method=(),
     node="LeakyReluBackward1",
-    called="leaky_relu",
+    function_name="leaky_relu",
     batch="elementwise",
 )
 class leaky_relu_in_place:
@@ -233,7 +233,13 @@ class elu:
 
 
 @operator(
-    kernel=kernels.elu, namespace=None, inplace=True, method=(), node="EluBackward1", called="elu", batch="elementwise"
+    kernel=kernels.elu,
+    namespace=None,
+    inplace=True,
+    method=(),
+    node="EluBackward1",
+    function_name="elu",
+    batch="elementwise",
 )
 class elu_in_place:
     """`elu`, remembering its result instead of its input."""
@@ -308,7 +314,7 @@ def _checked_celu(alpha):
     method=(),
     node="CeluBackward0",
     out=False,
-    called="celu",
+    function_name="celu",
     tangent="elementwise",
 )
 class celu_of_input:
@@ -327,7 +333,7 @@ class celu_of_input:
     method=(),
     node="CeluBackward1",
     out=False,
-    called="celu",
+    function_name="celu",
     batch="elementwise",
 )
 class celu_in_place:
@@ -470,7 +476,7 @@ class softplus_double_backward:
 class logsigmoid:
     """`log(sigmoid(input))`, elementwise, without overflow."""
 
-    shown = {"buffer": lambda node: tensors.exp(-node._saved_self.detach().abs())}
+    saved_display = {"buffer": lambda node: tensors.exp(-node._saved_self.detach().abs())}
 
     def forward(self: Array): ...
 

@@ -42,7 +42,7 @@ class convolution:
     The transpose of a convolution is the gradient of its input, for a `weight` of (C, out / groups, kernel).
     """
 
-    shown = {"bias_sym_sizes": None, "bias_sym_sizes_opt": lambda node: node.saved_bias_shape or (0,)}
+    saved_display = {"bias_sym_sizes": None, "bias_sym_sizes_opt": lambda node: node.saved_bias_shape or (0,)}
 
     def forward(
         input: Array, weight: Array, bias: Array | None, stride, padding, dilation, transposed, output_padding, groups

@@ -20,7 +20,7 @@ from ..create.random import stream_of
     method=(),
     node="PreluKernelBackward0",
     out=False,
-    called="prelu",
+    function_name="prelu",
     batch="elementwise",
 )
 class prelu_kernel:
@@ -110,7 +110,13 @@ class glu:
 
 
 @operator(
-    namespace=None, method=(), inplace=True, node="RreluWithNoiseBackward0", out=False, called="rrelu", random=True
+    namespace=None,
+    method=(),
+    inplace=True,
+    node="RreluWithNoiseBackward0",
+    out=False,
+    function_name="rrelu",
+    random=True,
 )
 class rrelu_with_noise:
     """`input * noise`: `noise` is 1 where the input is positive, elsewhere the slope drawn for the element."""
@@ -142,7 +148,7 @@ class rrelu_backward:
     inplace=True,
     node="RreluWithNoiseBackward0",
     out=False,
-    called="rrelu",
+    function_name="rrelu",
     batch="elementwise",
 )
 class rrelu_mean:

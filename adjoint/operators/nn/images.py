@@ -152,7 +152,7 @@ def _declare(name, mode, antialias):
         def grad_self(grad, self_shape, output_size, align_corners, scales, xp):
             return xp.resample_gradient(grad, tuple(self_shape[2:]), mode, align_corners, antialias, scales)
 
-        shown = _shown(mode, int(name[-2]))
+        saved_display = _shown(mode, int(name[-2]))
 
     upsample.__doc__ = f"`(N, C, *)` of another size, mode {mode}{', averaging' if antialias else ''}."
     full_name = f"{name}_aa" if antialias else name

@@ -43,7 +43,7 @@ def _difference(first, second):
 class mse_loss:
     """The squared difference."""
 
-    shown = REDUCTION
+    saved_display = REDUCTION
 
     def forward(self: Array, target: Array, reduction="mean"): ...
 
@@ -82,7 +82,7 @@ def reduced(loss, reduction):
 class smooth_l1_loss:
     """The squared difference near 0, the absolute one elsewhere."""
 
-    shown = REDUCTION
+    saved_display = REDUCTION
 
     def forward(self: Array, target: Array, reduction="mean", beta=1.0): ...
 
@@ -111,7 +111,7 @@ def _smooth(grad, difference, reduction, beta, xp):
 class huber_loss:
     """The squared difference near 0, the absolute one elsewhere, scaled by `delta`."""
 
-    shown = REDUCTION
+    saved_display = REDUCTION
 
     def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
 
@@ -165,7 +165,7 @@ class nll_loss_of:
     """The negative log-likelihood of classes."""
 
     constants = {"weight": "nll_loss_forward"}
-    shown = _SHOWN_OF_NLL
+    saved_display = _SHOWN_OF_NLL
 
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
@@ -187,7 +187,7 @@ class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 
     constants = {"weight": "nll_loss2d_forward"}
-    shown = _SHOWN_OF_NLL
+    saved_display = _SHOWN_OF_NLL
 
     def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
@@ -199,7 +199,7 @@ def _nll_backward_operator(dims, batch):
     class declaration:
         """The gradient of the log-probabilities."""
 
-        shown = REDUCTION
+        saved_display = REDUCTION
 
         def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction):
             return kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
@@ -317,7 +317,7 @@ class binary_cross_entropy:
     """The cross entropy of probabilities."""
 
     constants = {"weight": "binary_cross_entropy"}
-    shown = REDUCTION
+    saved_display = REDUCTION
 
     def forward(self: Array, target: Array, weight: Array | None = None, reduction="mean"): ...
 
@@ -339,7 +339,7 @@ class binary_cross_entropy:
 class binary_cross_entropy_backward:
     """The gradient of the probabilities."""
 
-    shown = REDUCTION
+    saved_display = REDUCTION
 
     def forward(grad_output: Array, self: Array, target: Array, weight: Array | None, reduction): ...
 
@@ -368,7 +368,7 @@ def _weigh(value, weight):
     namespace=None,
     method=False,
     out=False,
-    called="binary_cross_entropy_with_logits",
+    function_name="binary_cross_entropy_with_logits",
     batch=batched_losses.elementwise,
     node="BinaryCrossEntropyWithLogitsBackward0",
 )
@@ -376,7 +376,7 @@ class bce_with_logits:
     """The cross entropy of the sigmoid of logits."""
 
     constants = dict.fromkeys(("weight", "pos_weight"), "binary_cross_entropy_with_logits")
-    shown = REDUCTION
+    saved_display = REDUCTION
 
     def forward(
         self: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None, reduction="mean"
@@ -474,7 +474,7 @@ class soft_margin_loss:
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
 
     constants = {"target": "soft_margin_loss"}
-    shown = REDUCTION
+    saved_display = REDUCTION
 
     def forward(self: Array, target: Array, reduction="mean"): ...
 
@@ -487,7 +487,7 @@ class multi_margin_loss:
     """The hinge loss of one class for each sample against the others."""
 
     constants = {"weight": "multi_margin_loss"}
-    shown = REDUCTION
+    saved_display = REDUCTION
 
     def forward(self: Array, target: Array, p, margin, weight: Array | None, reduction): ...
 
@@ -521,7 +521,7 @@ def multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)
 class multilabel_margin_loss_forward:
     """The hinge loss of several classes for each sample against the others, and which classes these are."""
 
-    shown = REDUCTION
+    saved_display = REDUCTION
     differentiable = ("self",)
     nondifferentiable = ("is_target",)
 

@@ -200,7 +200,7 @@ def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps,
 class native_layer_norm:
     """The normalized input, and the mean and the inverse standard deviation used."""
 
-    shown = {
+    saved_display = {
         "eps": None,
         "normalized_sym_sizes": None,
         "normalized_shape": lambda node: node.saved_normalized_shape,
@@ -313,14 +313,14 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
 class native_group_norm:
     """The normalized input, and the mean and the inverse standard deviation used."""
 
-    shown = {
+    saved_display = {
         "N": lambda node: node._saved_input.shape[0],
         "C": lambda node: node._saved_input.shape[1],
         "HxW": lambda node: math.prod(node._saved_input.shape[2:]),
     }
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
-    takes = 3  # in PyTorch, unlike for the statistics of other normalizations
+    grad_count = 3  # in PyTorch, unlike for the statistics of other normalizations
 
     def forward(input: Array, weight: Array | None, bias: Array | None, group, eps):
         return kernels.group_norm(input, group, weight, bias, eps)

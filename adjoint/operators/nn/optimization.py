@@ -30,7 +30,9 @@ def _arrays(tensors):
 def _is_watched():
     """Whether a mode of this thread needs to see each operation."""
     state = modes.STATE
-    return modes.GATE.special and (state.levels or state.keeper is not None or state.before_change is not None)
+    return modes.FLAGS.special and (
+        state.interpreters or state.result_cache is not None or state.before_change is not None
+    )
 
 
 @public(namespace="torch")

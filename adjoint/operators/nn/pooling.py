@@ -156,7 +156,7 @@ def _adaptive_avg_pool_operators(dims):
     class backward_declaration:
         """Zeros like the input of the means, to which each mean's share is added."""
 
-        shown = {
+        saved_display = {
             "grad_output_sym_sizes": None,
             **{
                 f"grad_output_sym_argsize_minus_{i}": lambda node, i=i: node.saved_grad_output_shape[-i]
@@ -342,7 +342,7 @@ def max_pool1d(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, c
     """The maximum of each window."""
     _check_tensor(input, kernel_size, "max_pool1d")
     arguments = _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
-    if modes.STATE.levels or (input.requires_grad and modes.is_grad_enabled()):
+    if modes.STATE.interpreters or (input.requires_grad and modes.is_grad_enabled()):
         return _max_of_rows(input, *arguments)[0]
     array = input._array
     if array.dtype.kind in "biuc":

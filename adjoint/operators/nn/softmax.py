@@ -13,7 +13,7 @@ from ...kernels.nn import softmax as kernels
     kernel=Kernel(kernels.softmax, quiet=True, rows=kernels.softmax_rows),
     namespace=None,
     method=(),
-    called="softmax",
+    function_name="softmax",
     node="SoftmaxBackward0",
     out=False,
 )
@@ -50,7 +50,7 @@ class softmax_backward:
     kernel=Kernel(kernels.log_softmax, quiet=True, rows=kernels.log_softmax_rows),
     namespace=None,
     method=(),
-    called="log_softmax",
+    function_name="log_softmax",
     node="LogSoftmaxBackward0",
     out=False,
 )

@@ -51,7 +51,7 @@ def _no_complex_moment(result, given, inputs):
     namespace=None,
     method=(),
     node="VarBackward0",
-    called="var",
+    function_name="var",
     overloaded=True,
     same_out=_no_complex_moment,
     aten="correction",
@@ -70,7 +70,7 @@ class var_correction:
     namespace=None,
     method=(),
     node="StdBackward0",
-    called="std",
+    function_name="std",
     overloaded=True,
     same_out=_no_complex_moment,
     aten="correction",
@@ -90,7 +90,7 @@ class std_correction:
     namespace=None,
     method=(),
     node="VarMeanBackward0",
-    called="var_mean",
+    function_name="var_mean",
     overloaded=True,
     outputs=("var", "mean"),
     aten="correction",
@@ -112,7 +112,7 @@ class var_mean_correction:
     namespace=None,
     method=(),
     node="StdMeanBackward0",
-    called="std_mean",
+    function_name="std_mean",
     overloaded=True,
     outputs=("std", "mean"),
     aten="correction",
@@ -120,7 +120,7 @@ class var_mean_correction:
 class std_mean_correction:
     """Standard deviation and mean."""
 
-    shown = {"std": None, "result0": lambda node: unpack(node, "std")}
+    saved_display = {"std": None, "result0": lambda node: unpack(node, "std")}
 
     def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
         return moments.std_mean(self, dim, 1 if correction is None else correction, keepdim)

@@ -96,7 +96,7 @@ def _batch_of_position(op, batch, value, dim, keepdim):
     namespace=None,
     method=False,
     node="SumBackward0",
-    called="sum",
+    function_name="sum",
     tangent="linear",
     batch=_batch_of_all("sum_dim"),
 )
@@ -114,7 +114,7 @@ class sum_all:
     namespace=None,
     method=(),
     node="SumBackward1",
-    called="sum",
+    function_name="sum",
     out_decides=True,
     overloaded=True,
     tangent="linear",
@@ -173,14 +173,14 @@ def _element_count(node):
     namespace=None,
     method=False,
     node="MeanBackward0",
-    called="mean",
+    function_name="mean",
     tangent="linear",
     batch=_batch_of_all("mean_dim"),
 )
 class mean_all:
     """The mean of all elements."""
 
-    shown = {"self_sym_numel": _element_count}
+    saved_display = {"self_sym_numel": _element_count}
 
     def forward(self: Array, *, dtype=None): ...
 
@@ -193,7 +193,7 @@ class mean_all:
     namespace=None,
     method=(),
     node="MeanBackward1",
-    called="mean",
+    function_name="mean",
     out_decides=True,
     overloaded=True,
     tangent="linear",
@@ -202,7 +202,7 @@ class mean_all:
 class mean_dim:
     """The mean over some dimensions."""
 
-    shown = {"self_sym_numel": _element_count}
+    saved_display = {"self_sym_numel": _element_count}
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype=None): ...
 
@@ -265,7 +265,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     namespace=None,
     method=False,
     node="ProdBackward0",
-    called="prod",
+    function_name="prod",
     batch=_batch_of_all("prod_dim"),
 )
 class prod_all:
@@ -280,7 +280,9 @@ class prod_all:
         return (grad * xp.others_product(flat, 0).conj()).reshape(tuple(self.shape))
 
 
-@operator(kernel=reduction.prod, namespace=None, method=False, node="ProdBackward1", called="prod", out_decides=True)
+@operator(
+    kernel=reduction.prod, namespace=None, method=False, node="ProdBackward1", function_name="prod", out_decides=True
+)
 class prod_dim:
     """The product over one dimension."""
 
@@ -357,7 +359,7 @@ class amin:
     namespace=None,
     method=False,
     node="MaxBackward1",
-    called="max",
+    function_name="max",
     batch=_batch_of_all("amax"),
 )
 class max_all:
@@ -374,7 +376,7 @@ class max_all:
     namespace=None,
     method=False,
     node="MinBackward1",
-    called="min",
+    function_name="min",
     batch=_batch_of_all("amin"),
 )
 class min_all:
@@ -390,7 +392,7 @@ class min_all:
     namespace=None,
     method=(),
     node="MaxBackward0",
-    called="max",
+    function_name="max",
     overloaded=True,
     same_out=STRICT,
     outputs=("values", "indices"),
@@ -412,7 +414,7 @@ class max_dim:
     namespace=None,
     method=(),
     node="MinBackward0",
-    called="min",
+    function_name="min",
     overloaded=True,
     same_out=STRICT,
     outputs=("values", "indices"),

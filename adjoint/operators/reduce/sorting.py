@@ -239,7 +239,7 @@ class topk:
         return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
 
 
-@operator(out_apart=True, same_out="output values must be of same type as input", **_pair("kthvalue"))
+@operator(out_no_overlap=True, same_out="output values must be of same type as input", **_pair("kthvalue"))
 class kthvalue:
     """The `k`th smallest element along `dim`, counted from 1, and where it is."""
 
@@ -265,7 +265,7 @@ class mode:
         return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
 
 
-@operator(namespace=None, method=False, out=False, node="MedianBackward0", called="median")
+@operator(namespace=None, method=False, out=False, node="MedianBackward0", function_name="median")
 class median_all:
     """The median of all elements."""
 
@@ -289,7 +289,7 @@ class median_dim:
         return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
 
 
-@operator(namespace=None, method=False, out=False, node="NanmedianBackward0", called="nanmedian")
+@operator(namespace=None, method=False, out=False, node="NanmedianBackward0", function_name="nanmedian")
 class nanmedian_all:
     """The median of all elements that are not NaN."""
 
@@ -516,7 +516,7 @@ class bincount:
         return counting.bincount(self, weights, minlength)
 
 
-@operator(namespace=None, method=False, called="torch.searchsorted", same_out=_WRONG_INDEX)
+@operator(namespace=None, method=False, function_name="torch.searchsorted", same_out=_WRONG_INDEX)
 class searchsorted_tensor:
     """Where elements would be inserted into a sorted sequence."""
 

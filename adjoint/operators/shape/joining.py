@@ -10,7 +10,7 @@ from ...dispatch.annotations import Array, Arrays, Int, Ints
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
-from ...kernels.runtime.lazy_conj import resolved
+from ...kernels.runtime.lazy_conj import materialize
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap_dim
 from ..create.creation import zeros
@@ -29,7 +29,7 @@ def _some(tensors, dim):
     promote="common",
     method=False,
     check=_some,
-    out_apart=True,
+    out_no_overlap=True,
     out_refusal=_REFUSAL,
     tangent="linear",
     kernel=Kernel(kernels.cat, quiet=True),
@@ -42,7 +42,7 @@ class cat:
     tensor([0., 0., 1.])
     """
 
-    shown = {"tensors_sym_sizes": None}
+    saved_display = {"tensors_sym_sizes": None}
 
     def forward(tensors: Arrays, dim: Int = 0): ...
 
@@ -155,7 +155,7 @@ def column_stack(tensors, *, out=None):
 class block_diagonal:
     """The matrices along the diagonal of one, zeros elsewhere."""
 
-    shown = {"tensors_sym_sizes": None}
+    saved_display = {"tensors_sym_sizes": None}
 
     def forward(tensors: Arrays):
         return kernels.block_diag(tensors)
@@ -256,7 +256,7 @@ def _repeated(input, repeats, dim):
 @sequential_fallback
 def _repeated_positions(repeats, size):
     """The numbers below `size`, each as often as `repeats` says."""
-    counts = resolved(repeats._array)
+    counts = materialize(repeats._array)
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
     return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts.reshape(-1)))

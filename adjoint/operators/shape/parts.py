@@ -47,7 +47,7 @@ class select_backward:
 class slice:
     """Every `step`th slice of dimension `dim` from `start` to before `end`."""
 
-    shown = {
+    saved_display = {
         "start": lambda node: 0 if node.saved_start is None else node.saved_start,
         "end": lambda node: END if node.saved_end is None else node.saved_end,
     }

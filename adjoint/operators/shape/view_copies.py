@@ -128,21 +128,21 @@ class split_with_sizes_copy:
     def forward(self: Array, split_sizes: Ints, dim: Int = 0): ...
 
 
-@copying("squeeze_all", "SqueezeBackward0_copy", called="squeeze_copy", namespace=None)
+@copying("squeeze_all", "SqueezeBackward0_copy", function_name="squeeze_copy", namespace=None)
 class squeeze_all_copy:
     """A copy without dimensions of size 1."""
 
     def forward(self: Array): ...
 
 
-@copying("squeeze_dim", "SqueezeBackward1_copy", called="squeeze_copy", namespace=None)
+@copying("squeeze_dim", "SqueezeBackward1_copy", function_name="squeeze_copy", namespace=None)
 class squeeze_dim_copy:
     """A copy without dimension `dim`, if its size is 1."""
 
     def forward(self: Array, dim: Int): ...
 
 
-@copying("squeeze_dims", "SqueezeBackward2_copy", called="squeeze_copy", namespace=None)
+@copying("squeeze_dims", "SqueezeBackward2_copy", function_name="squeeze_copy", namespace=None)
 class squeeze_dims_copy:
     """A copy without those of the given dimensions whose size is 1."""
 
@@ -211,7 +211,7 @@ class view_as_complex_copy:
 @operator(
     namespace=None,
     method=False,
-    called="view_copy",
+    function_name="view_copy",
     node="ViewBackward0_copy",
     same_out=STRICT,
     out_underived=True,

@@ -40,7 +40,7 @@ def _normal(stream: Stream) -> float:
 
 
 def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
-    """Numbers from gamma laws of the given concentrations and rate 1; a new array of their shape and type.
+    """Numbers from gamma distributions of the given concentrations and rate 1; a new array of their shape and type.
 
     By Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; below a concentration of 1 from one
     that is larger by 1, times a power of a uniform number. None is less than the smallest normal number.
@@ -79,7 +79,7 @@ def _gamma(stream: Stream, concentration: float, rounded: Rounding) -> float:
 
 
 def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
-    """Points of the simplex from Dirichlet laws, along the last dimension: gamma samples over their sum.
+    """Points of the simplex from Dirichlet distributions, along the last dimension: gamma samples over their sum.
 
     Raises:
         NotImplementedError: if `concentration` is neither float32 nor float64.

@@ -14,7 +14,7 @@ from ..tape.node import Node
 from ..tensor import Tensor, as_array
 
 
-def conform(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:
+def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:
     """`grad` summed over broadcast dimensions and cast to what its receiver has."""
     recorded = isinstance(grad, Tensor)
     array = grad._array if recorded else grad
@@ -47,8 +47,8 @@ def conform(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = 
 def as_taken(grad: Any, edge: Any, source: Node) -> Any:
     """`grad` as the receiver at `edge` takes it."""
     if type(edge) is not tuple:
-        return conform(grad, edge._array.shape, edge._array.dtype, source, edge)
+        return validate_grad(grad, edge._array.shape, edge._array.dtype, source, edge)
     node, number = edge
     several = type(node.shape) is list
     shape, dtype = (node.shape[number], node.dtype[number]) if several else (node.shape, node.dtype)
-    return conform(grad, shape, dtype, source, edge)
+    return validate_grad(grad, shape, dtype, source, edge)

@@ -13,7 +13,7 @@ from ..dispatch.decorators import tensors as operators
 from ..dispatch.recording import make_view, record, record_change, wanted_edges
 from ..dispatch.slow_path import applied
 from ..tape import modes, views
-from ..tape.interpreters import Level, Transform, below, is_recorded, outside, tensors_in
+from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.versions import bump
 from ..tensor import Tensor, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
@@ -22,16 +22,16 @@ from .batching import Batch
 from .tree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 
-class BatchLevel(Level, Transform, Batch):
+class VmapInterpreter(Interpreter, Transform, Batch):
     """One `vmap`: it concerns the tensors that have its batch dimension."""
 
-    asks_births = False
+    notes_creation = False
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.size = size
         self.randomness = randomness
 
-    def concerns(self, tensor: Tensor) -> bool:
+    def wraps(self, tensor: Tensor) -> bool:
         """Whether `tensor` is seen through this level."""
         return type(tensor) is BatchedTensor and tensor.level is self
 
@@ -78,7 +78,7 @@ class BatchLevel(Level, Transform, Batch):
     def drawn(self, draw: Callable[[], Tensor]) -> Tensor:
         """Random numbers for a new tensor."""
         how = self.random()
-        with below(self):
+        with lower(self):
             if how == "same":
                 return draw()
             return BatchedTensor(operators.stack([draw() for _ in range(max(self.size, 1))])[: self.size], 0, self)
@@ -87,7 +87,7 @@ class BatchLevel(Level, Transform, Batch):
         self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Tensor:
         """The results of `function` at each place of the batch in turn."""
-        with below(self):
+        with lower(self):
             results = [
                 function(
                     *(self.at(arg, index) for arg in args),
@@ -117,27 +117,27 @@ class BatchLevel(Level, Transform, Batch):
                     batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
         if sharing:
             args = tuple([self.shared(value) for value in args])
-        levels = modes.STATE.levels  # as `below` does, without its cost
-        if self in levels:
-            modes.set_levels(levels[: levels.index(self)])
+        interpreters = modes.STATE.interpreters  # as `below` does, without its cost
+        if self in interpreters:
+            modes.set_interpreters(interpreters[: interpreters.index(self)])
         try:
             if batched:
                 results, bdim = self.batched(operator, args), 0
             else:
                 results, bdim = applied(operator, args), None
         finally:
-            modes.set_levels(levels)
+            modes.set_interpreters(interpreters)
         several = isinstance(results, (tuple, list))
         return list(results) if several else [results], bdim, several
 
     # --- operators ----------------------------------------------------------------------------------------------
 
-    def call(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
+    def process(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
         """Apply `operator` to the whole batch."""
         if out is not None:
             raise RuntimeError(
-                f"Batching rule not implemented for aten::{operator.called}.out; the fallback path doesn't work on out= or view "
-                "ops."
+                f"Batching rule not implemented for aten::{operator.function_name}.out; the fallback path doesn't work "
+                "on out= or view ops."
             )
         results, bdim, several = self.applied(operator, args)
         wrapped: list[Tensor] = [BatchedTensor(result, bdim, self) for result in results]
@@ -158,27 +158,27 @@ class BatchLevel(Level, Transform, Batch):
             named, _ = operands.operands(operator, args)
             record(operator, args, named, edges, outputs, several)
 
-    def call_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+    def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same in place."""
         target = args[0]
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
-        lost = not self.concerns(target) and any(self.concerns(v) and is_recorded(v) for v in tensors_in(args[1:]))
+        lost = not self.wraps(target) and any(self.wraps(v) and is_recorded(v) for v in tensors_in(args[1:]))
         if (not self.has(target) and other is not None) or lost:
             raise self._lacks_batch_dimension(operator)
         views.check_inplace(target)
         named, _ = operands.operands(operator, args)
 
         def change() -> None:
-            if not self.concerns(target):  # nothing with the batch dimension is written into it
-                with below(self), recording_mode(False):
+            if not self.wraps(target):  # nothing with the batch dimension is written into it
+                with lower(self), recording_mode(False):
                     inplace.call_inplace(operator, tuple([self.shared(value) for value in args]))
                 return
             before = target
             if any(is_recorded(value) for value in tensors_in(args)):  # so that what the operator saves does not change
-                with below(self):
+                with lower(self):
                     before = BatchedTensor(target.value.clone(), target.bdim, self)
             (result,), _, _ = self.applied(operator, (before, *args[1:]))
-            with below(self):
+            with lower(self):
                 self.first(target).copy_(result)
 
         record_change(operator, args, named, wanted_edges(operator, args), change)
@@ -186,7 +186,7 @@ class BatchLevel(Level, Transform, Batch):
 
     def _lacks_batch_dimension(self, operator: Operator) -> RuntimeError:
         """The error for writing what has the batch dimension over a tensor that has none."""
-        name, where = f"aten::{operator.called}_", f"at level {self.number}"
+        name, where = f"aten::{operator.function_name}_", f"at level {self.number}"
         if operator.vmap_name is not None:
             name, where = operator.vmap_name, "in a vmap"
         return RuntimeError(
@@ -196,7 +196,7 @@ class BatchLevel(Level, Transform, Batch):
             "PyTorch framework, please file a bug report instead."
         )
 
-    def call_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
+    def process_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """The same where the tensor becomes another view."""
         target: Any = args[0]
         views.check_inplace(target)
@@ -207,10 +207,10 @@ class BatchLevel(Level, Transform, Batch):
         if modes.is_grad_enabled() and any(edge is not None for edge in edges):
             named, _ = operands.operands(operator, args)
             record(operator, args, named, edges, [fresh], several=False)
-        with below(self):
-            become(target.value, viewed, f"{operator.called}_")
+        with lower(self):
+            become(target.value, viewed, f"{operator.function_name}_")
         fresh.value = target.value
-        become(target, fresh, f"{operator.called}_")
+        become(target, fresh, f"{operator.function_name}_")
         return target
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
@@ -234,9 +234,9 @@ class BatchLevel(Level, Transform, Batch):
     def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
         """The outputs of the `vmap` of a `Function`."""
         leaves, structure = tree_flatten(args)
-        in_dims = tree_unflatten([leaf.bdim if self.concerns(leaf) else None for leaf in leaves], structure)
-        values = tree_unflatten([leaf.value if self.concerns(leaf) else leaf for leaf in leaves], structure)
-        with outside(self):
+        in_dims = tree_unflatten([leaf.bdim if self.wraps(leaf) else None for leaf in leaves], structure)
+        values = tree_unflatten([leaf.value if self.wraps(leaf) else leaf for leaf in leaves], structure)
+        with lower_outside_transform(self):
             returned = function.vmap(VmapInfo(self.size, self.randomness), in_dims, *values)
         if not isinstance(returned, tuple) or len(returned) != 2:
             found = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
@@ -253,7 +253,7 @@ class BatchLevel(Level, Transform, Batch):
                 f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
                 f"{tree_flatten(out_dims)[1]} but output has structure {shape}."
             )
-        given = {id(leaf.value): leaf for leaf in leaves if self.concerns(leaf)}
+        given = {id(leaf.value): leaf for leaf in leaves if self.wraps(leaf)}
         return tree_unflatten(
             [self._seen(value, dim, given.get(id(value))) for value, dim in zip(results, dims, strict=True)],
             shape,
@@ -271,8 +271,8 @@ class BatchLevel(Level, Transform, Batch):
         """The outputs of the `forward` of a `Function` for the whole batch, differentiated outside as it says."""
         from .mapped_function import mapped
 
-        values = [self.first(arg) if self.concerns(arg) else arg for arg in args]
-        with below(self):
+        values = [self.first(arg) if self.wraps(arg) else arg for arg in args]
+        with lower(self):
             has = tuple([self.has(arg) for arg in args])
             output = mapped(function, has, self.size, self.randomness).apply(*values)
         if isinstance(output, tuple):
