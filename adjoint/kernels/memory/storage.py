@@ -14,7 +14,7 @@ import numpy
 from ...device import channels_last, channels_last_3d, cpu, meta
 from ...device import device as Device
 from ...dtypes import from_numpy
-from ..runtime.lazy_conj import Pending, bits_of, toggled
+from ..runtime.lazy_conj import LazyConjNeg, lazy_bits_of, with_lazy_bits
 from ..runtime.meta_array import Meta, Released, remade
 from .bounds import checked_bytes
 
@@ -199,7 +199,7 @@ def is_dense(array: Array) -> bool:
 
 def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
     """A copy of `array` with its strides, in a copied storage that arrays of one deepcopy share."""
-    if isinstance(array, (Meta, Pending)):
+    if isinstance(array, (Meta, LazyConjNeg)):
         return array.copy()
     root = owner(array)
     key = id(root)
@@ -282,7 +282,7 @@ class UntypedStorage:
             return
         steps, offset = self._steps()
         try:
-            array = toggled(strided(self._root, seen.shape, steps, offset, seen.dtype), bits_of(seen))
+            array = with_lazy_bits(strided(self._root, seen.shape, steps, offset, seen.dtype), lazy_bits_of(seen))
         except RuntimeError:  # not enough for all elements
             array = without_elements(seen.shape, seen.dtype).view(Released)
         self._seen = array
