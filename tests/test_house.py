@@ -69,7 +69,7 @@ NOT_DRAWERS = {
     "adjoint.autograd._functions.utils",
 }
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
-LONGEST = 700
+LONGEST = 600
 
 
 @dataclass(frozen=True)

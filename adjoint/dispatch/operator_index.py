@@ -3,10 +3,9 @@
 # fmt: off
 FAMILIES: dict[str, dict[str, str]] = {
     "create.creation": {
-        "Tensor": "new_empty new_empty_strided new_full new_ones new_tensor new_zeros",
         "torch": (
-            "as_tensor asarray empty empty_like empty_permuted empty_strided from_dlpack from_numpy frombuffer "
-            "full full_like ones ones_like scalar_tensor tensor zeros zeros_like "
+            "as_tensor asarray empty empty_permuted empty_strided from_dlpack from_numpy frombuffer full ones "
+            "scalar_tensor tensor zeros "
         ),
     },
     "create.distribution_samples": {
@@ -20,6 +19,10 @@ FAMILIES: dict[str, dict[str, str]] = {
             "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor "
             "LongTensor ShortTensor get_default_device set_default_device set_default_tensor_type "
         ),
+    },
+    "create.like": {
+        "Tensor": "new_empty new_empty_strided new_full new_ones new_tensor new_zeros",
+        "torch": "empty_like full_like ones_like zeros_like",
     },
     "create.random": {
         "Tensor": "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_",

@@ -21,7 +21,7 @@ _NO_BUFFER = bfloat16.numpy.char
 """The dtype whose arrays do not hand out their memory."""
 
 
-def expand(self: Array, sizes: tuple[int, ...]) -> Array:
+def expand(self: Any, sizes: tuple[int, ...]) -> Array:
     """`self` repeated along dimensions of size 1 (and new leading ones) without copying; -1 keeps a size.
 
     The result must not be written to: elements share memory.

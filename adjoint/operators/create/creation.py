@@ -1,4 +1,4 @@
-"""New tensors: from data, from memory, filled with a number; and like those that there are."""
+"""New tensors: from data, from memory, filled with a number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from ... import dtypes
 from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, wrong_type
 from ...dispatch.decorators import public
-from ...dispatch.meta import place_like
 from ...dispatch.out import check_overlap, store
 from ...kernels.create import creation as kernels
 from ...kernels.memory import copying, storage
@@ -168,7 +167,8 @@ def write_out(function: str, array: Any, out: Tensor) -> None:
 # --- from data ------------------------------------------------------------------------------------------------
 
 
-def _warn_of_copy(name: str, data: Tensor) -> None:
+def warn_of_copy(name: str, data: Tensor) -> None:
+    """Warn that a constructor that is given a tensor copies it, and cuts its history."""
     if modes.ANOMALY.enabled:
         note_cut(name, BY_DEFINITION, [data], [])
     warn(
@@ -193,7 +193,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             [3., 4.]])
     """
     if isinstance(data, Tensor):
-        _warn_of_copy("torch.tensor", data)
+        warn_of_copy("torch.tensor", data)
     dtype = checked_dtype(dtype, "tensor")
     if hasattr(data, "without_history"):  # examples of a batch
         copy = data.without_history(copy=True)
@@ -390,13 +390,14 @@ zeros = _filled(
 )
 
 
-def _ones(shape, dtype):
+def array_of_ones(shape, dtype):
+    """An array of ones."""
     array = numpy.empty(shape, dtype)
     array.fill(1)  # `numpy.ones` takes five times as long for small ones
     return array
 
 
-ones = _filled("ones", _ones, "A tensor of ones; the size is given number by number or as a sequence.")
+ones = _filled("ones", array_of_ones, "A tensor of ones; the size is given number by number or as a sequence.")
 
 
 @public()
@@ -456,7 +457,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
     return leaf(copying.strided_empty(size, stride, kind.numpy), requires_grad, device, pin_memory, layout)
 
 
-def _fill_number(value, function, position):
+def fill_number(value, function, position):
     """`value` as a Python number; a zero-dimensional tensor stands for one."""
     if not is_of_type(value, "Number"):
         raise TypeError(
@@ -465,7 +466,8 @@ def _fill_number(value, function, position):
     return value.item() if isinstance(value, Tensor) else value
 
 
-def _filled_with(array, value):
+def filled_with(array, value):
+    """The array itself, after all its elements have been set to `value`."""
     copying.fill_(array, value)
     return array
 
@@ -482,9 +484,9 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     shape = checked_shape(size, "full")
     if kind is None and isinstance(fill_value, Tensor) and fill_value._array.ndim == 0:
         kind = fill_value.dtype
-    number = _fill_number(fill_value, "full", 2)
+    number = fill_number(fill_value, "full", 2)
     kind = kind or dtypes.scalar_dtype(number)
-    array = _filled_with(numpy.empty(shape, kind.numpy), number)
+    array = filled_with(numpy.empty(shape, kind.numpy), number)
     return finished("full", array, out, requires_grad, device, pin_memory, layout)
 
 
@@ -493,114 +495,3 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, 
     """A zero-dimensional tensor of the default dtype, unless told otherwise."""
     kind = checked_dtype(dtype, "scalar_tensor") or dtypes.get_default_dtype()
     return leaf(scalar_array(s, kind), requires_grad, device, pin_memory, layout)
-
-
-# --- like another ---------------------------------------------------------------------------------------------
-
-
-def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any) -> Any:
-    """An uninitialised array like that of the tensor `input`."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    kind = checked_dtype(dtype, function)
-    return copying.empty_like(input._array, None if kind is None else kind.numpy, memory_format)
-
-
-def _filled_like(name, value, on_arrays, doc):
-    def create(
-        input=None,
-        *,
-        dtype=None,
-        layout=None,
-        device=None,
-        pin_memory=False,
-        requires_grad=False,
-        memory_format=None,
-        x=None,
-    ):
-        if type(input) is not Tensor and hasattr(input, "made_like"):
-            return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))
-        input = input if x is None else x
-        array = empty_array_like(input, name, dtype, memory_format)
-        if value is not None:
-            array.fill(value)
-        return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
-
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = doc
-    return public(on_arrays=on_arrays)(create)
-
-
-zeros_like = _filled_like(
-    "zeros_like", 0, lambda array: numpy.zeros(array.shape, array.dtype), "Zeros of the shape and dtype of `input`."
-)
-ones_like = _filled_like(
-    "ones_like", 1, lambda array: numpy.ones(array.shape, array.dtype), "Ones of the shape and dtype of `input`."
-)
-empty_like = _filled_like(
-    "empty_like", None, lambda array: numpy.empty(array.shape, array.dtype), "An uninitialised tensor like `input`."
-)
-
-
-@public(on_arrays=lambda array, value: numpy.full(array.shape, value, array.dtype))
-def full_like(
-    input,
-    fill_value,
-    *,
-    dtype=None,
-    layout=None,
-    device=None,
-    pin_memory=False,
-    requires_grad=False,
-    memory_format=None,
-):
-    """A tensor of the shape and dtype of `input` of which every element is `fill_value`."""
-    if type(input) is not Tensor and hasattr(input, "made_like"):
-        return input.made_like(lambda each: full_like(each, fill_value, dtype=dtype, requires_grad=requires_grad))
-    array = empty_array_like(input, "full_like", dtype, memory_format)
-    _filled_with(array, _fill_number(fill_value, "full_like", 2))
-    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
-
-
-def _new_filled(name, make, doc):
-    def create(input, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-        kind = checked_dtype(dtype, name) or input.dtype
-        device = place_like(input, device)
-        return leaf(make(shape_of(sizes, size, name), kind.numpy), requires_grad, device, pin_memory, layout)
-
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = doc
-    return public(namespace=None, method=True)(create)
-
-
-new_zeros = _new_filled(
-    "new_zeros", numpy.zeros, "Zeros of the given size, of this tensor's dtype unless told otherwise."
-)
-new_ones = _new_filled("new_ones", _ones, "Ones of the given size, of this tensor's dtype unless told otherwise.")
-new_empty = _new_filled("new_empty", numpy.empty, "An uninitialised tensor of the given size and this tensor's dtype.")
-
-
-@public(namespace=None, method=True)
-def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A tensor of the given size and this tensor's dtype of which every element is `fill_value`."""
-    kind = checked_dtype(dtype, "new_full") or input.dtype
-    array = numpy.empty(checked_shape(size, "new_full"), kind.numpy)
-    _filled_with(array, _fill_number(fill_value, "new_full", 2))
-    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
-
-
-@public(namespace=None, method=True)
-def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """An uninitialised tensor of the given size and strides, of this tensor's dtype unless told otherwise."""
-    kind = checked_dtype(dtype, "new_empty_strided") or input.dtype
-    return empty_strided(size, stride, dtype=kind, device=place_like(input, device), requires_grad=requires_grad)
-
-
-@public(namespace=None, method=True)
-def new_tensor(input, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A tensor holding a copy of `data`, of this tensor's dtype unless told otherwise."""
-    if isinstance(data, Tensor):
-        _warn_of_copy("tensor.new_tensor", data)
-    kind = checked_dtype(dtype, "new_tensor") or input.dtype
-    array = kernels.array_from_data(data, kind, tensor_array)
-    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)

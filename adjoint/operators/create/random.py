@@ -25,7 +25,8 @@ from ...tape import modes
 from ...tape.modes import is_grad_enabled
 from ...tensor import Tensor
 from ..memory.conversion import checked_dtype, is_meta
-from .creation import checked_shape, empty_array_like, finished, leaf, result_dtype, shape_of
+from .creation import checked_shape, finished, leaf, result_dtype, shape_of
+from .like import empty_array_like
 
 
 def stream_of(generator: Any) -> kernels.Stream:

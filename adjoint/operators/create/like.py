@@ -1,0 +1,134 @@
+"""New tensors like one that there is: of its shape and dtype, or of its dtype alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...dispatch.decorators import public
+from ...dispatch.meta import place_like
+from ...kernels.create import creation as kernels
+from ...kernels.memory import copying
+from ...tensor import Tensor, tensor_array
+from ..memory.conversion import checked_dtype
+from .creation import (
+    array_of_ones,
+    checked_shape,
+    empty_strided,
+    fill_number,
+    filled_with,
+    leaf,
+    shape_of,
+    warn_of_copy,
+)
+
+
+def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any) -> Any:
+    """An uninitialised array like that of the tensor `input`."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    kind = checked_dtype(dtype, function)
+    return copying.empty_like(input._array, None if kind is None else kind.numpy, memory_format)
+
+
+def _filled_like(name, value, on_arrays, doc):
+    def create(
+        input=None,
+        *,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        memory_format=None,
+        x=None,
+    ):
+        if type(input) is not Tensor and hasattr(input, "made_like"):
+            return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))
+        input = input if x is None else x
+        array = empty_array_like(input, name, dtype, memory_format)
+        if value is not None:
+            array.fill(value)
+        return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public(on_arrays=on_arrays)(create)
+
+
+zeros_like = _filled_like(
+    "zeros_like", 0, lambda array: numpy.zeros(array.shape, array.dtype), "Zeros of the shape and dtype of `input`."
+)
+ones_like = _filled_like(
+    "ones_like", 1, lambda array: numpy.ones(array.shape, array.dtype), "Ones of the shape and dtype of `input`."
+)
+empty_like = _filled_like(
+    "empty_like", None, lambda array: numpy.empty(array.shape, array.dtype), "An uninitialised tensor like `input`."
+)
+
+
+@public(on_arrays=lambda array, value: numpy.full(array.shape, value, array.dtype))
+def full_like(
+    input,
+    fill_value,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """A tensor of the shape and dtype of `input` of which every element is `fill_value`."""
+    if type(input) is not Tensor and hasattr(input, "made_like"):
+        return input.made_like(lambda each: full_like(each, fill_value, dtype=dtype, requires_grad=requires_grad))
+    array = empty_array_like(input, "full_like", dtype, memory_format)
+    filled_with(array, fill_number(fill_value, "full_like", 2))
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
+
+
+def _new_filled(name, make, doc):
+    def create(input, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+        kind = checked_dtype(dtype, name) or input.dtype
+        device = place_like(input, device)
+        return leaf(make(shape_of(sizes, size, name), kind.numpy), requires_grad, device, pin_memory, layout)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = doc
+    return public(namespace=None, method=True)(create)
+
+
+new_zeros = _new_filled(
+    "new_zeros", numpy.zeros, "Zeros of the given size, of this tensor's dtype unless told otherwise."
+)
+new_ones = _new_filled(
+    "new_ones", array_of_ones, "Ones of the given size, of this tensor's dtype unless told otherwise."
+)
+new_empty = _new_filled("new_empty", numpy.empty, "An uninitialised tensor of the given size and this tensor's dtype.")
+
+
+@public(namespace=None, method=True)
+def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor of the given size and this tensor's dtype of which every element is `fill_value`."""
+    kind = checked_dtype(dtype, "new_full") or input.dtype
+    array = numpy.empty(checked_shape(size, "new_full"), kind.numpy)
+    filled_with(array, fill_number(fill_value, "new_full", 2))
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
+
+
+@public(namespace=None, method=True)
+def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """An uninitialised tensor of the given size and strides, of this tensor's dtype unless told otherwise."""
+    kind = checked_dtype(dtype, "new_empty_strided") or input.dtype
+    return empty_strided(size, stride, dtype=kind, device=place_like(input, device), requires_grad=requires_grad)
+
+
+@public(namespace=None, method=True)
+def new_tensor(input, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor holding a copy of `data`, of this tensor's dtype unless told otherwise."""
+    if isinstance(data, Tensor):
+        warn_of_copy("tensor.new_tensor", data)
+    kind = checked_dtype(dtype, "new_tensor") or input.dtype
+    array = kernels.array_from_data(data, kind, tensor_array)
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
