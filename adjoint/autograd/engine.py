@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Container
-from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any
 
@@ -38,6 +36,7 @@ from .hook_calls import (
     run_tensor_hooks,
     run_with_hooks,
 )
+from .needed_nodes import by_dependencies, nodes_without_watch
 from .validate_grad import validate_grad
 
 _by_sequence = attrgetter("sequence")
@@ -147,21 +146,6 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
                 results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
 
 
-def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
-    """The nodes that run, and of whose gradients nobody wants to know; None if that is all of them."""
-    plain: Container[Node] | None = None
-    capture = task.capture
-    if capture is not None and not all_are_needed(task.order, task.uses, capture):
-        plain = needed = task.needed = find_needed(task.order, capture)
-        if task.accumulating:
-            # Into the `.grad` of outputs too: they run, as leaves do, and their gradients lead nowhere.
-            for node in capture.outputs:
-                needed.setdefault(node, (None,) * len(node.edges))
-        if capture.outputs:
-            plain = needed.keys() - capture.outputs.keys()
-    return () if modes.ANOMALY.enabled or STATE.recorder is not None else plain
-
-
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
     """Run a node of which something is out of the ordinary; None if it does not run. `edges`: those that are needed."""
     if grad is None:
@@ -235,74 +219,6 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
         else:
             order.sort(key=_by_sequence, reverse=True)
     return order, uses
-
-
-class _Ready:
-    """A node whose gradients are complete, as it stands in a heap: the highest sequence number comes first."""
-
-    __slots__ = ("node",)
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-
-    def __lt__(self, other: _Ready) -> bool:
-        return self.node.sequence > other.node.sequence
-
-
-def by_dependencies(roots: list[Any], found: list[Node]) -> list[Node]:
-    """The nodes of `found` in an order in which each follows all that lead to it, also where numbers were set by the user."""
-    awaited = dict.fromkeys(found, 0)
-    for node in found:
-        for edge in node.edges:
-            if type(edge) is tuple:
-                awaited[edge[0]] += 1
-    ready: list[_Ready] = []
-    order: list[Node] = []
-    for node in dict.fromkeys(edge[0] for edge in roots if type(edge) is tuple):
-        if not awaited[node]:
-            heappush(ready, _Ready(node))
-    while ready:
-        node = heappop(ready).node
-        order.append(node)
-        for edge in node.edges:
-            if type(edge) is tuple:
-                awaited[edge[0]] -= 1
-                if not awaited[edge[0]]:
-                    heappush(ready, _Ready(edge[0]))
-    return order
-
-
-def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture) -> bool:
-    """Whether every leaf is asked for and every node leads to one."""
-    if capture.outputs or not uses.keys() <= capture.leaves.keys():
-        return False
-    for node in order:
-        for edge in node.edges:
-            if edge is not None:
-                break
-        else:
-            return False
-    return True
-
-
-def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ...]]:
-    """The nodes that lie on a path to something captured; only they run. Of the edges of each, those on such a path."""
-    needed: dict[Node, tuple[Any, ...]] = {}
-    leaves, outputs = capture.leaves, capture.outputs
-
-    for node in reversed(order):
-        found = False
-        edges = []
-        for edge in node.edges:
-            if edge is not None:
-                if edge[0] in needed or edge[0] in outputs if type(edge) is tuple else edge in leaves:
-                    found = True
-                else:
-                    edge = None
-            edges.append(edge)
-        if found:
-            needed[node] = tuple(edges)
-    return needed
 
 
 def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> Any:

@@ -8,7 +8,8 @@ from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type
-from ...dispatch.decorators import operator, public, tensors, with_numpy_names
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.out import Underived
 from ...dispatch.signatures import type_name
 from ...dtypes import C_NAMES

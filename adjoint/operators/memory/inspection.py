@@ -7,7 +7,8 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...dispatch.decorators import public, with_numpy_names
+from ...dispatch.decorators import public
+from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.sequential import is_readable, sequential_fallback
 from ...dtypes import Rank, promote
 from ...kernels.math import comparison

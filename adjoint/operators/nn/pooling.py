@@ -9,7 +9,8 @@ import operator as python
 from typing import Any
 
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import MISSING, operator, public, tensors
+from ...dispatch.arguments import MISSING
+from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import pooling as kernels
 from ...kernels.nn.windows import check_adaptive, pooled_size
 from ...tape import modes

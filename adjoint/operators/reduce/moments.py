@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool, Dims, Dtype, Number
 from ...dispatch.arguments import MISSING, invalid_arguments
-from ...dispatch.decorators import operator, public, tensors, with_numpy_names
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.out import STRICT, stored
 from ...dispatch.signatures import OUT
 from ...kernels.reduce import moments

@@ -9,7 +9,8 @@ from ...codegen.kernel import SMALL, Kernel
 from ...dispatch.annotations import Array, Bool, Dims, Dtype, Int
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.declaration import OPERATORS
-from ...dispatch.decorators import operator, public, tensors, with_numpy_names
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.out import AMAX, STRICT, TRUTH
 from ...dispatch.return_types import return_type
 from ...dispatch.signatures import OUT

@@ -7,7 +7,8 @@ from numbers import Number
 import numpy
 
 from ...dispatch.arguments import MISSING, invalid_arguments
-from ...dispatch.decorators import public, tensors, with_numpy_names
+from ...dispatch.decorators import public, tensors
+from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.sequential import is_readable
 from ...notices import warn
 from ...tensor import Tensor, wrap_dim

@@ -1,0 +1,56 @@
+"""Functions written by hand that also take NumPy's names for their parameters, as PyTorch's do: `axis`, `keepdims`, `x`."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .arguments import MISSING, invalid_arguments
+from .lazy_stubs import overridden
+
+_TRANSLATED = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+
+
+def takes_dim(function: Callable[..., Any]) -> bool:
+    """Whether `function` has a parameter that NumPy calls `axis`."""
+    code = function.__code__
+    return "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, called with NumPy's names for its parameters translated."""
+
+    @functools.wraps(function)
+    def translating(*args: Any, **keywords: Any) -> Any:
+        try:
+            if _TRANSLATED.keys().isdisjoint(keywords):
+                return function(*args, **keywords)
+            return function(*args, **{_TRANSLATED.get(name, name): value for name, value in keywords.items()})
+        except Exception:
+            again = overridden(sys._getframe())
+            if again is None:
+                raise
+        return again()
+
+    return translating
+
+
+def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args: Any, **keywords: Any) -> Any:
+    """Call `function` again with the names of NumPy's users (`axis`, `keepdims`, `x`) translated."""
+    given: dict[str, Any] = {}
+    for name, value in names.items():
+        if name not in _TRANSLATED:
+            present = list(itertools.takewhile(lambda value: value is not MISSING, args))
+            if len(present) == len(args):
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
+            raise invalid_arguments(function.__name__, *present, **names)
+        given[_TRANSLATED[name]] = value
+    code = getattr(function, "__wrapped__", function).__code__
+    parameters = code.co_varnames[: code.co_argcount]
+    positional = {
+        name: value for name, value in zip(parameters, args, strict=False) if name not in given and value is not MISSING
+    }
+    return function(**positional, **given, **keywords)
