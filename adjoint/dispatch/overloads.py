@@ -64,7 +64,7 @@ def overloads(
         def variant(which: str, given: Any, left_out: str | None = None, **more: Any) -> Any:
             if not isinstance(given, dict):
                 return given
-            options = {"namespace": None, "method": (), "called": declaration.__name__, **more, **given}
+            options = {"namespace": None, "method": (), "function_name": declaration.__name__, **more, **given}
             return binary(kernel, promote, **options)(_part(declaration, which, left_out))
 
         tensors = variant("by_tensor", by_tensor)

@@ -104,7 +104,7 @@ def _watches() -> list[_Watch]:
     found: dict[Any, str] = {}
     for functions in PUBLIC.values():
         found.update({function: function.__name__ for name, function in functions.items() if name not in _SILENT})
-    for name, method in vars(Tensor).items():
+    for name, method in {name: each for kind in reversed(Tensor.__mro__) for name, each in vars(kind).items()}.items():
         ours = getattr(method, "__module__", "").startswith(("adjoint.operators.", "adjoint.dispatch."))
         if name in _METHODS or (ours and not name.startswith("_") and name not in _SILENT):
             found[method] = _METHODS.get(name, name)

@@ -218,32 +218,6 @@ PROGRAMS = {
                     raises(lambda: show(torch.autograd.grad(y.sum(), x, **options)))
                     show(log)
     """,
-    "tangents_of_views": """
-        forward_ad = torch.autograd.forward_ad
-        def case(forward, jvp):
-            class Function(torch.autograd.Function):
-                @staticmethod
-                def forward(ctx, x):
-                    return forward(x)
-                @staticmethod
-                def jvp(ctx, t):
-                    return jvp(t)
-            with forward_ad.dual_level():
-                t = torch.arange(6.).reshape(2, 3)
-                dual = forward_ad.make_dual(torch.ones(2, 3), t)
-                result = Function.apply(dual)
-                tangent = forward_ad.unpack_dual(result).tangent
-                show(result, tangent, tangent.stride(), tangent._is_view(), tangent._base is t)
-                result.mul_(2)
-                show(forward_ad.unpack_dual(result), forward_ad.unpack_dual(dual), t)
-        made = [lambda x: x.view(3, 2), lambda x: x.view_as(x), lambda x: x, lambda x: x * 2, lambda x: x[0], lambda x: x.clone(), lambda x: x[0].clone().expand(2, 3)]
-        for forward in made[:6]:
-            for jvp in made:
-                if (forward, jvp) not in ((made[1], made[6]), (made[2], made[6])):
-                    raises(lambda: case(forward, jvp))
-        for jvp in (lambda t: (t, 3), lambda t: (t, t), lambda t: (t,), lambda t: t, lambda t: [t]):
-            raises(lambda: case(lambda x: (x * 1, 3), jvp))
-    """,
 }
 
 test_corners = program_test(PROGRAMS)
