@@ -2,14 +2,6 @@
 
 `expression` defines the graph, `tracing` makes it from a Python function, `schedule` orders its steps and assigns registers,
 `source` writes the steps as Python, `numpy_tiles` runs that code over large arrays, `rows` runs row programs, `pointwise` is the
-decorator that makes a `Kernel` of an expression, and `backend` knows which kernel computes an operator.
+decorator that makes a `Kernel` of an expression, and `backend` knows which kernel computes an operator. Nothing is
+imported here: `import adjoint` needs `kernel` and `backend` alone.
 """
-
-from __future__ import annotations
-
-from .elementary import elementary
-from .kernel import Kernel
-from .pointwise import pointwise
-from .tracing import xp
-
-__all__ = ["Kernel", "elementary", "pointwise", "xp"]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjoint.codegen import pointwise, xp
 from adjoint.codegen.expression import BOOL
-from adjoint.codegen.pointwise import LIMIT
+from adjoint.codegen.pointwise import LIMIT, pointwise
+from adjoint.codegen.tracing import xp
 from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 
 Array = numpy.ndarray

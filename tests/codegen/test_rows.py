@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.codegen import pointwise, xp
+from adjoint.codegen.pointwise import pointwise
 from adjoint.codegen.rows import row_program
-from adjoint.codegen.tracing import TracingError, row
+from adjoint.codegen.tracing import TracingError, row, xp
 from adjoint.kernels.nn.softmax import softmax_rows
 from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 

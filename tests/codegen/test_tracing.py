@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy
 import pytest
 
-from adjoint.codegen import xp
 from adjoint.codegen.expression import Choice, Expression, Refusal, leaves
-from adjoint.codegen.tracing import TracingError, trace
+from adjoint.codegen.tracing import TracingError, trace, xp
 
 Array = numpy.ndarray
 
