@@ -1,7 +1,7 @@
 """Backends: what holds arrays and computes on them.
 
 A backend is asked where an operator's arrays are computed, for the namespace `xp` of formulas that run on arrays, and for
-constants; nothing else has to know which one there is. So far NumPy's is the only one. Another one needs these four answers, and
+constants; nothing else has to know which one there is. So far NumPy's is the only one. Another one needs these three answers, and
 can make its kernels of pointwise operators from the `expression` of NumPy's.
 """
 
