@@ -37,7 +37,7 @@ from .hook_calls import (
     run_with_hooks,
 )
 from .needed_nodes import by_dependencies, nodes_without_watch
-from .validate_grad import validate_grad
+from .validate_grad import as_taken, validate_grad
 
 _by_sequence = attrgetter("sequence")
 LATE.engine_globals = globals()
@@ -226,14 +226,12 @@ def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -
 
     A node of several outputs has a list of what has arrived, to which this adds. An edge to nowhere takes nothing.
     """
-    if type(edge) is not tuple:
-        return validate_grad(grad, edge._array.shape, edge._array.dtype, source, edge)
-    node, number = edge
-    if node.is_nowhere:
+    if type(edge) is tuple and edge[0].is_nowhere:
         return None
-    if type(node.shape) is not list:
-        return validate_grad(grad, node.shape, node.dtype, source, edge)
-    grad = validate_grad(grad, node.shape[number], node.dtype[number], source, edge)
+    grad = as_taken(grad, edge, source)
+    if type(edge) is not tuple or type(edge[0].shape) is not list:
+        return grad
+    node, number = edge
     held = buffers.get(node)
     if held is None:
         held = buffers[node] = [None] * len(node.shape)

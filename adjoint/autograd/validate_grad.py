@@ -44,7 +44,7 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
     return grad
 
 
-def as_taken(grad: Any, edge: Any, source: Node) -> Any:
+def as_taken(grad: Any, edge: Any, source: Node | None) -> Any:
     """`grad` as the receiver at `edge` takes it."""
     if type(edge) is not tuple:
         return validate_grad(grad, edge._array.shape, edge._array.dtype, source, edge)

@@ -44,8 +44,11 @@ def is_recorded(op: Operator) -> str:
 # --- the node -------------------------------------------------------------------------------------------------
 
 
-def node_lines(op: Operator, shape: str, dtype: str) -> list[str]:
-    """Make the node of an operation in the user's `frame`, without what it saves."""
+def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = True) -> list[str]:
+    """Make the node of an operation in the user's `frame`, without what it saves.
+
+    Where edges are not read `from_tensors`, a leaf that is the end of one stands for itself already.
+    """
     lines = []
     edges = "edges"
     if op.sequence is None:
@@ -53,7 +56,7 @@ def node_lines(op: Operator, shape: str, dtype: str) -> list[str]:
         for index in count:  # a view whose base requires grad, but not the view's making, makes no use of a gradient
             lines += [f"if edge_{index} is NOWHERE:", f"    edge_{index} = None"]
         ends = [
-            f"{public_name(name)} if edge_{index} is LEAF else edge_{index}"
+            f"{public_name(name)} if edge_{index} is LEAF else edge_{index}" if from_tensors else f"edge_{index}"
             for index, name in enumerate(op.differentiable)
         ]
         edges = f"({', '.join(ends)},)"
@@ -172,9 +175,8 @@ def saving_source(op: Operator) -> str:
 def part_source(op: Operator) -> str:
     """The source of `part_node(edge_0, self_array, array, frame, ...)`: the node of a view that indexing takes by itself."""
     values = [public_name(name) for name in op.names if op.kinds[name] == VALUE]
-    lines = [*node_lines(op, "array.shape", "array.dtype"), *value_lines(op), "return node"]
-    # Indexing knows no tensor for what is between its steps, and a leaf stands for itself.
-    lines = [line.replace("input if edge_0 is LEAF else edge_0", "edge_0") for line in lines]
+    # Indexing knows no tensor for what is between its steps.
+    lines = [*node_lines(op, "array.shape", "array.dtype", from_tensors=False), *value_lines(op), "return node"]
     return "\n".join(
         [*block(f"def part_node({', '.join(['edge_0', 'self_array', 'array', 'frame', *values])}):", lines), ""]
     )
