@@ -120,24 +120,31 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_workers)
 
 
-def parallel_rows(function: Callable[[int, int], object], n_rows: int, row_bytes: int) -> None:
+def parallel_rows(
+    function: Callable[[int, int], object],
+    n_rows: int,
+    row_bytes: int,
+    *,
+    tile_rows: int | None = None,
+    parallel_bytes: int = PARALLEL_BYTES,
+) -> None:
     """Call `function(start, stop)` for consecutive row ranges that together cover `range(n_rows)`, on several threads.
 
     Ranges do not overlap, so a function that writes only its own rows needs no lock. `row_bytes` is how much memory
-    one row touches; ranges are cut so that each stays in cache. Small work stays on the calling thread, and so does
-    work inside a worker.
+    one row touches; ranges are cut so that each stays in cache, or have `tile_rows` rows. Work on less than
+    `parallel_bytes` stays on the calling thread, and so does work inside a worker.
 
     Raises:
         BaseException: the first error that `function` raised.
     """
     if n_rows <= 0:
         return
-    tile_rows = max(1, TILE_BYTES // max(row_bytes, 1))
-    if tile_rows >= n_rows and n_rows * row_bytes < PARALLEL_BYTES:
+    tile_rows = tile_rows or max(1, TILE_BYTES // max(row_bytes, 1))
+    if tile_rows >= n_rows and n_rows * row_bytes < parallel_bytes:
         function(0, n_rows)
         return
     threads = min(_num_threads, -(-n_rows // tile_rows))
-    if threads == 1 or n_rows * row_bytes < PARALLEL_BYTES or getattr(_here, "is_worker", False):
+    if threads == 1 or n_rows * row_bytes < parallel_bytes or getattr(_here, "is_worker", False):
         for start in range(0, n_rows, tile_rows):
             function(start, min(start + tile_rows, n_rows))
         return

@@ -1,0 +1,109 @@
+"""Compiled loops for large arrays: which kernels have them, and whether they run.
+
+A kernel for NumPy names its compiled form, which stands in a module of `kernels.compiled` and is imported when an array is first
+large enough:
+
+    @accelerated("nn.embedding.embedding_backward", elements=1 << 12)
+    def embedding_backward(grad, indices, ...): ...
+
+The compiled form takes the same arguments. It answers NotImplemented for those that it is not for, and the NumPy form computes.
+Without llvmlite (the extra `fast`) the NumPy form always does.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import threading
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+_Form = TypeVar("_Form", bound=Callable[..., Any])
+
+
+class CompiledLoops:
+    """The compiled forms of kernels.
+
+    `enabled` turns them on and off; it is False where llvmlite is missing, and at the start if the environment says
+    `ADJOINT_LLVM=0`. `every_size` runs them for arrays of any size, for tests. `failures` says which were given up, and why.
+    """
+
+    def __init__(self) -> None:
+        self._enabled: bool | None = None
+        self._forms: dict[str, Callable[..., Any] | None] = {}
+        self._lock = threading.RLock()
+        self.every_size = False
+        self.failures: dict[str, str] = {}
+
+    @property
+    def available(self) -> bool:
+        """Whether llvmlite is installed."""
+        return find_spec("llvmlite") is not None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether compiled forms run."""
+        if self._enabled is None:
+            self._enabled = os.environ.get("ADJOINT_LLVM", "1") != "0" and self.available
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        self._enabled = bool(value) and self.available
+
+    def form(self, path: str) -> Callable[..., Any] | None:
+        """The compiled form with this path below `kernels.compiled`; None if it has been given up or there is no compiler."""
+        try:
+            return self._forms[path] if self.enabled else None
+        except KeyError:
+            pass
+        with self._lock:
+            if path not in self._forms:
+                module, _, name = path.rpartition(".")
+                self._forms[path] = getattr(importlib.import_module(f"adjoint.kernels.compiled.{module}"), name)
+        return self._forms[path]
+
+    def give_up(self, path: str, reason: Exception) -> None:
+        """Note that there is no compiled form with this path."""
+        self._forms[path] = None
+        self.failures[path] = str(reason)
+
+    def takes(self, size: int, elements: int) -> bool:
+        """Whether an array of `size` elements is large enough for a form that begins at `elements`."""
+        return (size >= elements or self.every_size) and self.enabled
+
+    def run(self, path: str, *args: Any, **options: Any) -> Any:
+        """What the compiled form gives; NotImplemented if it does not take these arguments, or cannot be compiled."""
+        form = self.form(path)
+        if form is None:
+            return NotImplemented
+        from .llvm.values import CompilationError
+
+        try:
+            return form(*args, **options)
+        except CompilationError as error:
+            self.give_up(path, error)
+            return NotImplemented
+
+
+LOOPS = CompiledLoops()
+"""The compiled forms of all kernels."""
+
+
+def accelerated(path: str, *, elements: int) -> Callable[[_Form], _Form]:
+    """Let the compiled form with this path compute where the first array has at least so many elements."""
+
+    def decorate(form: _Form) -> _Form:
+        @functools.wraps(form)
+        def kernel(first: Any, *args: Any, **options: Any) -> Any:
+            if first.size >= elements or LOOPS.every_size:
+                result = LOOPS.run(path, first, *args, **options)
+                if result is not NotImplemented:
+                    return result
+            return form(first, *args, **options)
+
+        return kernel  # type: ignore[return-value]
+
+    return decorate

@@ -1,0 +1,317 @@
+"""The functions that the language of kernels has by itself: loops, memory, vectors, bits, and what processors compute exactly.
+
+unrolled(n)             a loop over numbers that are known when the kernel is compiled
+vectorized(n)           a loop whose turns do not depend on one another; LLVM makes vectors of them
+vector(T, 16)           a type; `vector(T, 16)(x)` converts or repeats
+local(T, 4)             memory of the kernel's own; with known indices alone it lies in registers
+load(p, 16)             16 numbers from an address of any alignment; `load(p, 16, mask)` reads zeros where not `mask`
+store(p, v)             the reverse; `store(p, v, mask)`
+gather(p, indices)      numbers at these indices; `gather(p, indices, mask)`
+fma(a, b, c)            a * b + c, rounded once
+where(c, a, b)          `a if c else b`, of vectors also
+minimum(a, b)           the smaller one, NaN if one is; `fmin` is the fast form: `b` if one is NaN
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .element_types import NumberType, PointerType, VectorType, boolean, i32, i64, u32, u64
+from .functions import Builtin, LoopRange
+from .lowering import Lowering
+from .values import CompilationError, Value, alignment, constant, is_number, llvm_type
+
+
+def _builtin(function: Any) -> Any:
+    return Builtin(function)
+
+
+def _value(value: Any) -> Value:
+    if not isinstance(value, Value):
+        raise CompilationError(f"{value!r} is known when the kernel is compiled; a value was expected")
+    return value
+
+
+def _floating(value: Any) -> Value:
+    value = _value(value)
+    if isinstance(value.type, PointerType) or value.type.kind != "f" or value.type.element.storage_only:
+        raise CompilationError(f"a floating-point number was expected, not {value.type}")
+    return value
+
+
+def _pointer(value: Any) -> Value:
+    if not isinstance(value, Value) or not isinstance(value.type, PointerType):
+        raise CompilationError("an address was expected")
+    return value
+
+
+# -- loops ----------------------------------------------------------------------------------------------------------------
+
+
+@_builtin
+def unrolled(_lowering: Lowering, *bounds: Any) -> Any:
+    """Numbers that are known when the kernel is compiled, as `range` gives them."""
+    if not all(isinstance(bound, int) for bound in bounds):
+        raise CompilationError("the bounds of an unrolled loop have to be known when the kernel is compiled")
+    return range(*bounds)
+
+
+@_builtin
+def vectorized(_lowering: Lowering, *bounds: Any, width: int = 0, interleave: int = 0) -> Any:
+    """The numbers of `range`, for turns that do not depend on one another."""
+    return LoopRange(bounds, True, width, interleave)
+
+
+# -- memory and vectors ---------------------------------------------------------------------------------------------------
+
+
+@_builtin
+def vector(_lowering: Lowering, element: Any, width: int) -> Any:
+    """The type of `width` numbers in one register."""
+    return element if width == 1 else VectorType(element, width)
+
+
+@_builtin
+def local(lowering: Lowering, type_: Any, count: int = 1) -> Any:
+    """The address of memory for `count` values, which the kernel has to itself; its content is undefined."""
+    return Value(PointerType(type_), lowering.allocate(type_, count))
+
+
+@_builtin
+def cast_pointer(_lowering: Lowering, pointer: Any, type_: Any) -> Any:
+    """The same address, of values of another type."""
+    return Value(PointerType(type_), _pointer(pointer).name)
+
+
+@_builtin
+def load(lowering: Lowering, pointer: Any, width: int = 1, mask: Any = None) -> Any:
+    """Numbers that lie one behind another."""
+    pointer = _pointer(pointer)
+    type_ = pointer.type.target if width == 1 else VectorType(pointer.type.target, width)
+    if mask is None:
+        return lowering.load(_at(pointer, type_))
+    text = llvm_type(type_)
+    name = f"llvm.masked.load.{_suffix(type_)}.p0"
+    lowering.declarations.add(f"declare {text} @{name}(ptr, <{width} x i1>, {text})")
+    zero = constant(0, type_).name
+    at = f"ptr align {alignment(type_)} {pointer.name}"
+    return lowering.value(f"call {text} @{name}({at}, {mask}, {text} {zero})", type_)
+
+
+@_builtin
+def store(lowering: Lowering, pointer: Any, value: Any, mask: Any = None) -> Any:
+    """Write numbers one behind another."""
+    pointer = _pointer(pointer)
+    if not isinstance(value, Value):
+        return lowering.store(pointer, value)
+    if mask is None:
+        return lowering.store(_at(pointer, value.type), value)
+    text = llvm_type(value.type)
+    name = f"llvm.masked.store.{_suffix(value.type)}.p0"
+    lowering.declarations.add(f"declare void @{name}({text}, ptr, <{value.type.width} x i1>)")
+    lowering.emit(f"call void @{name}({value}, ptr align {alignment(value.type)} {pointer.name}, {mask})")
+    return None
+
+
+def _at(pointer: Value, type_: Any) -> Value:
+    return Value(PointerType(type_), pointer.name)
+
+
+def _suffix(type_: Any) -> str:
+    if isinstance(type_, VectorType):
+        return f"v{type_.width}{_suffix(type_.element)}"
+    return f"f{type_.bits}" if type_.kind == "f" and not type_.storage_only else f"i{type_.bits}"
+
+
+@_builtin
+def gather(lowering: Lowering, pointer: Any, indices: Any, mask: Any = None) -> Any:
+    """The numbers at these indices."""
+    pointer, indices = _pointer(pointer), _value(indices)
+    width = indices.type.width
+    type_ = VectorType(pointer.type.target, width)
+    text = llvm_type(type_)
+    places = lowering.fresh()
+    lowering.emit(f"{places} = getelementptr {llvm_type(pointer.type.target)}, ptr {pointer.name}, {indices}")
+    name = f"llvm.masked.gather.{_suffix(type_)}.v{width}p0"
+    lowering.declarations.add(f"declare {text} @{name}(<{width} x ptr>, <{width} x i1>, {text})")
+    chosen = mask if mask is not None else constant(1, VectorType(boolean, width))
+    zero = constant(0, type_).name
+    at = f"<{width} x ptr> align {alignment(type_)} {places}"
+    return lowering.value(f"call {text} @{name}({at}, {chosen}, {text} {zero})", type_)
+
+
+@_builtin
+def broadcast(lowering: Lowering, value: Any, width: int) -> Any:
+    """One number in every element of a vector."""
+    return _value(value) if width == 1 else lowering.broadcast(_value(value), width)
+
+
+@_builtin
+def insert(lowering: Lowering, target: Any, index: Any, value: Any) -> Any:
+    """A vector with another number at an index."""
+    target = _value(target)
+    number = lowering.as_type(value, target.type.element)
+    return lowering.value(f"insertelement {target}, {number}, {lowering.as_index(index)}", target.type)
+
+
+@_builtin
+def shuffle(lowering: Lowering, first: Any, second: Any, indices: Any) -> Any:
+    """A vector of elements of two others, by indices that are known when the kernel is compiled."""
+    first, second = lowering.unify(first, second)
+    chosen = ", ".join(f"i32 {index}" for index in indices)
+    type_ = VectorType(first.type.element, len(indices))
+    return lowering.value(f"shufflevector {first}, {second}, <{len(indices)} x i32> <{chosen}>", type_)
+
+
+@_builtin
+def lanes(lowering: Lowering, type_: Any, width: int) -> Any:
+    """The vector 0, 1, 2, ... of a type of integers."""
+    del lowering
+    numbers = ", ".join(f"{llvm_type(type_)} {index}" for index in range(width))
+    return Value(VectorType(type_, width), f"<{numbers}>")
+
+
+def _reduction(name: str, signed: str, unsigned: str, floating: str) -> Any:
+    def reduce(lowering: Lowering, value: Any) -> Any:
+        value = _value(value)
+        if not isinstance(value.type, VectorType):
+            return value
+        element = value.type.element
+        kind = floating if element.kind == "f" else signed if element.kind == "i" else unsigned
+        full = f"llvm.vector.reduce.{kind}.{_suffix(value.type)}"
+        if kind != "fadd":
+            return lowering.intrinsic(full, element, value)
+        text = llvm_type(element)
+        lowering.declarations.add(f"declare {text} @{full}({text}, {llvm_type(value.type)})")
+        zero = constant(-0.0, element)
+        return lowering.value(f"call reassoc {text} @{full}({zero}, {value})", element)
+
+    reduce.__name__ = name
+    return Builtin(reduce)
+
+
+reduce_add = _reduction("reduce_add", "add", "add", "fadd")
+reduce_min = _reduction("reduce_min", "smin", "umin", "fminimum")
+reduce_max = _reduction("reduce_max", "smax", "umax", "fmaximum")
+reduce_or = _reduction("reduce_or", "or", "or", "or")
+reduce_and = _reduction("reduce_and", "and", "and", "and")
+
+
+@_builtin
+def prefetch(lowering: Lowering, pointer: Any) -> Any:
+    """Ask for the memory at an address, to be read soon."""
+    lowering.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    lowering.emit(f"call void @llvm.prefetch.p0(ptr {_pointer(pointer).name}, i32 0, i32 3, i32 1)")
+
+
+# -- numbers --------------------------------------------------------------------------------------------------------------
+
+
+def _unary(name: str, intrinsic: str) -> Any:
+    def function(lowering: Lowering, value: Any) -> Any:
+        value = _floating(value)
+        return lowering.intrinsic(f"llvm.{intrinsic}.{_suffix(value.type)}", value.type, value)
+
+    function.__name__ = name
+    return Builtin(function)
+
+
+sqrt = _unary("sqrt", "sqrt")
+floor = _unary("floor", "floor")
+ceil = _unary("ceil", "ceil")
+trunc = _unary("trunc", "trunc")
+rint = _unary("rint", "rint")
+fabs = _unary("fabs", "fabs")
+
+
+def _binary(name: str, intrinsic: str, signed: str = "", unsigned: str = "") -> Any:
+    def function(lowering: Lowering, first: Any, second: Any) -> Any:
+        if is_number(first) and is_number(second):
+            return {"minimum": min, "maximum": max}[name](first, second)
+        first, second = lowering.unify(first, second)
+        kind = first.type.kind
+        chosen = intrinsic if kind == "f" else signed if kind == "i" else unsigned
+        return lowering.intrinsic(f"llvm.{chosen}.{_suffix(first.type)}", first.type, first, second)
+
+    function.__name__ = name
+    return Builtin(function)
+
+
+minimum = _binary("minimum", "minimum", "smin", "umin")
+maximum = _binary("maximum", "maximum", "smax", "umax")
+copysign = _binary("copysign", "copysign")
+
+
+@_builtin
+def fmin(lowering: Lowering, first: Any, second: Any) -> Any:
+    """The smaller number; the second one if either is NaN. One instruction."""
+    first, second = lowering.unify(first, second)
+    return lowering.select(lowering.compare(ast.Lt, first, second), first, second)
+
+
+@_builtin
+def fmax(lowering: Lowering, first: Any, second: Any) -> Any:
+    """The larger number; the second one if either is NaN. One instruction."""
+    first, second = lowering.unify(first, second)
+    return lowering.select(lowering.compare(ast.Gt, first, second), first, second)
+
+
+@_builtin
+def fma(lowering: Lowering, first: Any, second: Any, third: Any) -> Any:
+    """`first * second + third`, rounded once."""
+    operands = [first, second, third]
+    typed = max((item for item in operands if isinstance(item, Value)), key=lambda item: int(item.type.width))
+    values = [lowering.as_type(item, typed.type) for item in operands]
+    return lowering.intrinsic(f"llvm.fma.{_suffix(typed.type)}", typed.type, *values)
+
+
+@_builtin
+def where(lowering: Lowering, condition: Any, first: Any, second: Any) -> Any:
+    """`first` where the condition holds, elsewhere `second`."""
+    if not isinstance(condition, Value):
+        return first if condition else second
+    return lowering.select(condition, first, second)
+
+
+@_builtin
+def bits(lowering: Lowering, value: Any) -> Any:
+    """The bits of a floating-point number as a signed integer."""
+    value = _floating(value)
+    type_ = lowering.with_element(value.type, i32 if value.type.element.bits == 32 else i64)
+    return lowering.value(f"bitcast {value} to {llvm_type(type_)}", type_)
+
+
+@_builtin
+def from_bits(lowering: Lowering, value: Any, element: Any) -> Any:
+    """The floating-point number with these bits."""
+    value = _value(value)
+    type_ = lowering.with_element(value.type, element.element)
+    return lowering.value(f"bitcast {value} to {llvm_type(type_)}", type_)
+
+
+def _counting(name: str, intrinsic: str, poison: bool) -> Any:
+    def function(lowering: Lowering, value: Any) -> Any:
+        value = _value(value)
+        extra = ("i1 false",) if poison else ()
+        return lowering.intrinsic(f"llvm.{intrinsic}.{_suffix(value.type)}", value.type, value, *extra)
+
+    function.__name__ = name
+    return Builtin(function)
+
+
+popcount = _counting("popcount", "ctpop", False)
+leading_zeros = _counting("leading_zeros", "ctlz", True)
+trailing_zeros = _counting("trailing_zeros", "cttz", True)
+
+
+@_builtin
+def unsigned(lowering: Lowering, value: Any) -> Any:
+    """The bits of a signed integer as an unsigned one."""
+    value = _value(value)
+    return Value(lowering.with_element(value.type, {32: u32, 64: u64}[value.type.element.bits]), value.name)
+
+
+def is_type(value: Any) -> bool:
+    """Whether this is a type of the language."""
+    return isinstance(value, NumberType | VectorType | PointerType)

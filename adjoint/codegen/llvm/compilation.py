@@ -1,0 +1,99 @@
+"""One kernel for given types: lowered to LLVM's text, compiled, and callable from Python."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+from .element_types import PointerType, Static
+from .functions import Frame, LoopKernel
+from .host import HOST, MachineCode
+from .lowering import Lowering
+from .statements import STATEMENTS
+from .values import CompilationError, Value, llvm_type
+
+_lock = threading.RLock()
+
+COMPILED: list[CompiledFunction] = []
+"""All that has been compiled, in order."""
+
+
+class CompiledFunction:
+    """Machine code. It is called with numbers and addresses, runs without the interpreter lock, and checks nothing."""
+
+    __slots__ = ("call", "code", "kernel")
+
+    def __init__(self, kernel: LoopKernel, code: MachineCode, call: Any) -> None:
+        self.kernel = kernel
+        self.code = code
+        self.call = call
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the machine code."""
+        return self.call(*arguments)
+
+    def __repr__(self) -> str:
+        return f"<compiled kernel {self.code.name}>"
+
+
+def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunction:
+    """Compile a kernel for these types and static values.
+
+    Raises:
+        CompilationError: if the kernel is not in the language, or a type or static value is missing.
+    """
+    with _lock:
+        name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if not callable(value))])
+        name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
+        text, ctypes_result, ctypes_arguments = lower_kernel(kernel, name, given)
+        code = HOST.compile(name, text)
+        found = CompiledFunction(kernel, code, ctypes.CFUNCTYPE(ctypes_result, *ctypes_arguments)(code.address))
+        COMPILED.append(found)
+        return found
+
+
+def lower_kernel(kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[str, Any, list[Any]]:
+    """LLVM's text of a module with one public function, and its result and parameters for ctypes."""
+    lowering = Lowering(STATEMENTS)
+    frame = Frame(kernel, dict(given))
+    lowering.frames.append(frame)
+    parameters: list[str] = []
+    arguments: list[Any] = []
+    for parameter in kernel.tree.args.args:
+        if parameter.annotation is None:
+            raise CompilationError(f"{kernel.name} needs a type for its parameter {parameter.arg!r}")
+        type_ = lowering.expression(parameter.annotation)
+        if type_ is Static:
+            if parameter.arg not in given:
+                raise CompilationError(f"{kernel.name} needs a value of {parameter.arg} to be compiled")
+            frame.names[parameter.arg] = given[parameter.arg]
+            continue
+        pointer = isinstance(type_, PointerType)
+        noalias = " noalias" if pointer and kernel.noalias else ""
+        parameters.append(f"{llvm_type(type_)}{noalias} %arg_{parameter.arg}")
+        arguments.append(ctypes.c_void_p if pointer else type_.ctype)
+        lowering.assign_name(parameter.arg, Value(type_, f"%arg_{parameter.arg}"))
+    lowering.body(kernel.tree.body)
+    result = lowering.finish_frame(frame)
+    lowering.frames.pop()
+    returned = result.type if isinstance(result, Value) else None
+    lowering.emit("ret void" if returned is None else f"ret {result}")
+    head = f"define {'void' if returned is None else llvm_type(returned)} @{name}({', '.join(parameters)}) #0 {{"
+    # Wide registers are used where the processor has them: LLVM alone prefers half their width on some.
+    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{8 * HOST.vector_bytes}" }}'
+    numbered = [f"{line}" for line in lowering.metadata]
+    text = "\n".join(
+        [
+            *sorted(lowering.declarations),
+            head,
+            "entry:",
+            *lowering.allocations,
+            *lowering.lines,
+            "}",
+            attributes,
+            *numbered,
+            "",
+        ]
+    )
+    return text, None if returned is None else returned.ctype, arguments

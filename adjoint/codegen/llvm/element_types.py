@@ -1,0 +1,141 @@
+"""The types of compiled kernels: numbers, vectors of numbers, and pointers to either in memory.
+
+A kernel names them in its annotations and calls them to convert: `f64(x)`. `T`, `S` and `I` are type variables, which stand for
+a type that the caller of `compile` chooses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+import numpy
+
+
+@dataclass(frozen=True, slots=True)
+class NumberType:
+    """A number in a register and in memory.
+
+    `kind` is "f" for floating point, "i" for signed and "u" for unsigned integers, "b" for truth values, which exist in
+    registers alone. `storage_only`: there is no arithmetic on it; it is converted (bfloat16 and float16).
+    """
+
+    name: str
+    kind: str
+    bits: int
+    ctype: Any = None
+    storage_only: bool = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def element(self) -> NumberType:
+        """The number itself; a vector answers the type of its numbers."""
+        return self
+
+    @property
+    def width(self) -> int:
+        """How many numbers a register of this type holds."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class VectorType:
+    """`width` numbers of one type in a register."""
+
+    element: NumberType
+    width: int
+
+    def __repr__(self) -> str:
+        return f"<{self.width} x {self.element}>"
+
+    @property
+    def kind(self) -> str:
+        """The kind of its numbers."""
+        return self.element.kind
+
+
+@dataclass(frozen=True, slots=True)
+class PointerType:
+    """The address of numbers or vectors that lie one behind another."""
+
+    target: NumberType | VectorType
+
+    def __repr__(self) -> str:
+        return f"Pointer[{self.target}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeVariable:
+    """A type that whoever compiles a kernel gives by name."""
+
+    name: str
+
+
+_Target = TypeVar("_Target")
+
+if TYPE_CHECKING:
+
+    class Pointer(Generic[_Target]):
+        """In an annotation: the address of values of one type."""
+
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __add__(self, elements: Any) -> Pointer[_Target]: ...
+
+    Static: TypeAlias = Any
+    Int: TypeAlias = Any
+    T: TypeAlias = Any
+    S: TypeAlias = Any
+    I: TypeAlias = Any
+    f16: Any
+    bf16: Any
+    f32: Any
+    f64: Any
+    i8: Any
+    i16: Any
+    i32: Any
+    i64: Any
+    u8: Any
+    u16: Any
+    u32: Any
+    u64: Any
+    boolean: Any
+else:
+
+    class Pointer:
+        """In an annotation: the address of values of one type."""
+
+        def __class_getitem__(cls, target: Any) -> Any:
+            return cls
+
+    class Static:
+        """In an annotation: a parameter whose value is known when the kernel is compiled."""
+
+    T, S, I = TypeVariable("T"), TypeVariable("S"), TypeVariable("I")
+    f16 = NumberType("f16", "f", 16, ctypes.c_uint16, storage_only=True)
+    bf16 = NumberType("bf16", "f", 16, ctypes.c_uint16, storage_only=True)
+    f32 = NumberType("f32", "f", 32, ctypes.c_float)
+    f64 = NumberType("f64", "f", 64, ctypes.c_double)
+    i8 = NumberType("i8", "i", 8, ctypes.c_int8)
+    i16 = NumberType("i16", "i", 16, ctypes.c_int16)
+    i32 = NumberType("i32", "i", 32, ctypes.c_int32)
+    i64 = NumberType("i64", "i", 64, ctypes.c_int64)
+    u8 = NumberType("u8", "u", 8, ctypes.c_uint8)
+    u16 = NumberType("u16", "u", 16, ctypes.c_uint16)
+    u32 = NumberType("u32", "u", 32, ctypes.c_uint32)
+    u64 = NumberType("u64", "u", 64, ctypes.c_uint64)
+    boolean = NumberType("boolean", "b", 1, ctypes.c_bool)
+    Int = i64
+
+BY_DTYPE: dict[str, Any] = {
+    "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64, "int8": i8, "int16": i16, "int32": i32, "int64": i64,
+    "uint8": u8, "uint16": u16, "uint32": u32, "uint64": u64, "bool": u8,
+}  # fmt: skip
+
+
+def type_of(dtype: numpy.dtype[Any]) -> Any:
+    """The type of the numbers of an array; None if kernels have no type for them."""
+    return BY_DTYPE.get(dtype.name)

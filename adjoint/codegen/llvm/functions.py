@@ -1,0 +1,118 @@
+"""Functions in the language of kernels, and what stands for them while they are lowered."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .values import CompilationError
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
+
+
+class LoopKernel:
+    """A function in the language of kernels; `compile` of `host` makes machine code of it.
+
+    `flags`: LLVM's permissions for floating-point arithmetic, such as "contract" (fused multiply-add where it fits) or
+    "reassoc". `noalias`: no two pointers lead to the same memory.
+    """
+
+    def __init__(self, function: Callable[..., Any], flags: str, noalias: bool) -> None:
+        self.function = function
+        self.name: str = function.__name__
+        self.flags = f"{flags} " if flags else ""
+        self.noalias = noalias
+        self.__doc__ = function.__doc__
+        self._tree: ast.FunctionDef | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Refuse: Python's own interpreter does not run kernels."""
+        raise TypeError(f"{self.name} is a kernel: it runs when it has been compiled")
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+    @property
+    def tree(self) -> ast.FunctionDef:
+        """The syntax of the function, with the line numbers of its file."""
+        if self._tree is None:
+            lines, first = inspect.getsourcelines(self.function)
+            tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+            assert isinstance(tree, ast.FunctionDef)
+            self._tree = ast.increment_lineno(tree, first - 1)
+        return self._tree
+
+    def lookup(self, name: str) -> Any:
+        """What a name of the module, of the enclosing function or of Python means."""
+        closure = inspect.getclosurevars(self.function) if self.function.__closure__ else None
+        if closure is not None and name in closure.nonlocals:
+            return closure.nonlocals[name]
+        namespace = self.function.__globals__
+        if name in namespace:
+            return namespace[name]
+        builtins = namespace["__builtins__"]
+        try:
+            return builtins[name] if isinstance(builtins, dict) else getattr(builtins, name)
+        except (KeyError, AttributeError):
+            raise CompilationError(f"name {name!r} is not defined") from None
+
+
+class Variable:
+    """A place on the stack, which LLVM turns into a register."""
+
+    __slots__ = ("address", "type")
+
+    def __init__(self, type_: Any, address: str) -> None:
+        self.type = type_
+        self.address = address
+
+
+class Frame:
+    """One call of a kernel while its body is lowered."""
+
+    def __init__(self, kernel: LoopKernel, types: dict[str, Any]) -> None:
+        self.kernel = kernel
+        self.types = types
+        self.names: dict[str, Any] = {}
+        self.result: Any = None
+        self.exit: str | None = None
+        self.returned = False
+        self.depth = 0
+        self.loops: list[tuple[str, str]] = []
+
+
+class LoopRange:
+    """The numbers that a loop runs over."""
+
+    def __init__(self, bounds: tuple[Any, ...], vectorized: bool = False, width: int = 0, interleave: int = 0) -> None:
+        self.start = bounds[0] if len(bounds) > 1 else 0
+        self.stop = bounds[min(len(bounds), 2) - 1]
+        self.step = bounds[2] if len(bounds) > 2 else 1
+        self.vectorized, self.width, self.interleave = vectorized, width, interleave
+
+
+class Builtin:
+    """A function of the language itself: it writes instructions."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name: str = function.__name__
+        self.__doc__ = function.__doc__
+
+    def lower(self, lowering: Lowering, *arguments: Any, **options: Any) -> Any:
+        """Write the instructions of a call."""
+        try:
+            return self.function(lowering, *arguments, **options)
+        except TypeError as error:
+            raise CompilationError(f"{self.name}: {error}") from None
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Refuse: there is nothing to run outside a kernel."""
+        raise TypeError(f"{self.name} is called from within kernels")
+
+    def __repr__(self) -> str:
+        return f"<built-in function {self.name} of kernels>"

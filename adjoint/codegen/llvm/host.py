@@ -1,0 +1,126 @@
+"""The machine that kernels are compiled for, and llvmlite, which compiles them.
+
+llvmlite is imported when the first kernel is compiled. No file is written; machine code lives as long as the process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from .values import CompilationError
+
+
+@dataclass
+class MachineCode:
+    """One function that has been compiled."""
+
+    name: str
+    address: int
+    text: str
+    milliseconds: float
+    optimized: str = field(repr=False, default="")
+
+
+class Host:
+    """The processor of this machine, as LLVM knows it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._engines: list[Any] = []
+
+    @cached_property
+    def llvm(self) -> Any:
+        """Llvmlite's binding.
+
+        Raises:
+            CompilationError: if llvmlite is not installed.
+        """
+        try:
+            import llvmlite.binding as llvm
+        except ImportError as error:
+            raise CompilationError("compiled kernels need llvmlite: pip install 'adjoint[fast]'") from error
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        return llvm
+
+    @cached_property
+    def machine(self) -> Any:
+        """LLVM's description of the processor with all its instructions."""
+        target = self.llvm.Target.from_default_triple()
+        return target.create_target_machine(
+            cpu=self.cpu, features=self._features, opt=3, reloc="pic", codemodel="jitdefault"
+        )
+
+    @cached_property
+    def cpu(self) -> str:
+        """LLVM's name of the processor."""
+        return str(self.llvm.get_host_cpu_name())
+
+    @cached_property
+    def _features(self) -> str:
+        return str(self.llvm.get_host_cpu_features().flatten())
+
+    @cached_property
+    def vector_bytes(self) -> int:
+        """How many bytes a vector register holds: 64 with AVX-512, 32 with AVX2, else 16."""
+        features = self._features.split(",")
+        if "+avx512f" in features and "+avx512vl" in features:
+            return 64
+        return 32 if "+avx2" in features else 16
+
+    @cached_property
+    def instruction_set(self) -> str:
+        """The vector instructions that kernels use."""
+        if "aarch64" in self.machine.triple or "arm64" in self.machine.triple:
+            return "NEON"
+        return {64: "AVX-512", 32: "AVX2", 16: "SSE"}[self.vector_bytes]
+
+    def compile(self, name: str, text: str) -> MachineCode:
+        """Make machine code of LLVM's text; `name` is its one public function.
+
+        Raises:
+            CompilationError: if LLVM refuses the text.
+        """
+        with self._lock:
+            llvm, machine = self.llvm, self.machine
+            before = time.perf_counter()
+            try:
+                module = llvm.parse_assembly(text)
+                module.triple = machine.triple
+                module.data_layout = str(machine.target_data)
+                module.verify()
+            except RuntimeError as error:
+                raise CompilationError(f"LLVM refuses the kernel {name}: {error}") from None
+            options = llvm.create_pipeline_tuning_options(speed_level=3)
+            options.loop_vectorization = True
+            options.slp_vectorization = True
+            options.loop_interleaving = True
+            options.loop_unrolling = True
+            builder = llvm.create_pass_builder(machine, options)
+            builder.getModulePassManager().run(module, builder)
+            optimized = str(module)
+            engine = llvm.create_mcjit_compiler(module, self._new_machine())
+            engine.finalize_object()
+            self._engines.append(engine)
+            address = engine.get_function_address(name)
+            return MachineCode(name, address, text, 1000 * (time.perf_counter() - before), optimized)
+
+    def _new_machine(self) -> Any:
+        """Another description of the processor: an engine takes its own with it."""
+        target = self.llvm.Target.from_default_triple()
+        return target.create_target_machine(
+            cpu=self.cpu, features=self._features, opt=3, reloc="pic", codemodel="jitdefault"
+        )
+
+    def assembly(self, code: MachineCode) -> str:
+        """The processor's instructions."""
+        with self._lock:
+            return str(self.machine.emit_assembly(self.llvm.parse_assembly(code.optimized)))
+
+
+HOST = Host()
+"""The machine that this process runs on."""

@@ -1,0 +1,136 @@
+"""The language of kernels: the names that a module of kernels imports.
+
+    from adjoint.codegen.llvm.language import Int, Pointer, T, f32, loops, vectorized
+
+    @loops
+    def scale(out: Pointer[T], x: Pointer[T], factor: T, start: Int, stop: Int) -> None:
+        for i in vectorized(start, stop):
+            out[i] = x[i] * factor
+
+    scale.compiled(T=f32)(out.ctypes.data, x.ctypes.data, 2.0, 0, 1000)
+
+`lowering` says what the language has. The address of an array is `array.ctypes.data`; `address` is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+from numpy import ndarray
+
+from .builtin_functions import (
+    bits,
+    broadcast,
+    cast_pointer,
+    ceil,
+    copysign,
+    fabs,
+    floor,
+    fma,
+    fmax,
+    fmin,
+    from_bits,
+    gather,
+    insert,
+    lanes,
+    leading_zeros,
+    load,
+    local,
+    maximum,
+    minimum,
+    popcount,
+    prefetch,
+    reduce_add,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    rint,
+    shuffle,
+    sqrt,
+    store,
+    trailing_zeros,
+    trunc,
+    unrolled,
+    unsigned,
+    vector,
+    vectorized,
+    where,
+)
+from .compilation import CompiledFunction, compile_kernel
+from .element_types import (
+    I,
+    Int,
+    Pointer,
+    S,
+    Static,
+    T,
+    bf16,
+    boolean,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    type_of,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+from .functions import LoopKernel
+from .values import CompilationError
+
+
+class Loops(LoopKernel):
+    """A kernel, compiled for the types and static parameters that it is asked for."""
+
+    def __init__(self, function: Callable[..., Any], flags: str = "", noalias: bool = True) -> None:
+        super().__init__(function, flags, noalias)
+        self._compiled: dict[Any, CompiledFunction] = {}
+
+    def compiled(self, **given: Any) -> CompiledFunction:
+        """The machine code for these types (`T=f32`) and values of `Static` parameters (`K=3`).
+
+        Raises:
+            CompilationError: if there is none.
+        """
+        key = tuple(given.items())
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = compile_kernel(self, given)
+        return found
+
+
+@overload
+def loops(function: Callable[..., Any], /) -> Any: ...
+@overload
+def loops(*, flags: str = "", noalias: bool = True) -> Callable[[Callable[..., Any]], Any]: ...
+def loops(function: Callable[..., Any] | None = None, /, *, flags: str = "", noalias: bool = True) -> Any:
+    """Make a Python function into a kernel; it is lowered when it is compiled.
+
+    `flags`: LLVM's permissions for the kernel's floating-point arithmetic, such as "contract" (`a * b + c` may be rounded once)
+    or "reassoc" (sums may be taken in another order). `noalias`: no two of its pointers lead to the same memory.
+    """
+    if function is None:
+        return lambda function: Loops(function, flags, noalias)
+    return Loops(function, flags, noalias)
+
+
+def address(array: ndarray) -> int:
+    """Where the elements of an array begin."""
+    data: int = array.__array_interface__["data"][0]
+    return data
+
+
+__all__ = [
+    "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "T", "address", "bf16", "bits",
+    "boolean", "broadcast", "cast_pointer", "ceil", "copysign", "f16", "f32", "f64", "fabs", "floor", "fma", "fmax", "fmin",
+    "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes", "leading_zeros", "load", "local", "loops", "maximum",
+    "minimum", "popcount", "prefetch", "reduce_add", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "rint", "shuffle",
+    "sqrt", "store", "trailing_zeros", "trunc", "type_of", "u8", "u16", "u32", "u64", "unrolled", "unsigned", "vector",
+    "vectorized", "where",
+]  # fmt: skip

@@ -1,0 +1,94 @@
+"""Values of a kernel while it is lowered, and how numbers and types are written in LLVM's text."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from .element_types import NumberType, PointerType, VectorType, bf16, boolean, f16, i64
+
+
+class CompilationError(Exception):
+    """A kernel says what cannot be compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that exists when the kernel runs: its type, and its name (or constant) in LLVM's text.
+
+    What is known when the kernel is compiled is no `Value` but the Python object itself.
+    """
+
+    type: Any
+    name: str
+
+    def __str__(self) -> str:
+        return f"{llvm_type(self.type)} {self.name}"
+
+
+_FLOATS = {16: "half", 32: "float", 64: "double"}
+
+
+def llvm_type(type_: Any) -> str:
+    """How LLVM writes a type. Half types are integers in memory; a conversion gives them their meaning."""
+    if isinstance(type_, PointerType):
+        return "ptr"
+    if isinstance(type_, VectorType):
+        return f"<{type_.width} x {llvm_type(type_.element)}>"
+    if type_.kind == "f" and not type_.storage_only:
+        return _FLOATS[type_.bits]
+    return f"i{type_.bits}"
+
+
+def alignment(type_: Any) -> int:
+    """The alignment that memory of this type is certain to have, in bytes."""
+    return 8 if isinstance(type_, PointerType) else max(1, type_.element.bits // 8)
+
+
+def size_of(type_: Any) -> int:
+    """How many bytes one value takes in memory."""
+    return 8 if isinstance(type_, PointerType) else max(1, type_.element.bits // 8) * type_.width
+
+
+def constant(number: Any, type_: Any) -> Value:
+    """A number as a value of this type; the same number in every element of a vector."""
+    element = type_.element
+    if element.kind == "f":
+        text = _float_text(number, element)
+    elif element is boolean:
+        text = "true" if number else "false"
+    else:
+        if int(number) != number:
+            raise CompilationError(f"{number} is no {element}")
+        text = str(int(number))
+    if isinstance(type_, VectorType):
+        text = f"splat ({llvm_type(element)} {text})"
+    return Value(type_, text)
+
+
+def _float_text(number: Any, element: NumberType) -> str:
+    if element is f16:
+        return str(int(numpy.float16(number).view(numpy.uint16)))
+    if element is bf16:
+        raise CompilationError("a bfloat16 constant is made by conversion: bf16(f32(x))")
+    if element.bits == 32:
+        with numpy.errstate(all="ignore"):
+            number = float(numpy.float32(number))
+    return "0x" + struct.pack(">d", float(number)).hex().upper()
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a number that is known when the kernel is compiled."""
+    return isinstance(value, int | float | numpy.integer | numpy.floating)
+
+
+def weak_type(number: Any) -> Any:
+    """The type of a number that stands alone; a float has none, since it could be of either precision."""
+    if isinstance(number, bool):
+        return boolean
+    if isinstance(number, int):
+        return i64
+    raise CompilationError(f"{number} alone has no type: write f32({number}), f64({number}) or T({number})")

@@ -1,0 +1,1 @@
+"""Compiled gathers and scatters."""

@@ -1,0 +1,1 @@
+"""Compiled work around matrix products."""

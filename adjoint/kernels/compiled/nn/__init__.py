@@ -1,0 +1,1 @@
+"""Compiled convolution, pooling, normalization, attention, recurrent layers and optimizer steps."""

@@ -1,0 +1,1 @@
+"""Compiled reductions and scans."""

@@ -1,0 +1,196 @@
+"""The language of kernels: what it computes is what Python computes, and what it refuses it names with its line."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy
+import pytest
+
+pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
+
+from adjoint.codegen.llvm.host import HOST
+from adjoint.codegen.llvm.language import (
+    CompilationError,
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    bf16,
+    bits,
+    f16,
+    f32,
+    f64,
+    fma,
+    from_bits,
+    i32,
+    i64,
+    load,
+    local,
+    loops,
+    reduce_add,
+    store,
+    u32,
+    unrolled,
+    vector,
+    vectorized,
+)
+
+
+@loops(noalias=False)
+def scale_positive(out: Pointer[T], x: Pointer[T], factor: T, start: Int, stop: Int) -> None:
+    for i in vectorized(start, stop):
+        out[i] = x[i] * factor if x[i] > 0 else T(0)
+
+
+@pytest.mark.parametrize(("type_", "dtype"), [(f32, "f4"), (f64, "f8"), (i32, "i4"), (i64, "i8")])
+@pytest.mark.parametrize("size", [0, 1, 7, 64, 1003])
+def test_a_vectorized_loop_computes_all_its_turns_and_no_more(type_, dtype, size):
+    x = (numpy.arange(size + 2) % 13 - 6).astype(dtype)
+    out = numpy.full(size + 2, 99, dtype)
+    function = scale_positive.compiled(T=type_)
+    function(address(out), address(x), 2, 1, size + 1)
+    expected = numpy.where(x > 0, 2 * x, 0)
+    expected[[0, -1]] = 99
+    assert (out == expected).all()
+    before = x.copy()
+    function(address(x), address(x), 3, 0, size)  # in place
+    assert (x[:size] == numpy.where(before > 0, 3 * before, 0)[:size]).all()
+    assert (x[size:] == before[size:]).all()
+
+
+@loops
+def magnitude(x: T) -> T:
+    if x >= 0:
+        return x
+    return -x
+
+
+@loops(flags="contract")
+def absolute_dot(x: Pointer[T], y: Pointer[T], n: Int, W: Static) -> T:
+    sums = local(vector(T, W), 4)
+    for K in unrolled(4):
+        sums[K] = vector(T, W)(0)
+    i = 0
+    while i + 4 * W <= n:
+        for K in unrolled(4):
+            sums[K] += load(x + (i + K * W), W) * load(y + (i + K * W), W)
+        i += 4 * W
+    total = reduce_add((sums[0] + sums[1]) + (sums[2] + sums[3]))
+    for j in range(i, n):
+        total += x[j] * magnitude(y[j])
+    return total
+
+
+def test_vectors_static_parameters_and_calls_of_other_kernels():
+    x, y = numpy.random.default_rng(0).random((2, 1003))
+    assert absolute_dot.compiled(T=f64, W=8)(address(x), address(-y), 3) == pytest.approx(x[:3] @ y[:3])
+    assert absolute_dot.compiled(T=f64, W=8)(address(x), address(y), 1003) == pytest.approx(x @ y)
+
+
+@loops
+def divide(x: Int, y: Int, out: Pointer[i64]) -> None:
+    out[0] = x // y
+    out[1] = x % y
+    out[2] = x >> 1
+    out[3] = i64(x < y and x != 3)
+    out[4] = i64(x > y or y < 0)
+
+
+@pytest.mark.parametrize("x", [-7, -6, 0, 3, 7])
+@pytest.mark.parametrize("y", [-3, -1, 2, 7])
+def test_integers_divide_as_in_python(x, y):
+    out = numpy.zeros(5, numpy.int64)
+    divide.compiled()(x, y, address(out))
+    assert out.tolist() == [x // y, x % y, x >> 1, x < y and x != 3, x > y or y < 0]
+
+
+@loops
+def collatz(n: Int) -> Int:
+    steps = 0
+    while True:
+        if n == 1:
+            break
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+        if steps > 1000:
+            return -1
+    return steps
+
+
+def test_control_flow():
+    assert [collatz.compiled()(n) for n in (1, 2, 7, 27)] == [0, 1, 16, 111]
+
+
+@loops
+def through_half(x: Pointer[f32], out: Pointer[T], back: Pointer[f64], n: Int) -> None:
+    for i in range(n):
+        out[i] = T(x[i])
+        back[i] = f64(out[i])
+
+
+@pytest.mark.parametrize(("type_", "name"), [(bf16, "bfloat16"), (f16, "float16")])
+def test_half_types_round_as_numpy_rounds(type_, name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = numpy.dtype(getattr(ml_dtypes, name)) if name == "bfloat16" else numpy.dtype(numpy.float16)
+    raw = numpy.random.default_rng(1).integers(0, 1 << 32, 20000, dtype=numpy.uint32)
+    x = numpy.concatenate(
+        [raw.view(numpy.float32), numpy.float32([0, -0.0, numpy.inf, -numpy.inf, 1 + 2**-9, 1 + 3 * 2**-9, 65520])]
+    )
+    out, back = numpy.empty(x.size, dtype), numpy.empty(x.size)
+    through_half.compiled(T=type_)(address(x), address(out.view(numpy.uint16)), address(back), x.size)
+    with numpy.errstate(all="ignore"):
+        expected = x.astype(dtype)
+    numpy.testing.assert_array_equal(out.astype(numpy.float64), expected.astype(numpy.float64))
+    numpy.testing.assert_array_equal(back, expected.astype(numpy.float64))
+
+
+@loops
+def spell(out: Pointer[u32], x: Pointer[f32]) -> None:
+    pair = load(x, 8)
+    store(out, u32(bits(pair)))
+    x[0] = fma(x[0], f32(2), 1.0)
+    x[1] = from_bits(bits(x[1]) + 1, f32)
+
+
+def test_bits():
+    x = numpy.float32([1, 2, 3, 4, 5, 6, 7, 8])
+    out = numpy.zeros(8, numpy.uint32)
+    before = x.copy()
+    spell.compiled()(address(out), address(x))
+    assert (out == before.view(numpy.uint32)).all()
+    assert x[0] == 3
+    assert x[1] == numpy.nextafter(numpy.float32(2), numpy.float32(3))
+
+
+@loops
+def mixes(x: Pointer[f32], y: Pointer[f64]) -> None:
+    x[0] = x[0] + y[0]
+
+
+@loops
+def recursive(n: Int) -> Int:
+    return recursive(n - 1)
+
+
+@loops
+def unknown(n: Int) -> Int:
+    return missing(n)  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"), [(mixes, "f32 and f64"), (recursive, "calls itself"), (unknown, "'missing'")]
+)
+def test_an_error_names_file_and_line(kernel, words):
+    with pytest.raises(CompilationError, match=words) as raised:
+        kernel.compiled()
+    assert "test_llvm_language.py:" in str(raised.value)
+
+
+def test_machine_code_can_be_looked_at():
+    code = scale_positive.compiled(T=f32).code
+    assert "define void" in code.text
+    assert "ret" in HOST.assembly(code)
+    assert HOST.instruction_set in ("AVX-512", "AVX2", "SSE", "NEON")
+    assert ctypes.sizeof(ctypes.c_void_p) == 8
