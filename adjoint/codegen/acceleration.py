@@ -27,14 +27,14 @@ class CompiledLoops:
     """The compiled forms of kernels.
 
     `enabled` turns them on and off; it is False where llvmlite is missing, and at the start if the environment says
-    `ADJOINT_LLVM=0`. `every_size` runs them for arrays of any size, for tests. `failures` says which were given up, and why.
+    `ADJOINT_LLVM=0`. `every_size` runs them for arrays of any size, for tests (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures` says which were given up, and why.
     """
 
     def __init__(self) -> None:
         self._enabled: bool | None = None
         self._forms: dict[str, Callable[..., Any] | None] = {}
         self._lock = threading.RLock()
-        self.every_size = False
+        self.every_size = os.environ.get("ADJOINT_LLVM_EVERY_SIZE", "0") == "1"
         self.failures: dict[str, str] = {}
 
     @property
