@@ -27,7 +27,8 @@ class CompiledLoops:
     """The compiled forms of kernels.
 
     `enabled` turns them on and off; it is False where llvmlite is missing, and at the start if the environment says
-    `ADJOINT_LLVM=0`. `every_size` runs them for arrays of any size, for tests (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures` says which were given up, and why.
+    `ADJOINT_LLVM=0`. `every_size` runs them for arrays of any size, for tests
+    (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures` says which were given up, and why.
     """
 
     def __init__(self) -> None:
