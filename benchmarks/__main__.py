@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 THREADS = 2
-GROUPS = ("startup", "overhead", "kernels", "models")
+GROUPS = ("startup", "overhead", "kernels", "models", "optimizers", "random_numbers")
 WIDTH = 62
 
 
@@ -26,8 +26,11 @@ def load_libraries() -> tuple[ModuleType, ModuleType]:
     """Import adjoint, then torch, with two threads each.
 
     The environment comes before any import of NumPy, whose BLAS reads it once; adjoint comes before torch because it
-    may set variables of its own for that BLAS.
+    may set variables of its own for that BLAS. Variables that pin OpenBLAS to the kernels of another processor are taken
+    away: with them, both libraries' ratios would be those of no user's machine.
     """
+    for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        os.environ.pop(variable, None)
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(THREADS)
     import adjoint  # isort: skip
@@ -44,6 +47,7 @@ def machine() -> dict[str, str]:
     import torch
 
     import adjoint
+    from adjoint.inspect.installation import core_type
 
     return {
         "processor": _processor(),
@@ -52,6 +56,8 @@ def machine() -> dict[str, str]:
         "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
         "python": platform.python_version(),
         "numpy": numpy.__version__,
+        "BLAS core": core_type() or "unknown",
+        "compiled kernels": adjoint.backends.llvm.describe(),
         "adjoint": adjoint.__version__,
         "torch": torch.__version__,
     }

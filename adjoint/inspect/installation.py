@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import re
 from importlib import metadata
@@ -12,9 +13,11 @@ from typing import Any
 import numpy
 
 from .._version import __version__
+from ..backends import llvm
 from ..kernels.runtime.parallel import get_num_threads
 
 EXTRAS = {
+    "llvmlite": "kernels compiled to machine code",
     "scipy": "special functions, parts of linalg",
     "matplotlib": "plots of gradients",
     "rich": "colours in terminals",
@@ -34,7 +37,13 @@ def installation() -> dict[str, str]:
         "BLAS": blas(),
         "BLAS core type": core_type() or "unknown",
         "threads": str(get_num_threads()),
+        "compiled kernels": llvm.describe(),
     }
+    pinned = [name for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE") if name in os.environ]
+    if pinned:
+        found["warning"] = (
+            f"{' and '.join(pinned)} in the environment pin OpenBLAS, which may halve the speed of matrix products"
+        )
     for name, use in EXTRAS.items():
         found[name] = version_of(name) or f"not installed ({use})"
     return found

@@ -37,6 +37,11 @@ class LoopKernel:
         return f"<kernel {self.name}>"
 
     @property
+    def text(self) -> str:
+        """The source of the function."""
+        return textwrap.dedent(inspect.getsource(self.function))
+
+    @property
     def tree(self) -> ast.FunctionDef:
         """The syntax of the function, with the line numbers of its file."""
         if self._tree is None:

@@ -1,0 +1,35 @@
+"""What has been compiled, as text: for `adjoint info`, `backends.llvm`, and to be read."""
+
+from __future__ import annotations
+
+from .compilation import COMPILED, CompiledFunction
+from .host import HOST
+
+
+def compiled_functions() -> list[CompiledFunction]:
+    """All functions that have been compiled, in order."""
+    return list(COMPILED)
+
+
+def source(name: str) -> str:
+    """What computes the kernels of this name: their source, LLVM's text after optimization, and the processor's instructions.
+
+    Raises:
+        LookupError: if nothing of this name has been compiled yet.
+    """
+    found = [function for function in COMPILED if name in (function.kernel.name, function.code.name)]
+    if not found:
+        known = ", ".join(dict.fromkeys(function.kernel.name for function in COMPILED)) or "none"
+        raise LookupError(f"no kernel {name!r} has been compiled in this process (compiled: {known})")
+    return "\n".join(_told(function) for function in found)
+
+
+def _told(function: CompiledFunction) -> str:
+    code = function.code
+    parts = {
+        "kernel": function.kernel.text,
+        f"LLVM, optimized for {HOST.cpu} ({HOST.instruction_set})": code.optimized,
+        "assembly": HOST.assembly(code),
+    }
+    head = f"===== {code.name}: compiled in {code.milliseconds:.1f} ms\n"
+    return head + "".join(f"----- {title}\n{text.rstrip()}\n" for title, text in parts.items())
