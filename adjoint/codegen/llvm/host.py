@@ -79,6 +79,11 @@ class Host:
             return "NEON"
         return {64: "AVX-512", 32: "AVX2", 16: "SSE"}[self.vector_bytes]
 
+    def define(self, name: str, address: int) -> None:
+        """Give kernels a function of this name, at an address of this process."""
+        with self._lock:
+            self.llvm.add_symbol(name, address)
+
     def compile(self, name: str, text: str) -> MachineCode:
         """Make machine code of LLVM's text; `name` is its one public function.
 

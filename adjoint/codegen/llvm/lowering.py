@@ -258,6 +258,9 @@ class Lowering:
     def _List(self, tree: ast.List) -> Any:
         return [self.expression(item) for item in tree.elts]
 
+    def _Slice(self, tree: ast.Slice) -> Any:
+        return slice(*[None if part is None else self.expression(part) for part in (tree.lower, tree.upper, tree.step)])
+
     def _Attribute(self, tree: ast.Attribute) -> Any:
         owner = self.expression(tree.value)
         if isinstance(owner, Value):
@@ -486,17 +489,12 @@ class Lowering:
             self.frames.pop()
 
     def _bind(self, frame: Frame, parameter: ast.arg, value: Any) -> None:
-        if parameter.annotation is None or (not isinstance(value, Value) and not is_number(value)):
-            frame.names[parameter.arg] = value
-            return
-        type_ = self.expression(parameter.annotation)
-        if type_ is Static:
-            if isinstance(value, Value):
-                raise CompilationError(f"{parameter.arg} has to be known when the kernel is compiled")
-            frame.names[parameter.arg] = value
-        else:
-            frame.names[parameter.arg] = None
-            self.assign_name(parameter.arg, self.as_type(value, type_))
+        frame.names[parameter.arg] = value
+        type_ = Any if parameter.annotation is None else self.expression(parameter.annotation)
+        if type_ is Static and isinstance(value, Value):
+            raise CompilationError(f"{parameter.arg} has to be known when the kernel is compiled")
+        if isinstance(value, Value) or (is_number(value) and type_ is not Any and type_ is not Static):
+            self.assign_name(parameter.arg, value if type_ is Any else self.as_type(value, type_))
 
     def finish_frame(self, frame: Frame) -> Any:
         """What the call gives, after its body."""

@@ -63,7 +63,8 @@ def constant(number: Any, type_: Any) -> Value:
     else:
         if int(number) != number:
             raise CompilationError(f"{number} is no {element}")
-        text = str(int(number))
+        value = int(number)
+        text = str(value - (1 << element.bits) if value >> (element.bits - 1) == 1 else value)
     if isinstance(type_, VectorType):
         text = f"splat ({llvm_type(element)} {text})"
     return Value(type_, text)

@@ -161,6 +161,13 @@ class Stream:
         new.set_state(self.get_state())
         return new
 
+    @property
+    def state_address(self) -> int:
+        """Where the words and the place of the next one lie, for compiled code that draws. Hold `lock` while it does."""
+        engine = self._engine or self._start()
+        address: int = engine.ctypes.state_address
+        return address
+
     # --- drawing --------------------------------------------------------------------------------------------------
 
     def words32(self, n: int) -> ndarray:

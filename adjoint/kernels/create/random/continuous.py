@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ....codegen.acceleration import accelerated
 from ...math.fma import fma32, fma64
 from ...runtime.floating import compute_dtype, is_floating, type_name
 from ...runtime.parallel import parallel_rows
@@ -142,6 +143,7 @@ def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
         out[out.size - tail :] = round_to(values[whole:], out.dtype)
 
 
+@accelerated("create.normals.transform", elements=1 << 10)
 def _transform(values: ndarray, mean: float, std: float) -> None:
     """Turn fractions into normally distributed numbers, in place, block by block."""
     transform = _transform32 if values.dtype == numpy.float32 else _transform64

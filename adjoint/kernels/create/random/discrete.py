@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ....codegen.acceleration import accelerated
 from ...runtime.floating import compute_dtype, is_floating, type_name
 from ..mt19937 import Stream
 from .continuous import exponential_
@@ -209,11 +210,18 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
     if not (rate >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     with stream.lock:
-        counts = [
-            _poisson_rejection(stream, mean) if mean >= 10.0 else _poisson_product(stream, mean)
-            for mean in rate.astype(numpy.float64).ravel().tolist()
-        ]
-    return round_to(numpy.array(counts, numpy.float64), rate.dtype).reshape(rate.shape)
+        counts = _poisson_counts(rate.astype(numpy.float64, order="C"), stream)
+    return round_to(counts, rate.dtype).reshape(rate.shape)
+
+
+@accelerated("create.rejection.poisson", elements=1 << 6)
+def _poisson_counts(rates: ndarray, stream: Stream) -> ndarray:
+    """Numbers of events for rates in float64."""
+    counts = [
+        _poisson_rejection(stream, rate) if rate >= 10.0 else _poisson_product(stream, rate)
+        for rate in rates.ravel().tolist()
+    ]
+    return numpy.array(counts, numpy.float64)
 
 
 def _poisson_product(stream: Stream, rate: float) -> float:

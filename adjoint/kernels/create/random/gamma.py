@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy
 from numpy import ndarray
 
+from ....codegen.acceleration import accelerated
 from ...runtime.floating import type_name
 from ..mt19937 import Stream
 from .targets import refuse
@@ -21,10 +22,13 @@ Rounding = Callable[[float], float]
 THIRD = float(numpy.float32(1.0 / 3.0))
 
 
-def _rounding(name: str, array: ndarray) -> Rounding:
+def _to_single(number: float) -> float:
+    return float(numpy.float32(number))
+
+
+def _require_single_or_double(name: str, array: ndarray) -> None:
     if array.dtype not in (FLOAT32, FLOAT64):
         refuse(name, array.dtype)
-    return float if array.dtype == FLOAT64 else lambda number: float(numpy.float32(number))
 
 
 def _normal(stream: Stream) -> float:
@@ -48,11 +52,18 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
     Raises:
         NotImplementedError: if `concentration` is neither float32 nor float64.
     """
-    rounded = _rounding("gamma_cpu", concentration)
+    _require_single_or_double("gamma_cpu", concentration)
     with stream.lock:
-        drawn = [_gamma(stream, each, rounded) for each in concentration.ravel().tolist()]
-    result = numpy.array(drawn, concentration.dtype).reshape(concentration.shape)
+        drawn = _gammas(concentration.astype(FLOAT64, order="C"), stream, concentration.dtype == FLOAT32)
+    result = drawn.astype(concentration.dtype).reshape(concentration.shape)
     return numpy.maximum(result, numpy.finfo(result.dtype).tiny)
+
+
+@accelerated("create.rejection.standard_gamma", elements=1 << 6)
+def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
+    """Numbers for concentrations in float64; `single`: these have been float32, and so are numbers on the way."""
+    rounded = _to_single if single else float
+    return numpy.array([_gamma(stream, each, rounded) for each in concentrations.ravel().tolist()])
 
 
 def _gamma(stream: Stream, concentration: float, rounded: Rounding) -> float:
@@ -84,7 +95,7 @@ def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
     Raises:
         NotImplementedError: if `concentration` is neither float32 nor float64.
     """
-    _rounding("dirichlet", concentration)
+    _require_single_or_double("dirichlet", concentration)
     gammas = standard_gamma(stream, concentration.astype(FLOAT64))
     total = gammas.sum(-1, keepdims=True) if gammas.ndim else gammas
     result = (gammas / total).astype(concentration.dtype)
@@ -104,14 +115,19 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
     """
     if count.dtype != prob.dtype:
         raise RuntimeError(f"Found dtype {type_name(prob.dtype)} but expected {type_name(count.dtype)}")
-    rounded = _rounding("binomial_cpu", count)
-    counts, probs = numpy.broadcast_arrays(count, prob)
+    _require_single_or_double("binomial_cpu", count)
+    counts, probs = (array.astype(FLOAT64, order="C") for array in numpy.broadcast_arrays(count, prob))
     with stream.lock:
-        drawn = [
-            _binomial(stream, n, p, rounded)
-            for n, p in zip(counts.ravel().tolist(), probs.ravel().tolist(), strict=True)
-        ]
-    return numpy.array(drawn, count.dtype).reshape(counts.shape)
+        drawn = _binomials(counts, probs, stream, count.dtype == FLOAT32)
+    return drawn.astype(count.dtype).reshape(counts.shape)
+
+
+@accelerated("create.rejection.binomial", elements=1 << 6)
+def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
+    """Numbers of successes for numbers of trials in float64; `single`: these have been float32, and so are products of them."""
+    rounded = _to_single if single else float
+    pairs = zip(counts.ravel().tolist(), probs.ravel().tolist(), strict=True)
+    return numpy.array([_binomial(stream, n, p, rounded) for n, p in pairs])
 
 
 def _binomial(stream: Stream, n: float, p: float, rounded: Rounding) -> float:

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy
 from numpy import ndarray
 
+from ....codegen.acceleration import accelerated
 from ....notices import warn
 from ...math.fma import fma32, fma64
 from ...runtime.floating import BFLOAT16, is_floating, type_name
@@ -327,6 +328,7 @@ def _shuffled_one_by_one(partners: ndarray) -> ndarray:
     return numpy.array(order, numpy.int64)
 
 
+@accelerated("create.permutation.shuffled", elements=MANY)
 def _shuffled(partners: ndarray) -> ndarray:
     """The same for large n, without doing the exchanges.
 

@@ -1,0 +1,47 @@
+"""Functions that kernels call and do not contain: those of the C library, and kernels compiled apart."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from .functions import Builtin
+from .host import HOST
+from .lowering import Lowering
+from .values import CompilationError, llvm_type
+
+
+def external(name: str, find: Callable[[], int], result: Any, *types: Any) -> Any:
+    """A function at the address that `find` gives; looked for when a kernel that calls it is compiled."""
+
+    def call(lowering: Lowering, *arguments: Any) -> Any:
+        if len(arguments) != len(types):
+            raise CompilationError(f"{name} takes {len(types)} arguments")
+        HOST.define(name, find())
+        values = [lowering.as_type(argument, type_) for argument, type_ in zip(arguments, types, strict=True)]
+        returned = "void" if result is None else llvm_type(result)
+        lowering.declarations.add(f"declare {returned} @{name}({', '.join(map(llvm_type, types))})")
+        text = f"call {returned} @{name}({', '.join(map(str, values))})"
+        if result is None:
+            lowering.emit(text)
+            return None
+        return lowering.value(text, result)
+
+    call.__name__ = name
+    return Builtin(call)
+
+
+def c_function(name: str, result: Any, *types: Any) -> Any:
+    """A function of the C library: what it computes agrees to the last bit with other programs that call it."""
+
+    def find() -> int:
+        try:
+            function = getattr(ctypes.CDLL(None), name)
+        except (AttributeError, OSError, TypeError) as error:
+            raise CompilationError(f"the C library of this system does not show its function {name}") from error
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+    return external(f"adjoint_c_{name}", find, result, *types)

@@ -1,0 +1,103 @@
+"""Normal numbers: the Box-Muller transform of blocks of 16 fractions, in compiled code.
+
+For float32 the polynomials are those of `kernels.create.random.libm` (Moshier's Cephes library, 1989), evaluated with the fused
+multiply-adds that they are meant for; for float64 the C library's functions, so that the last bits agree with other programs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numpy import ndarray
+
+from ....codegen.llvm.external import c_function
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    address,
+    bits,
+    f32,
+    f64,
+    fma,
+    from_bits,
+    i32,
+    load,
+    loops,
+    sqrt,
+    store,
+)
+from ....codegen.llvm.launch import launch
+from ...create.random import libm
+
+BLOCK, HALF = 16, 8
+SQRT_HALF_BITS, MANTISSA_BITS = 0x3F3504F3, 0x7FFFFF
+LOG, SIN, COS = ([float(number) for number in table] for table in (libm.LOG, libm.SIN, libm.COS))
+QUARTER_PI = [float(number) for number in libm.QUARTER_PI]
+
+c_log, c_sin, c_cos = (c_function(name, f64, f64) for name in ("log", "sin", "cos"))
+
+
+@loops
+def polynomial(x: Any, coefficients: Any) -> Any:
+    """The polynomial with these coefficients, highest power first, by Horner's rule."""
+    result = fma(x, f32(coefficients[0]), f32(coefficients[1]))
+    for C in coefficients[2:]:
+        result = fma(result, x, f32(C))
+    return result
+
+
+@loops
+def log32(x: Any) -> Any:
+    """The natural logarithm of positive normal numbers."""
+    raw = bits(x) - SQRT_HALF_BITS
+    exponent = f32(raw >> 23)
+    x = from_bits((raw & MANTISSA_BITS) + SQRT_HALF_BITS, f32) - 1
+    square = x * x
+    result = polynomial(x, LOG) * x
+    result = fma(result, square, exponent * f32(-2.12194440e-4))
+    result = result - square * 0.5
+    result = result + x
+    return result + exponent * f32(0.693359375)
+
+
+@loops
+def normals32(values: Pointer[f32], mean: f32, std: f32, start: Int, stop: Int) -> None:
+    """Turn blocks of fractions into normal numbers: eight radii, eight angles; cosines, then sines."""
+    for block in range(start, stop):
+        at = values + block * BLOCK
+        radius = sqrt(log32(1 - load(at, HALF)) * -2)
+        turns = load(at + HALF, HALF) * f32(2 * math.pi)
+        octant = (i32(turns * f32(1.27323954473516)) + 1) & ~1
+        multiple = f32(octant)
+        x = turns
+        for PART in QUARTER_PI:
+            x = fma(multiple, f32(-PART), x)
+        square = x * x
+        sine = fma(polynomial(square, SIN) * square, x, x)
+        cosine = fma(polynomial(square, COS) * square, square, square * -0.5) + 1
+        swap = (octant & 2) != 0
+        sine_bits = bits(cosine if swap else sine) ^ ((octant & 4) << 29)
+        cosine_bits = bits(sine if swap else cosine) ^ (((octant + 2) & 4) << 29)
+        store(at, fma(from_bits(cosine_bits, f32) * radius, std, mean))
+        store(at + HALF, fma(from_bits(sine_bits, f32) * radius, std, mean))
+
+
+@loops
+def normals64(values: Pointer[f64], mean: f64, std: f64, start: Int, stop: Int) -> None:
+    """The same in float64."""
+    for block in range(start, stop):
+        at = values + block * BLOCK
+        for i in range(HALF):
+            radius = sqrt(c_log(1 - at[i]) * -2)
+            angle = at[i + HALF] * (2 * math.pi)
+            at[i] = fma(radius * c_cos(angle), std, mean)
+            at[i + HALF] = fma(radius * c_sin(angle), std, mean)
+
+
+def transform(values: ndarray, mean: float, std: float) -> Any:
+    """Turn fractions into normal numbers, in place, block by block."""
+    kernel = normals32 if values.itemsize == 4 else normals64
+    cost = BLOCK * values.itemsize * (1 if values.itemsize == 4 else 8)
+    launch(kernel.compiled(), values.size // BLOCK, cost, address(values), mean, std)
+    return values

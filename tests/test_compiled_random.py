@@ -1,0 +1,59 @@
+"""Samplers in compiled code draw the same bits as those in Python, and leave the stream at the same place."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
+
+from adjoint.codegen.acceleration import LOOPS
+from adjoint.kernels.compiled.create.twister import next_fraction, next_word
+from adjoint.kernels.create import random
+from adjoint.kernels.create.mt19937 import Stream
+
+FLOATS = [numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)]
+RNG = numpy.random.default_rng(0)
+RATES = numpy.abs(RNG.standard_normal(3000)) * 20
+CONCENTRATIONS = numpy.concatenate([[0.0, -1.0, numpy.nan, 1.0, 1e-3], numpy.abs(RNG.standard_normal(3000))])
+TRIALS = numpy.concatenate([[0, 5, numpy.nan, 5, 5], RNG.integers(0, 100, 3000)])
+PROBS = numpy.concatenate([[0.5, 0.0, 0.5, 1.0, numpy.nan], RNG.random(3000)])
+
+SAMPLERS = {
+    "randn": lambda stream, dtype: random.randn(stream, (70, 51), dtype),
+    "normal_": lambda stream, dtype: random.normal_(stream, numpy.empty(5003, dtype), 0.3, 1.7),
+    "randperm": lambda stream, dtype: random.randperm(stream, 3001, numpy.dtype(numpy.int64)),
+    "poisson": lambda stream, dtype: random.poisson(stream, RATES.astype(dtype)),
+    "standard_gamma": lambda stream, dtype: random.standard_gamma(stream, CONCENTRATIONS.astype(dtype)),
+    "binomial": lambda stream, dtype: random.binomial(stream, TRIALS.astype(dtype), PROBS.astype(dtype)),
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_same_bits_as_without_the_compiler(name, dtype, monkeypatch):
+    results, states = [], []
+    for every_size, enabled in ((True, True), (False, False)):
+        monkeypatch.setattr(LOOPS, "every_size", every_size)
+        monkeypatch.setattr(LOOPS, "_enabled", enabled)
+        stream = Stream(7)
+        stream.words32(5)
+        results.append(SAMPLERS[name](stream, dtype))
+        states.append(stream.get_state())
+    compiled, plain = results
+    assert compiled.dtype == plain.dtype
+    bits = f"u{plain.itemsize}"
+    same = (compiled.view(bits) == plain.view(bits)) | (numpy.isnan(compiled) & numpy.isnan(plain))
+    assert same.all()
+    assert (states[0] == states[1]).all()
+    assert not LOOPS.failures
+
+
+def test_words_are_numpys_across_twists():
+    plain, compiled = Stream(5), Stream(5)
+    word = next_word.compiled()
+    for n in (3, 623, 1000):
+        expected = plain.words32(n).astype(numpy.uint64).tolist()
+        assert [word(compiled.state_address) for _ in range(n)] == expected
+    assert next_fraction.compiled()(compiled.state_address) == plain.double()
+    assert (plain.get_state() == compiled.get_state()).all()
