@@ -45,10 +45,9 @@ class LoopKernel:
     def tree(self) -> ast.FunctionDef:
         """The syntax of the function, with the line numbers of its file."""
         if self._tree is None:
-            lines, first = inspect.getsourcelines(self.function)
-            tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+            tree = ast.parse(self.text).body[0]
             assert isinstance(tree, ast.FunctionDef)
-            self._tree = ast.increment_lineno(tree, first - 1)
+            self._tree = ast.increment_lineno(tree, self.function.__code__.co_firstlineno - 1)
         return self._tree
 
     def lookup(self, name: str) -> Any:

@@ -105,6 +105,23 @@ class Loops(LoopKernel):
         return found
 
 
+class WrittenLoops(Loops):
+    """A kernel whose source has been written by a program; `namespace` holds what it names."""
+
+    def __init__(
+        self, name: str, source: str, namespace: dict[str, Any], flags: str = "", noalias: bool = True
+    ) -> None:
+        namespace = dict(namespace)
+        exec(compile(source, f"<{name}>", "exec", flags=annotations.compiler_flag), namespace)
+        super().__init__(namespace[name], flags, noalias)
+        self._source = source
+
+    @property
+    def text(self) -> str:
+        """The source of the function."""
+        return self._source
+
+
 @overload
 def loops(function: Callable[..., Any], /) -> Any: ...
 @overload
@@ -127,10 +144,10 @@ def address(array: ndarray) -> int:
 
 
 __all__ = [
-    "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "T", "address", "bf16", "bits",
-    "boolean", "broadcast", "cast_pointer", "ceil", "copysign", "f16", "f32", "f64", "fabs", "floor", "fma", "fmax", "fmin",
-    "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes", "leading_zeros", "load", "local", "loops", "maximum",
-    "minimum", "popcount", "prefetch", "reduce_add", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "rint", "shuffle",
-    "sqrt", "store", "trailing_zeros", "trunc", "type_of", "u8", "u16", "u32", "u64", "unrolled", "unsigned", "vector",
-    "vectorized", "where",
+    "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "T", "WrittenLoops", "address",
+    "bf16", "bits", "boolean", "broadcast", "cast_pointer", "ceil", "copysign", "f16", "f32", "f64", "fabs", "floor", "fma",
+    "fmax", "fmin", "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes", "leading_zeros", "load", "local",
+    "loops", "maximum", "minimum", "popcount", "prefetch", "reduce_add", "reduce_and", "reduce_max", "reduce_min",
+    "reduce_or", "rint", "shuffle", "sqrt", "store", "trailing_zeros", "trunc", "type_of", "u8", "u16", "u32", "u64",
+    "unrolled", "unsigned", "vector", "vectorized", "where",
 ]  # fmt: skip

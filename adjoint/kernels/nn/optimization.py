@@ -16,6 +16,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...codegen.acceleration import LOOPS
 from ..math.pointwise import sign
 from ..runtime.floating import HALVES, compute_dtype, quiet, restore
 from ..runtime.parallel import parallel_rows
@@ -27,6 +28,7 @@ _GATHERED = (
     1 << 12
 )  # elements; smaller parameters are copied into one array, so that NumPy is called once for all of them
 _SCRATCH = 1 << 14  # elements of that array
+_COMPILED = 1 << 10  # elements; from there on one compiled pass over all parameters is faster
 _PLANS = 16  # lists of shapes that a thread remembers
 
 _add, _subtract, _multiply, _divide, _copy = numpy.add, numpy.subtract, numpy.multiply, numpy.true_divide, numpy.copyto
@@ -150,10 +152,16 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
     for arrays in lists[1:]:
         if [array.shape for array in arrays] != shapes or [array.dtype for array in arrays] != dtypes:
             return False
+    apart = len(params) == 1 or _are_apart(lists)
+    elements = sum([param.size for param in params])
+    if uniform and apart and LOOPS.takes(elements, _COMPILED):
+        done = LOOPS.run("nn.optimization.update", lists, formula, options, fused)
+        if done is not NotImplemented:
+            return True
     formula = functools.partial(formula, FusedMethods if fused else ArrayMethods, options)
     token = quiet()
     try:
-        if len(params) > 1 and uniform and _are_apart(lists):
+        if len(params) > 1 and uniform and apart:
             _plan(tuple(shapes), len(lists), kind).update(formula, lists)
         else:
             for arrays in zip(*lists, strict=True):
