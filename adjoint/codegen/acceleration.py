@@ -88,9 +88,16 @@ class CompiledLoops:
             self.give_up(path, error)
             return NotImplemented
 
+    def renew_lock(self) -> None:
+        """Forget who holds the lock: in a forked child, that thread does not run."""
+        self._lock = threading.RLock()
+
 
 LOOPS = CompiledLoops()
 """The compiled forms of all kernels."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=LOOPS.renew_lock)
 
 
 def accelerated(path: str, *, elements: int) -> Callable[[_Form], _Form]:

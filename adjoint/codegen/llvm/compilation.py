@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from typing import Any
 
 from .element_types import PointerType, Static
@@ -12,8 +11,6 @@ from .host import HOST, MachineCode
 from .lowering import Lowering
 from .statements import STATEMENTS
 from .values import CompilationError, Value, llvm_type
-
-_lock = threading.RLock()
 
 COMPILED: list[CompiledFunction] = []
 """All that has been compiled, in order."""
@@ -43,7 +40,7 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
     Raises:
         CompilationError: if the kernel is not in the language, or a type or static value is missing.
     """
-    with _lock:
+    with HOST.lock:
         name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if not callable(value))])
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
         text, ctypes_result, ctypes_arguments = lower_kernel(kernel, name, given)

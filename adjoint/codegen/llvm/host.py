@@ -5,6 +5,7 @@ llvmlite is imported when the first kernel is compiled. No file is written; mach
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass, field
@@ -26,10 +27,10 @@ class MachineCode:
 
 
 class Host:
-    """The processor of this machine, as LLVM knows it."""
+    """The processor of this machine, as LLVM knows it. `lock` is held while anything is compiled."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._engines: list[Any] = []
 
     @cached_property
@@ -81,7 +82,7 @@ class Host:
 
     def define(self, name: str, address: int) -> None:
         """Give kernels a function of this name, at an address of this process."""
-        with self._lock:
+        with self.lock:
             self.llvm.add_symbol(name, address)
 
     def compile(self, name: str, text: str) -> MachineCode:
@@ -90,7 +91,7 @@ class Host:
         Raises:
             CompilationError: if LLVM refuses the text.
         """
-        with self._lock:
+        with self.lock:
             llvm, machine = self.llvm, self.machine
             before = time.perf_counter()
             try:
@@ -123,9 +124,16 @@ class Host:
 
     def assembly(self, code: MachineCode) -> str:
         """The processor's instructions."""
-        with self._lock:
+        with self.lock:
             return str(self.machine.emit_assembly(self.llvm.parse_assembly(code.optimized)))
+
+    def renew_lock(self) -> None:
+        """Forget who holds the lock: in a forked child, that thread does not run."""
+        self.lock = threading.RLock()
 
 
 HOST = Host()
 """The machine that this process runs on."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=HOST.renew_lock)

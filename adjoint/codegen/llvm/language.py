@@ -82,6 +82,7 @@ from .element_types import (
     u64,
 )
 from .functions import LoopKernel
+from .host import HOST
 from .values import CompilationError
 
 
@@ -101,7 +102,8 @@ class Loops(LoopKernel):
         key = tuple(given.items())
         found = self._compiled.get(key)
         if found is None:
-            found = self._compiled[key] = compile_kernel(self, given)
+            with HOST.lock:
+                found = self._compiled.get(key) or self._compiled.setdefault(key, compile_kernel(self, given))
         return found
 
 
