@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
-from . import dtypes, printing
+from . import dtypes
 from .array_attributes import wrap_dim as wrap_dim
 from .extra import CREATIONS, Extra
 from .interchange import Interchange
@@ -169,10 +169,14 @@ class Tensor(Interchange, TensorMethods):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         kind = type(self)
         name = "tensor" if kind is Tensor or "_is_param" in kind.__dict__ else kind.__name__
+        from . import printing
+
         text = printing.format_tensor(self, name, tensor_contents)
         return f"Parameter({text})" if "_is_param" in self.__dict__ else text
 
     def __format__(self, specification: str) -> str:
+        from . import printing
+
         return printing.format_with(self, specification)
 
     # --- gradient and graph -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from ...device import device as device_class
 from ...dispatch.decorators import PUBLIC, public
 from ...kernels.create.creation import array_from_data
 from ...kernels.memory import storage as storages
+from ...late_bound import LATE
 from ...notices import warn
 from ...tape import modes
 from ...tensor import Tensor, tensor_array, wrap
@@ -192,3 +193,6 @@ def set_default_device(device):
     if place is not None:
         is_meta(place)
     modes.set_default_place(place)
+
+
+LATE.legacy_array = legacy_array
