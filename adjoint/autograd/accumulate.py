@@ -12,8 +12,9 @@ import numpy
 
 from ..kernels.memory.storage import owner
 from ..kernels.runtime.meta_array import Meta
+from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
-from ..tape.versions import counting, mark_inference, shared_counter
+from ..tape.versions import counting, shared_counter
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..extra import OWN
 from ..late_bound import LATE
-from ..tape import modes
+from ..tape import mode_switches, modes
 from ..tape.modes import FLAGS, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.torch_function import WRAPPERS, recorded
@@ -285,7 +285,7 @@ def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
 
 def in_another_thread(function: Any, *args: Any) -> None:
     """Call `function(*args)` in a new thread, in the modes of this one, and wait for it."""
-    state, context, errors = modes.inherited(), contextvars.copy_context(), []
+    state, context, errors = mode_switches.inherited(), contextvars.copy_context(), []
 
     def call() -> None:
         try:
