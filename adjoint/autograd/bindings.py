@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..tape import mode_switches, modes
-from ..tape.node import InputMetadata as _InputMetadata
 from ..tape.node import Node
+from ..tape.node_interface import InputMetadata as _InputMetadata
 from ..tape.saved_attributes import SavedTensor as SavedTensor
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
