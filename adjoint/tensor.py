@@ -118,16 +118,6 @@ class Tensor(Interchange, TensorMethods):
     def data(self) -> None:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
-    def untyped_storage(self) -> storages.UntypedStorage:
-        """The bytes this tensor is a window on, shared with its views."""
-        array = self._array
-        return storages.UntypedStorage(storages.root_of(array), array, self._put_array)
-
-    def storage(self) -> storages.TypedStorage:
-        """The storage seen as elements of this tensor's dtype."""
-        array = self._array
-        return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
-
     def _put_array(self, seen: numpy.ndarray[Any, Any], array: numpy.ndarray[Any, Any]) -> None:
         """Look at the elements of `array` instead of those of `seen`, unless at others by now."""
         if self._array is seen:
