@@ -24,7 +24,7 @@ from ..tape.modes import FLAGS, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.torch_function import WRAPPERS, recorded
 from ..tensor import Tensor
-from .accumulate import Shown, accumulate
+from .accumulate import accumulate
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, run_callbacks
 from .hook_calls import (
@@ -37,6 +37,7 @@ from .hook_calls import (
     run_with_hooks,
 )
 from .needed_nodes import by_dependencies, nodes_without_watch
+from .shown import Shown
 from .validate_grad import as_taken, validate_grad
 
 _by_sequence = attrgetter("sequence")

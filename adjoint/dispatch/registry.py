@@ -26,6 +26,7 @@ OTHER_METHODS = {
         "_backward_hooks _post_accumulate_grad_hooks backward grad_dtype register_hook register_post_accumulate_grad_hook "
         "requires_grad_ retain_grad retains_grad volatile"
     ),
+    "adjoint.tape.deep_copy": "__deepcopy__",
     "adjoint.tape.torch_function": "__torch_function__",
 }
 """The methods and properties of `Tensor` that are no operators, and the modules that define them."""
@@ -39,9 +40,11 @@ def load(family: str) -> None:
 
 
 def load_all() -> None:
-    """Load every family: for those who look at all there is."""
+    """Load every family, and all methods of `Tensor`: for those who look at all there is."""
     for family in FAMILIES:
         load(family)
+    for module in OTHER_METHODS:
+        import_module(module)
 
 
 def _by_part() -> dict[str, dict[str, str]]:
