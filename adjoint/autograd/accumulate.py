@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import threading
-import weakref
-from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
 import numpy
 
-from ..kernels.memory.storage import owner
 from ..kernels.runtime.meta_array import Meta
+from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
-from ..tape.versions import counting, mark_inference, shared_counter
+from ..tape.versions import counting
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
 
@@ -84,31 +82,6 @@ def made(array: Any) -> Tensor:
     if FLAGS.special and STATE.inference:
         mark_inference(tensor)
     return tensor
-
-
-class Shown(dict[int, Any]):
-    """The tensors as which gradients of one backward are known outside: one for each array, by its id.
-
-    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
-    """
-
-    given: Sequence[Tensor | None] = ()
-
-    def tensor(self, array: Any) -> Tensor:
-        """The tensor of `array`, which shares the version of what was given if it is the same memory."""
-        if not self and self.given:
-            self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
-        key = id(array)
-        if key in self:
-            known: Tensor | None = self[key]()
-            if known is not None and known._array is array:
-                return known
-        tensor = made(array)
-        self[key] = weakref.ref(tensor)
-        for given in self.given:
-            if given is not None and owner(given._array) is owner(array):
-                tensor._counter = shared_counter(given)
-        return tensor
 
 
 def owns_memory(array: Any) -> bool:

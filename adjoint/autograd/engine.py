@@ -19,12 +19,12 @@ from typing import Any
 
 from ..extra import OWN
 from ..late_bound import LATE
-from ..tape import modes
+from ..tape import mode_switches, modes
 from ..tape.modes import FLAGS, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.torch_function import WRAPPERS, recorded
 from ..tensor import Tensor
-from .accumulate import Shown, accumulate
+from .accumulate import accumulate
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, run_callbacks
 from .hook_calls import (
@@ -37,6 +37,7 @@ from .hook_calls import (
     run_with_hooks,
 )
 from .needed_nodes import by_dependencies, nodes_without_watch
+from .shown import Shown
 from .validate_grad import as_taken, validate_grad
 
 _by_sequence = attrgetter("sequence")
@@ -285,7 +286,7 @@ def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
 
 def in_another_thread(function: Any, *args: Any) -> None:
     """Call `function(*args)` in a new thread, in the modes of this one, and wait for it."""
-    state, context, errors = modes.inherited(), contextvars.copy_context(), []
+    state, context, errors = mode_switches.inherited(), contextvars.copy_context(), []
 
     def call() -> None:
         try:

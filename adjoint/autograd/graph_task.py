@@ -10,7 +10,7 @@ from typing import Any
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node, accumulator_of
 from ..tensor import Tensor
-from .accumulate import Shown
+from .shown import Shown
 
 _next_id = count().__next__
 

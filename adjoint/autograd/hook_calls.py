@@ -11,7 +11,8 @@ from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tape.torch_function import recorded
 from ..tensor import Tensor, as_array, ndarray
-from .accumulate import Shown, accumulate, made
+from .accumulate import accumulate, made
+from .shown import Shown
 from .validate_grad import as_taken
 
 

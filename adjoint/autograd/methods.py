@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from numpy import ndarray
 from ..dtypes import C_NAMES, dtype
 from ..extra import OWN
 from ..late_bound import LATE
+from ..notices import warn
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hook_handles import HookDict, RemovableHandle
@@ -160,15 +160,13 @@ def set_backward_hooks(self: Tensor, hooks: Any) -> None:
 
 def volatile(self: Tensor) -> bool:
     """Always False: what `no_grad` does now once was a property of tensors."""
-    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    warn("volatile was removed (Variable.volatile is always False)", UserWarning)
     return False
 
 
 def set_volatile(self: Tensor, value: bool | None = None) -> None:
     """Warn that it does nothing."""
-    warnings.warn(
-        "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning, stacklevel=2
-    )
+    warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning)
 
 
 def keep_backward_hooks(self: Tensor) -> None:
