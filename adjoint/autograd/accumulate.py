@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -29,15 +28,16 @@ def _as_in_accumulate(grad: Any) -> int:
     return getrefcount(grad)
 
 
-_UNSHARED = _measure() + 1
-"""The engine passes the gradient through one more frame."""
+_UNSHARED = _measure()
 
 
 def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
     """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless it has been frozen since."""
     if leaf._edge is None:
         return
-    with _LOCKS[(id(leaf) >> 6) & 63]:
+    lock = _LOCKS[hash(leaf) % 64]
+    lock.acquire()
+    try:
         held = leaf._grad
         if create_graph:
             if held is not None and not STATE.grad_enabled and type(grad) is Tensor:
@@ -76,6 +76,8 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                     counter[0] += 1
             else:
                 held._array = array + grad
+    finally:
+        lock.release()
 
 
 def made(array: Any) -> Tensor:
@@ -89,10 +91,12 @@ def made(array: Any) -> Tensor:
 class Shown(dict[int, Any]):
     """The tensors as which gradients of one backward are known outside: one for each array, by its id.
 
-    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
+    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given,
+    or a single one.
     """
 
-    given: Sequence[Tensor | None] = ()
+    def __init__(self, given: Any) -> None:
+        self.given: tuple[Any, ...] = () if given is None else (given,) if isinstance(given, Tensor) else tuple(given)
 
     def tensor(self, array: Any) -> Tensor:
         """The tensor of `array`, which shares the version of what was given if it is the same memory."""
