@@ -27,15 +27,16 @@ def _as_in_accumulate(grad: Any) -> int:
     return getrefcount(grad)
 
 
-_UNSHARED = _measure() + 1
-"""The engine passes the gradient through one more frame."""
+_UNSHARED = _measure()
 
 
 def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
     """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless it has been frozen since."""
     if leaf._edge is None:
         return
-    with _LOCKS[(id(leaf) >> 6) & 63]:
+    lock = _LOCKS[hash(leaf) % 64]
+    lock.acquire()
+    try:
         held = leaf._grad
         if create_graph:
             if held is not None and not STATE.grad_enabled and type(grad) is Tensor:
@@ -74,6 +75,8 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                     counter[0] += 1
             else:
                 held._array = array + grad
+    finally:
+        lock.release()
 
 
 def made(array: Any) -> Tensor:

@@ -48,7 +48,7 @@ def to_tensor(grad: Any) -> Any:
     if task is None or (grad.size < 2 and not grad.flags.writeable):
         return made(grad.copy())
     if task.shown is None:
-        task.shown = Shown()
+        task.shown = Shown(task.given)
     return task.shown.tensor(grad)
 
 

@@ -17,7 +17,7 @@ from ..tape.edges import edge_of
 from ..tape.hook_handles import HookDict, RemovableHandle
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, history, is_recorded
-from .backward import backward as run_backward
+from .backward import backward_of
 
 
 def backward(
@@ -32,7 +32,7 @@ def backward(
     `gradient` is the vector of the vector-Jacobian product, of the shape of this tensor; a scalar needs none. The other
     arguments are those of `adjoint.autograd.backward`.
     """
-    run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    backward_of(self, gradient, retain_graph, create_graph, inputs)
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:

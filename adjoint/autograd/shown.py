@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 from ..kernels.memory.storage import owner
@@ -15,10 +14,12 @@ from .accumulate import made
 class Shown(dict[int, Any]):
     """The tensors as which gradients of one backward are known outside: one for each array, by its id.
 
-    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
+    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given,
+    or a single one.
     """
 
-    given: Sequence[Tensor | None] = ()
+    def __init__(self, given: Any) -> None:
+        self.given: tuple[Any, ...] = () if given is None else (given,) if isinstance(given, Tensor) else tuple(given)
 
     def tensor(self, array: Any) -> Tensor:
         """The tensor of `array`, which shares the version of what was given if it is the same memory."""
