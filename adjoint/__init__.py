@@ -64,8 +64,8 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    _C _utils autograd backends cuda distributions fft func inspect linalg nn operators ops optim overrides profiler serialization
-    special testing types utils version
+    _C _utils autograd backends cuda distributions fft func inspect linalg nn notices operators ops optim overrides profiler
+    random serialization special testing types utils version
     """.split()
 )
 _NAMES = {

@@ -75,11 +75,13 @@ from adjoint import func as func
 from adjoint import inspect as inspect
 from adjoint import linalg as linalg
 from adjoint import nn as nn
+from adjoint import notices as notices
 from adjoint import operators as operators
 from adjoint import ops as ops
 from adjoint import optim as optim
 from adjoint import overrides as overrides
 from adjoint import profiler as profiler
+from adjoint import random as random
 from adjoint import serialization as serialization
 from adjoint import special as special
 from adjoint import testing as testing
