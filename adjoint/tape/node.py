@@ -22,7 +22,7 @@ from ..late_bound import LATE
 from ..tensor import Tensor, as_array, wrap
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle
-from .modes import ANOMALY, is_grad_enabled
+from .modes import ANOMALY, FLAGS, is_grad_enabled
 
 FREED_MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -293,7 +293,9 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     node.edges = tuple([None if edge is NOWHERE else edge for edge in edges])
     node.hooks = None
     node.sequence = next_sequence()
-    frame = origin.user_frame(depth + 1)
+    frame = origin.getframe(depth + 1)
+    if frame.f_globals is not FLAGS.user:
+        frame = origin.nearest_user_frame(frame)
     node.code = frame.f_code
     node.lasti = frame.f_lasti
     if ANOMALY.enabled:
