@@ -51,7 +51,7 @@ def operator(
     (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
     `out_decides` (the dtype of `out=` is the default of `dtype`; or a function of the input and `out` that may refuse
     it), `out_underived` (with `out=`, it is recorded without a derivative), `out_no_overlap` (it may share no memory with the
-    inputs), `apart` (in place, no operand may share memory with the tensor that is changed),
+    inputs), `no_overlap` (in place, no operand may share memory with the tensor that is changed),
     `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
     combination of arguments), `inplace_node` (its name where it differs), `method` (True, False, or the names of the
     methods; `()`: none, not in place either), `public_inplace` (the variant in place is public as a function too: True, or the

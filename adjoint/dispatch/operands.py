@@ -54,7 +54,7 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
     arrays: list[Any] = []
     for name, value in zip(op.names, args, strict=True):
         if op.kinds[name] == VALUE:
-            arrays.append(value)
+            arrays.append(value.numpy if isinstance(value, dtypes.dtype) and op.types.get(name) == "Dtype" else value)
         elif op.kinds[name] == ARRAYS:
             arrays.append([prepared(read(item._array), target) for item in tensors[name]])
         elif isinstance(tensors[name], Tensor):

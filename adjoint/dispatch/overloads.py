@@ -73,30 +73,30 @@ def overloads(
         if first is None and tensors.operator.number_first:
             first = tensors
 
-        def identify(function: Any, name: str, doc: str | None = declaration.__doc__, parameter: str = second) -> None:
-            _identify(function, name, doc, declaration.__module__, parameter)
+        def named(function: Any, name: str, doc: str | None = declaration.__doc__, parameter: str = second) -> None:
+            identify(function, name, doc, declaration.__module__, parameter)
 
         name = declaration.__name__
         choose = _choice(f"{PREFIXES.get(namespace, '')}{name}{'_' * only_inplace}", tensors, numbers, first)
         function = _function(choose, numbers, of_numbers)
         if method:
             function.inplace = _inplace_function(choose)
-            identify(function.inplace, f"{name}_", declaration.__doc__ if only_inplace else f"`{name}` in place.")
+            named(function.inplace, f"{name}_", declaration.__doc__ if only_inplace else f"`{name}` in place.")
             augmented = () if dunder is None else (dunder.replace("__", "__i", 1),)
             names = (f"{name}_", *alias_inplace, *augmented)
             public(namespace=namespace if public_inplace else None, method=names)(function.inplace)
         if only_inplace:
             return function.inplace
-        identify(function, name)
+        named(function, name)
         public(namespace=namespace, method=method, numpy_names=namespace == "torch", forms=forms)(function)
         if dunder is None:
             return function
         operation = _operation(function, numbers)
-        identify(operation, dunder, f"`input {_SYMBOLS[dunder]} {second}`.")
+        named(operation, dunder, f"`input {_SYMBOLS[dunder]} {second}`.")
         public(namespace=None, method=(dunder,))(operation)
         if reflected is not None:
             exchanged = _exchanged(function)
-            identify(exchanged, reflected, f"`other {_SYMBOLS[dunder]} input`.", "other")
+            named(exchanged, reflected, f"`other {_SYMBOLS[dunder]} input`.", "other")
             public(namespace=None, method=(reflected,))(exchanged)
         return function
 
@@ -112,7 +112,7 @@ def _part(declaration: type, which: str, left_out: str | None) -> type:
     )
 
 
-def _identify(function: Any, name: str, doc: str | None, module: str, parameter: str) -> None:
+def identify(function: Any, name: str, doc: str | None, module: str, parameter: str = "other") -> None:
     """Give a function made below the name, the documentation and the second parameter of the one it is."""
     code = function.__code__
     variables = tuple(parameter if variable == "other" else variable for variable in code.co_varnames)
