@@ -253,5 +253,14 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 
+def underived(name: str) -> Callable[[Any], Any]:
+    """The formula of an operator, which PyTorch calls `name`, without a derivative: it is recorded, and raises in backward."""
+
+    def formula(grad: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return formula
+
+
 def _unbound(*args: Any) -> Any:
     raise RuntimeError("the operator has not been generated")

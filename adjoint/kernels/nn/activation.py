@@ -15,6 +15,8 @@ from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..math import special  # noqa: F401 - it declares the error function
 from ..runtime.floating import refuse, type_name
+from ..runtime.layout import row_major
+from ..runtime.shapes import normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 
@@ -374,7 +376,7 @@ def halves(self: Array, dim: int) -> tuple[Array, Array]:
 
 def glu(self: Array, dim: int) -> Array:
     """The first half of `x` along `dim` times the sigmoid of the second."""
-    first, second = halves(self, dim)
+    first, second = halves(self, normalize_dim(dim, self.ndim))
     return gated(first, second)
 
 
@@ -387,6 +389,16 @@ def gated(first: Array, second: Array) -> Any:
 def joined(first: Array, second: Array, dim: int) -> Array:
     """Two halves put together along `dim`."""
     return numpy.concatenate([first, second], dim)
+
+
+def rrelu_backward(grad: Array, self: Array, noise: Array) -> Array:
+    """The gradient of an array that was multiplied with `noise`, whatever it is."""
+    return grad * noise
+
+
+def rrelu_mean(self: Array, negative_slope: float) -> Array:
+    """`leaky_relu`, row by row in memory."""
+    return row_major(leaky_relu(self, negative_slope))
 
 
 def rrelu_noise(self: Array, slopes: Array) -> Array:

@@ -179,6 +179,11 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     return row_major(_norm(widen(x), p, dims, keepdim).astype(target, copy=False))
 
 
+def distance(x: ndarray, other: ndarray, p: float = 2) -> ndarray:
+    """The `p`-norm of `x - other`, broadcast together."""
+    return norm(x - other, p)
+
+
 def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:
     if p == 2 and x.dtype.char in "fd" and x.size <= _FEW and not keepdim and len(dims) == x.ndim:
         flat = x.reshape(-1)

@@ -10,6 +10,7 @@ from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
+from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.operands import constant_tensor
 from ...dispatch.overloads import overloads
@@ -133,11 +134,7 @@ class heaviside:
 
     def forward(self: Array, values: Array): ...
 
-    def grad_self(grad):
-        raise RuntimeError("derivative for aten::heaviside is not implemented")
-
-    def grad_values(grad):
-        raise RuntimeError("derivative for aten::heaviside is not implemented")
+    grad_self = grad_values = underived("heaviside")
 
 
 # --- by order -------------------------------------------------------------------------------------------------
@@ -304,6 +301,7 @@ def clamp_(input, min=None, max=None):
 
 
 @operator(
+    kernel=kernels.clamp_min,
     namespace=None,
     method=(),
     inplace=True,
@@ -315,14 +313,14 @@ def clamp_(input, min=None, max=None):
 class clamp_min_to_number:
     """`input`, but at least a number."""
 
-    def forward(self: Array, min):
-        return kernels.clamp(self, min)
+    def forward(self: Array, min): ...
 
     def grad_self(grad, self, min, xp):
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, None)))
 
 
 @operator(
+    kernel=kernels.clamp_min,
     elementwise=True,
     namespace=None,
     method=(),
@@ -335,8 +333,7 @@ class clamp_min_to_number:
 class clamp_min_to_tensor:
     """`input`, but at least `min`."""
 
-    def forward(self: Array, min: Array):
-        return kernels.maximum(*kernels.promoted(self, min))
+    def forward(self: Array, min: Array): ...
 
     def grad_self(grad, self, min, xp):
         return xp.zero_where(grad, xp.logical_not(self >= min))
@@ -346,6 +343,7 @@ class clamp_min_to_tensor:
 
 
 @operator(
+    kernel=kernels.clamp_max,
     namespace=None,
     method=(),
     inplace=True,
@@ -357,14 +355,14 @@ class clamp_min_to_tensor:
 class clamp_max_to_number:
     """`input`, but at most a number."""
 
-    def forward(self: Array, max):
-        return kernels.clamp(self, None, max)
+    def forward(self: Array, max): ...
 
     def grad_self(grad, self, max, xp):
         return xp.zero_where(grad, xp.logical_not(xp.inside(self, None, max)))
 
 
 @operator(
+    kernel=kernels.clamp_max,
     elementwise=True,
     namespace=None,
     method=(),
@@ -377,8 +375,7 @@ class clamp_max_to_number:
 class clamp_max_to_tensor:
     """`input`, but at most `max`."""
 
-    def forward(self: Array, max: Array):
-        return kernels.minimum(*kernels.promoted(self, max))
+    def forward(self: Array, max: Array): ...
 
     def grad_self(grad, self, max, xp):
         return xp.zero_where(grad, xp.logical_not(self <= max))

@@ -114,12 +114,11 @@ class masked_select:
         return batch.flat(whole)[:, mask.expand(shape).reshape(-1)]
 
 
-@operator(namespace=None, method=False, tangent="linear")
+@operator(kernel=kernels.masked_select_backward, namespace=None, method=False, tangent="linear")
 class masked_select_backward:
     """Zeros (of `shape` broadcast with `mask`) with `input` where `mask` is true."""
 
-    def forward(self: Array, shape, mask: Array):
-        return kernels.masked_select_backward(self, shape, mask)
+    def forward(self: Array, shape, mask: Array): ...
 
     def grad_self(grad, mask, xp):
         return xp.masked_select(grad, mask)
@@ -138,12 +137,11 @@ class masked_scatter:
         return xp.masked_scatter_backward(grad, mask, source_shape)
 
 
-@operator(namespace=None, method=False, tangent="linear")
+@operator(kernel=indexing_kernels.masked_scatter_backward, namespace=None, method=False, tangent="linear")
 class masked_scatter_backward:
     """Zeros of `shape` that begin, flattened, with the elements of `input` where `mask` is true."""
 
-    def forward(self: Array, mask: Array, shape):
-        return kernels.front_of_zeros(indexing_kernels.masked_select(self, mask), shape)
+    def forward(self: Array, mask: Array, shape): ...
 
     def grad_self(grad, self, mask, xp):
         return xp.masked_scatter(xp.zeros_like(self), mask, grad)
@@ -153,6 +151,7 @@ class masked_scatter_backward:
 
 
 @operator(
+    kernel=indexing_kernels.nonzero,
     namespace=None,
     method=(),
     function_name="nonzero",
@@ -164,8 +163,7 @@ class masked_scatter_backward:
 class nonzero_places:
     """The indices of all nonzero elements, one row for each."""
 
-    def forward(self: Array):
-        return indexing_kernels.nonzero(self)
+    def forward(self: Array): ...
 
 
 @public(method=True, numpy_names=True)

@@ -8,6 +8,7 @@ from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_number
+from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, tensors
 from ...dispatch.overloads import overloads
 from ...dispatch.signatures import OUT
@@ -144,11 +145,7 @@ class floor_divide:
     tensor([ 3, -4])
     """
 
-    def grad_self(grad):
-        raise RuntimeError("derivative for aten::floor_divide is not implemented")
-
-    def grad_other(grad):
-        raise RuntimeError("derivative for aten::floor_divide is not implemented")
+    grad_self = grad_other = underived("floor_divide")
 
 
 # --- remainders -----------------------------------------------------------------------------------------------
@@ -166,8 +163,7 @@ class floor_divide:
 class remainder_of_number:
     """What is left of the division of a number, elementwise. PyTorch defines no derivative."""
 
-    def grad_other(grad):
-        raise RuntimeError("derivative for aten::remainder is not implemented")
+    grad_other = underived("remainder")
 
 
 @overloads(

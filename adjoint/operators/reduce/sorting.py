@@ -102,23 +102,21 @@ class cummin:
         return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
 
 
-@operator(namespace=None, method=False, batch="expanded")
+@operator(kernel=scan.add_at_selected, namespace=None, method=False, batch="expanded")
 class add_at_selected:
     """Zeros of `shape` to which `input` is added at `indices` along `dim`."""
 
-    def forward(self: Array, shape, dim, indices: Array):
-        return scan.add_at_selected(self, shape, dim, indices)
+    def forward(self: Array, shape, dim, indices: Array): ...
 
     def grad_self(grad, dim, indices, xp):
         return xp.gathered(grad, dim, indices)
 
 
-@operator(namespace=None, method=False, batch="expanded")
+@operator(kernel=scan.gathered, namespace=None, method=False, batch="expanded")
 class gathered:
     """The elements at `indices` along `dim`."""
 
-    def forward(self: Array, dim, indices: Array):
-        return scan.gathered(self, dim, indices)
+    def forward(self: Array, dim, indices: Array): ...
 
     def grad_self(grad, self_shape, dim, indices, xp):
         return xp.add_at_selected(grad, self_shape, dim, indices)
