@@ -12,6 +12,7 @@ DECORATORS = (
     "adjoint.dispatch.decorators.",
     "adjoint.dispatch.overloads.",
     "adjoint.dispatch.reductions.",
+    "adjoint.dispatch.slopes.",
     "adjoint.operators.",
 )
 

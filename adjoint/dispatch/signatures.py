@@ -63,11 +63,28 @@ def form(
             parts.append("*")
         word = "Tensor" if op.kinds[name] != VALUE else TYPE_WORDS.get(op.types.get(name, "Number"))
         default = f" = {op.defaults[name]}" if name in op.defaults and name not in required else ""
-        parts.append(f"{(words or {}).get(name, word)} {'input' if name == 'self' else name}{default}")
+        word = (words or {}).get(name, word)
+        parts.append(f"{word} {'input' if name == 'self' and word == 'Tensor' else name}{default}")
     if op.out if out is None else out:
         parts += [] if "*" in parts else ["*"]
         parts.append("tuple of Tensors out = None" if op.outputs else "Tensor out = None")
     return ", ".join(parts)
+
+
+def alone(op: Operator) -> tuple[str, ...]:
+    """The forms of a function that has one: that of its operator."""
+    return (form(op),)
+
+
+def with_number(op: Operator) -> tuple[str, ...]:
+    """The forms of a function of two tensors, or of a tensor and a number in place of the operator's last one."""
+    return form(op), form(op, words={op.tensors[-1]: "Number"})
+
+
+def number_either_way(op: Operator) -> tuple[str, ...]:
+    """The forms of a function of two operands of which either may be a number."""
+    of_tensors, by_number = with_number(op)
+    return of_tensors, form(op, words={"self": "Number"}, out=False), by_number
 
 
 def type_name(value: Any) -> str:

@@ -11,6 +11,7 @@ from ...dispatch.annotations import Array, Bool, Int, Number, Str
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
+from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import scatter as scatter_kernels
@@ -330,40 +331,24 @@ class index_copy:
         return xp.index_select(grad, dim, index).reshape(tuple(source.shape))
 
 
-@operator(
-    kernel=scatter_kernels.index_fill,
-    namespace=None,
-    method=(),
-    inplace=True,
-    no_overlap=True,
-    out=False,
+@pair(
+    scatter_kernels.index_fill,
+    by_tensor={"name": "index_fill_tensor", "node": "IndexFillBackward1", "aten_inplace": "int_Tensor"},
+    by_number={
+        "name": "index_fill_number",
+        "node": "IndexFillBackward0",
+        "values": {"value": "Number"},
+        "aten_inplace": "int_Scalar",
+        "no_overlap": True,
+    },
     function_name="index_fill",
-    node="IndexFillBackward0",
-    batch=batched_indexing.at_indices,
-    aten_inplace="int_Scalar",
-)
-class index_fill_number:
-    """A copy with a number in the slices at `index` along `dim`."""
-
-    def forward(self: Array, dim: Int, index: Array, value: Number): ...
-
-    def grad_self(grad, dim, index, xp):
-        return xp.index_fill_number(grad, dim, index, 0)
-
-
-@operator(
-    kernel=scatter_kernels.index_fill,
-    namespace=None,
-    method=(),
     inplace=True,
     out=False,
-    function_name="index_fill",
-    node="IndexFillBackward1",
+    elementwise=False,
     batch=batched_indexing.at_indices,
-    aten_inplace="int_Tensor",
 )
-class index_fill_tensor:
-    """A copy with a zero-dimensional tensor in the slices at `index` along `dim`."""
+class _index_fill:
+    """A copy with a number, or a zero-dimensional tensor, in the slices at `index` along `dim`."""
 
     def forward(self: Array, dim: Int, index: Array, value: Array): ...
 
@@ -372,6 +357,9 @@ class index_fill_tensor:
 
     def grad_value(grad, dim, index, xp):
         return xp.sum(grad - xp.index_fill_number(grad, dim, index, 0), None, False)
+
+
+index_fill_tensor, index_fill_number = _index_fill.by_tensor, _index_fill.by_number
 
 
 @public(method=True, numpy_names=True)

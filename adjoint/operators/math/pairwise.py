@@ -12,11 +12,12 @@ from ...dispatch.decorators import binary, operator, publish, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import overloads
 from ...dispatch.return_types import return_type
+from ...dispatch.signatures import with_number
 from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
 from ...kernels.reduce import moments
 from ..reduce.moments import norm_gradient
-from .arithmetic import WITH_NUMBER, no_bool
+from .arithmetic import no_bool
 
 
 @binary(Kernel(kernels.atan2, small=numpy.arctan2), promote="float", alias=("arctan2",), numbers=False)
@@ -85,7 +86,7 @@ class dist:
     promote="float",
     by_tensor={"node": "CopysignBackward0", "aten": "Tensor"},
     by_number={"node": "CopysignBackward1", "aten": "Scalar"},
-    forms=WITH_NUMBER,
+    forms=with_number,
 )
 class copysign:
     """`input` with the sign of `other`, elementwise; signs of zeros count."""
