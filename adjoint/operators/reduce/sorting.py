@@ -325,66 +325,48 @@ nanquantile = _quantile("nanquantile", True)
 # --- unique elements and counting -----------------------------------------------------------------------------
 
 
-@operator(
-    kernel=counting.unique,
-    namespace=None,
-    method=False,
-    node="Unique2Backward0",
-    outputs=("output", "inverse", "counts"),
-    batch="dynamic",
-    aten_name="_unique2",
-    shape_of_elements=True,
-)
+def _unique(kernel, node, aten_name):
+    """Declare an operator that finds what is unique: it is recorded, but has no derivative."""
+
+    def grad_self(grads):
+        raise RuntimeError(f"derivative for aten::{aten_name} is not implemented")
+
+    def declare(declaration):
+        declaration.nondifferentiable = ("inverse", "counts")
+        declaration.grad_self = grad_self
+        return operator(
+            kernel=kernel,
+            namespace=None,
+            method=False,
+            node=node,
+            outputs=("output", "inverse", "counts"),
+            batch="dynamic",
+            aten_name=aten_name,
+            shape_of_elements=True,
+        )(declaration)
+
+    return declare
+
+
+@_unique(counting.unique, "Unique2Backward0", "_unique2")
 class unique_all:
     """Unique elements, the positions of all elements among them, and how often each occurs."""
 
-    nondifferentiable = ("inverse", "counts")
-
     def forward(self: Array, sorted=True): ...
 
-    def grad_self(grads):
-        raise RuntimeError("derivative for aten::_unique2 is not implemented")
 
-
-@operator(
-    kernel=counting.unique_slices,
-    namespace=None,
-    method=False,
-    node="UniqueDimBackward0",
-    outputs=("output", "inverse", "counts"),
-    batch="dynamic",
-    shape_of_elements=True,
-)
+@_unique(counting.unique_slices, "UniqueDimBackward0", "unique_dim")
 class unique_dim:
     """The same for the slices of a dimension."""
 
-    nondifferentiable = ("inverse", "counts")
-
     def forward(self: Array, dim, sorted=True): ...
 
-    def grad_self(grads):
-        raise RuntimeError("derivative for aten::unique_dim is not implemented")
 
-
-@operator(
-    kernel=counting.unique_consecutive,
-    namespace=None,
-    method=False,
-    node="UniqueConsecutiveBackward0",
-    outputs=("output", "inverse", "counts"),
-    batch="dynamic",
-    aten_name="unique_consecutive",
-    shape_of_elements=True,
-)
+@_unique(counting.unique_consecutive, "UniqueConsecutiveBackward0", "unique_consecutive")
 class unique_runs:
     """The same for runs of equal neighbours."""
 
-    nondifferentiable = ("inverse", "counts")
-
     def forward(self: Array, dim=None): ...
-
-    def grad_self(grads):
-        raise RuntimeError("derivative for aten::unique_consecutive is not implemented")
 
 
 def _wanted(results, return_inverse, return_counts):

@@ -252,16 +252,14 @@ class unsqueeze:
         return xp.squeeze_dim(grad, dim)
 
 
-@operator(
-    kernel=kernels.squeeze_all,
-    view=True,
-    inplace=True,
-    namespace=None,
-    method=(),
-    node="SqueezeBackward0",
-    inplace_node="SqueezeBackward3",
-    aten_name="squeeze",
-)
+def _squeezing(kernel, number, **options):
+    """Declare one of the operators that `squeeze` chooses among."""
+    shared: dict[str, Any] = {"view": True, "inplace": True, "namespace": None, "method": (), "aten_name": "squeeze"}
+    nodes: dict[str, Any] = {"node": f"SqueezeBackward{number}", "inplace_node": f"SqueezeBackward{number + 3}"}
+    return operator(kernel=kernel, **shared, **nodes, **options)
+
+
+@_squeezing(kernels.squeeze_all, 0)
 class squeeze_all:
     """All dimensions of size 1 dropped."""
 
@@ -275,17 +273,7 @@ class squeeze_all:
         return tensors.squeeze_dims(batch.first(value), dims)
 
 
-@operator(
-    view=True,
-    inplace=True,
-    namespace=None,
-    method=(),
-    node="SqueezeBackward1",
-    inplace_node="SqueezeBackward4",
-    kernel=kernels.squeeze_dim,
-    aten_name="squeeze",
-    aten_inplace="dim",
-)
+@_squeezing(kernels.squeeze_dim, 1, aten_inplace="dim")
 class squeeze_dim:
     """Dimension `dim` dropped if its size is 1."""
 
@@ -295,17 +283,7 @@ class squeeze_dim:
         return grad.reshape(self_shape)
 
 
-@operator(
-    view=True,
-    inplace=True,
-    namespace=None,
-    method=(),
-    node="SqueezeBackward2",
-    inplace_node="SqueezeBackward5",
-    kernel=kernels.squeeze,
-    aten_name="squeeze",
-    aten_inplace="dims",
-)
+@_squeezing(kernels.squeeze, 2, aten_inplace="dims")
 class squeeze_dims:
     """Those of the dimensions `dim` dropped whose size is 1."""
 
