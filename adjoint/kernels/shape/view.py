@@ -201,13 +201,18 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
 
 
 def reshape(self: Array, size: tuple[int, ...]) -> Array:
-    """An array of another shape, a view where that is possible."""
+    """An array of another shape, of which -1 follows from the number of elements; a view where that is possible."""
+    return self.reshape(infer_size(size, self.size))
+
+
+def with_shape(self: Array, size: tuple[int, ...]) -> Array:
+    """An array of the shape `size`, of which no part is left open."""
     return self.reshape(size)
 
 
 def reshape_copy(self: Array, size: tuple[int, ...]) -> Array:
-    """A copy of another shape, of which -1 follows from the number of elements."""
-    return self.reshape(infer_size(size, self.size)).copy()
+    """A copy of another shape."""
+    return reshape(self, size).copy()
 
 
 def alias(self: Array) -> Array:

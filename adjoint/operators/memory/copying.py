@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format
 from ...dispatch.annotations import Array
@@ -339,7 +340,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
         views.check_view_creation(input, True)
     kind = input._array.dtype
     if source is MISSING:
-        array = numpy.empty(0, kind)
+        array = NUMPY.allocate(0, kind)
     else:
         _check_source(source, input)
         if window is None:

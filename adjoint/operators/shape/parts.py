@@ -13,6 +13,7 @@ from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
+from ...kernels.create import creation
 from ...kernels.shape import view as kernels
 from ...tensor import Tensor, wrap_dim
 
@@ -197,7 +198,7 @@ def _joined(grads, shape, sizes, dim, xp):
     )
 
 
-@public(namespace=None, on_arrays=lambda grad, shape: numpy.zeros(shape, grad.dtype))
+@public(namespace=None, on_arrays=creation.zeros_of)
 def zeros_like_shape(grad, shape):
     """Zeros of `shape` in the dtype of `grad`."""
     return grad.new_zeros(tuple(shape))

@@ -90,7 +90,7 @@ class reshape_alias:
 
 
 @operator(
-    kernel=kernels.reshape,
+    kernel=kernels.with_shape,
     namespace=None,
     method=False,
     node="UnsafeViewBackward0",
@@ -154,11 +154,7 @@ def view_as(input, /, other=MISSING, *, x2=MISSING):
     return view_shape(input, _other("view_as", other, x2)._array.shape)
 
 
-def _reshaped_array(array, size):
-    return array.reshape(kernels.infer_size(size, array.size))
-
-
-@public(on_arrays=_reshaped_array, numpy_names=True)
+@public(on_arrays=kernels.reshape, numpy_names=True)
 def reshape(input, shape):
     """The tensor with another shape: a view where the strides allow it, otherwise a copy.
 
