@@ -13,7 +13,7 @@ from ..tape import modes
 from ..tape.edges import current_edge
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, wrap
 from .arguments import invalid_arguments
-from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .signatures import type_name
 
 
@@ -54,7 +54,7 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
     arrays: list[Any] = []
     for name, value in zip(op.names, args, strict=True):
         if op.kinds[name] == VALUE:
-            arrays.append(value)
+            arrays.append(value.numpy if isinstance(value, dtypes.dtype) and op.types.get(name) == "Dtype" else value)
         elif op.kinds[name] == ARRAYS:
             arrays.append([prepared(read(item._array), target) for item in tensors[name]])
         elif isinstance(tensors[name], Tensor):
@@ -65,6 +65,12 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
             tensors[name] = constant_tensor(tensors[name], target or dtypes.scalar_dtype(value))
             arrays.append(tensors[name]._array)
     return tensors, arrays
+
+
+def given_arrays(op: Operator, arrays: list[Any]) -> list[Any]:
+    """Those among the arguments of the array function that are single arrays."""
+    single = (ARRAY, OPTIONAL_ARRAY)
+    return [item for name, item in zip(op.names, arrays, strict=True) if op.kinds[name] in single and item is not None]
 
 
 def check_constant(function: str, name: str, value: Tensor | None) -> None:

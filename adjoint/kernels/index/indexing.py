@@ -14,6 +14,7 @@ from ..memory.copying import clone
 from ..runtime.floating import type_name, widen
 from ..runtime.layout import reordered
 from ..runtime.shapes import broadcast_shapes
+from ..shape.joining import front_of_zeros
 from .masking import common_dtype
 from .scatter import add_rows, out_of_bounds, wrap_positions
 
@@ -321,6 +322,11 @@ def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
 
 _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
+
+
+def masked_scatter_backward(grad: ndarray, mask: ndarray, shape: tuple[int, ...]) -> ndarray:
+    """Zeros of `shape` that begin, flattened, with the elements of `grad` where `mask` is true."""
+    return front_of_zeros(masked_select(grad, mask), shape)
 
 
 def embedding(weight: ndarray, indices: ndarray) -> ndarray:

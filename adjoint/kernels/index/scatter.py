@@ -25,8 +25,10 @@ _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows ar
 # Along one dimension, one index for each element
 
 
-def gather(x: ndarray, dim: int, index: ndarray) -> ndarray:
+def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
     """Elements of `x` along `dim`: `result[i][j] = x[index[i][j]][j]` for `dim` 0 of two.
+
+    `sparse_grad` changes nothing: no tensor is sparse.
 
     Raises:
         RuntimeError: if `index` is not of integers, is out of bounds, or its shape does not fit in `x`.
@@ -46,6 +48,11 @@ def gather(x: ndarray, dim: int, index: ndarray) -> ndarray:
                 f"{list(x.shape)} apart from dimension {dim}"
             )
     return asarray(x.reshape(-1).take(_positions(x, dim, index)))
+
+
+def gather_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
+    """Zeros of `shape` to which `grad` is added at `index` along `dim`."""
+    return scatter_add_(numpy.zeros(shape, grad.dtype), dim, index, grad)
 
 
 def _positions(x: ndarray, dim: int, index: ndarray) -> ndarray:
@@ -259,6 +266,11 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
             raise IndexError("index out of range in self")
         raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={length}")
     return x.take(index.reshape(-1), dim) if x.ndim else numpy.array(x)
+
+
+def index_select_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
+    """Zeros of `shape` to which the slices of `grad` are added at `index` along `dim`."""
+    return index_add_(numpy.zeros(shape, grad.dtype), dim, index, grad)
 
 
 def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
@@ -501,6 +513,11 @@ def take(x: ndarray, index: ndarray) -> ndarray:
         raise IndexError("take(): tried to take from an empty tensor")
     _check_flat(x, index)
     return asarray(x.reshape(-1).take(index)) if x.size else numpy.empty(index.shape, x.dtype)
+
+
+def take_backward(grad: ndarray, shape: tuple[int, ...], index: ndarray) -> ndarray:
+    """Zeros of `shape` to which `grad` is added at `index` of the flattened array."""
+    return put_(numpy.zeros(shape, grad.dtype), index, grad, True)
 
 
 def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:

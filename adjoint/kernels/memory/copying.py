@@ -112,6 +112,11 @@ def contiguous(array: Array, memory_format: Any = None) -> Array:
     return row_major(array)
 
 
+def filled_like(array: Array, value: Array) -> Array:
+    """An array like `array` of which every element is that of `value`, which has no dimensions."""
+    return clone(expanded(convert(value, array.dtype), array))
+
+
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     array = real_part(array, dtype)

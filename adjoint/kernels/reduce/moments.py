@@ -21,7 +21,7 @@ _FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
 
 
-def var(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> ndarray:
+def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
     """The variance over `dim`: squared distances from the mean, summed and divided by count - `correction`.
 
     The result is real. It is nan for no elements, inf or nan where the divisor is not positive.
@@ -32,22 +32,22 @@ def var(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = Fal
     return _moments("std and var", x, dim, correction, keepdim, root=False)[0]
 
 
-def std(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> ndarray:
+def std(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
     """The standard deviation over `dim`: the square root of `var`."""
     return _moments("std and var", x, dim, correction, keepdim, root=True)[0]
 
 
-def var_mean(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Pair:
+def var_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
     """The variance and the mean over `dim`."""
     return _moments("var_mean", x, dim, correction, keepdim, root=False)
 
 
-def std_mean(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Pair:
+def std_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
     """The standard deviation and the mean over `dim`."""
     return _moments("std_mean", x, dim, correction, keepdim, root=True)
 
 
-def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool, *, root: bool) -> Pair:
+def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool) -> Pair:
     """The mean first, then the squared distances from it."""
     if not is_inexact(x.dtype):
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
@@ -55,7 +55,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool,
     wide = widen(x)
     mean = reduction.mean(wide, dims[0] if len(dims) == 1 else dims or None, True)
     spread = sum_of_squares(wide, dims, mean)
-    degrees = reduction.count(x.shape, dims) - correction
+    degrees = reduction.count(x.shape, dims) - (1 if correction is None else correction)
     if degrees <= 0:
         warn(
             f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
@@ -177,6 +177,11 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     if p < 0 or p == math.inf:
         _require_norm_elements(x, p, dims, dim)
     return row_major(_norm(widen(x), p, dims, keepdim).astype(target, copy=False))
+
+
+def distance(x: ndarray, other: ndarray, p: float = 2) -> ndarray:
+    """The `p`-norm of `x - other`, broadcast together."""
+    return norm(x - other, p)
 
 
 def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:

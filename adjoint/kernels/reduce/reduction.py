@@ -6,6 +6,7 @@ without dimensions. Half types are accumulated in float32. Small arrays take one
 """
 
 import math
+from operator import index
 from typing import Any
 
 import numpy
@@ -14,6 +15,7 @@ from numpy import asarray, empty, ndarray
 from ..runtime.floating import is_floating, is_inexact, quiet, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, normalize_dim, normalize_dims
+from ..shape.view import expand
 from .tiled_reduction import LARGE, reduce_tiled
 
 Dtype = numpy.dtype[Any]
@@ -106,6 +108,13 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     return _accumulate(numpy.multiply, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
 
+def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+    """The product over one dimension."""
+    if type(dim) is bool:
+        raise TypeError("a dimension is an int, not a bool")
+    return prod(x, index(dim), keepdim, dtype)
+
+
 def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtype | None) -> ndarray:
     """Reduce by `add` or `multiply` in `dtype`, to which elements are converted first."""
     if dtype is None:
@@ -163,6 +172,26 @@ def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
 def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
     """How many elements each result of a reduction over `dims` comes from."""
     return math.prod(shape[dim] for dim in dims)
+
+
+def kept_shape(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:
+    """`shape` with the sizes of the reduced dimensions made 1."""
+    if dim is None or dim == ():
+        return (1,) * len(shape)
+    reduced = normalize_dims(dim, len(shape))
+    return tuple(1 if axis in reduced else size for axis, size in enumerate(shape))
+
+
+def spread(grad: ndarray, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> ndarray:
+    """The transpose of a sum over `dim`: `grad` repeated along the dimensions that were summed."""
+    if not keepdim and shape and dim is not None:
+        grad = grad.reshape(kept_shape(shape, dim))
+    return expand(grad, shape)
+
+
+def kept(value: ndarray, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> ndarray:
+    """A reduced `value` with the reduced dimensions back, of size 1, so that it broadcasts against the array of `shape`."""
+    return value if keepdim or not shape else value.reshape(kept_shape(shape, dim))
 
 
 def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy
-
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
@@ -151,48 +149,26 @@ def _total_weight(node):
 _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 
 
-@operator(
-    kernel=Kernel(kernels.nll_loss, quiet=True),
-    check=_check_nll,
-    namespace=None,
-    method=False,
-    out=False,
-    name="nll_loss_of",
-    node="NllLossBackward0",
-    batch=batched_losses.nll_loss,
-)
-class nll_loss_of:
-    """The negative log-likelihood of classes."""
+def _nll_operator(dims, batch):
+    class declaration:
+        """The negative log-likelihood of classes, or of classes at each place."""
 
-    constants = {"weight": "nll_loss_forward"}
-    saved_display = _SHOWN_OF_NLL
+        constants = {"weight": f"nll_loss{dims}_forward"}
+        saved_display = _SHOWN_OF_NLL
 
-    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
+        def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
-    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
-        return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
+        def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
+            return getattr(xp, f"nll_loss{dims}_backward")(grad, self, target, weight, ignore_index, reduction)
+
+    return operator(
+        kernel=Kernel(kernels.nll_loss, quiet=True), check=_check_nll, namespace=None, method=False, out=False,
+        name=f"nll_loss{dims}_of", node=f"NllLoss{dims.upper()}Backward0", batch=batch,
+    )(declaration)  # fmt: skip
 
 
-@operator(
-    kernel=Kernel(kernels.nll_loss, quiet=True),
-    check=_check_nll,
-    namespace=None,
-    method=False,
-    out=False,
-    name="nll_loss2d_of",
-    node="NllLoss2DBackward0",
-    batch=batched_losses.nll_loss2d,
-)
-class nll_loss2d_of:
-    """The negative log-likelihood of classes at each place."""
-
-    constants = {"weight": "nll_loss2d_forward"}
-    saved_display = _SHOWN_OF_NLL
-
-    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
-
-    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
-        return xp.nll_loss2d_backward(grad, self, target, weight, ignore_index, reduction)
+nll_loss_of = _nll_operator("", batched_losses.nll_loss)
+nll_loss2d_of = _nll_operator("2d", batched_losses.nll_loss2d)
 
 
 def _nll_backward_operator(dims, batch):
@@ -541,13 +517,11 @@ def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
     return slopes * (share.unsqueeze(-1) if share.ndim else share)
 
 
-@operator(namespace=None, method=False, out=False)
+@operator(kernel=kernels.multilabel_margin_slopes, namespace=None, method=False, out=False)
 class multilabel_margin_slopes:
     """The derivative of the sum of the hinges by each score."""
 
-    def forward(self: Array, target: Array, is_target: Array):
-        ones = numpy.ones(1, self.dtype)
-        return kernels.multilabel_margin_loss_backward(ones, self, target, is_target, "sum")
+    def forward(self: Array, target: Array, is_target: Array): ...
 
 
 @public(namespace=None)
