@@ -17,11 +17,10 @@ from ..kernels.runtime.parallel import scratch
 RUN = 1024
 """Elements that are summed in one vectorised run, whose partial sums are then added."""
 
-BLOCK = 32
+BLOCK = 64
 """Rows that are added one after the other, before the sums of blocks are added."""
 
 _ONES: dict[str, ndarray] = {char: numpy.ones((8192, 1), char) for char in "fd"}
-_add: Any = numpy.add.reduce
 _maximum: Any = numpy.maximum.reduce
 _minimum: Any = numpy.minimum.reduce
 _FLOAT64 = numpy.dtype(numpy.float64)
@@ -102,6 +101,9 @@ def column_sum(x: ndarray, out: ndarray) -> None:
         numpy.add.reduce(x, axis=(0, 2), out=out, keepdims=True)
         return
     whole = len(x) // BLOCK * BLOCK
+    if whole <= BLOCK:
+        numpy.add.reduce(x, axis=0, out=out, keepdims=True)
+        return
     partial = numpy.add.reduce(x[:whole].reshape(-1, BLOCK, x.shape[1]), axis=1)
     numpy.add.reduce(partial, axis=0, out=out, keepdims=True)
     if whole < len(x):
@@ -110,16 +112,12 @@ def column_sum(x: ndarray, out: ndarray) -> None:
 
 def column_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
     """The sum of the products of two arrays over the rows of the tile."""
-    if x.ndim == 3:
-        product = scratch("product", x.shape, x.dtype)
-        numpy.multiply(x, y, out=product)
-        column_sum(product, out)
+    if x.ndim == 2 and len(x) <= BLOCK:
+        numpy.einsum("ij,ij->j", x, y, out=out[0])
         return
-    whole = len(x) // BLOCK * BLOCK
-    blocks = [item[:whole].reshape(-1, BLOCK, x.shape[1]) for item in (x, y)]
-    numpy.add.reduce(numpy.einsum("bij,bij->bj", *blocks), axis=0, out=out, keepdims=True)
-    if whole < len(x):
-        out += numpy.einsum("ij,ij->j", x[whole:], y[whole:])
+    product = scratch("product", x.shape, x.dtype)
+    numpy.multiply(x, y, out=product)
+    column_sum(product, out)
 
 
 # --- scans ----------------------------------------------------------------------------------------------------
@@ -202,11 +200,11 @@ for _scan in (row_cumsum, row_cumprod, row_cummax, row_cummin, row_logcumsumexp)
 
 
 def _sum(x: ndarray) -> ndarray:
-    ones = _ONES.get(x.dtype.char)
-    if ones is None or x.ndim == 3 or x.size > len(ones):
-        total: ndarray = _add(x, 1, None, None, True)
-        return total
-    return x.dot(ones[: x.shape[1]])  # in a third of the time of `add.reduce`
+    if x.size <= len(_ONES["f"]) and x.ndim == 2 and (ones := _ONES.get(x.dtype.char)) is not None:
+        return x.dot(ones[: x.shape[1]])  # in a third of the time of `add.reduce`
+    total = numpy.empty((len(x), 1, *x.shape[2:]), x.dtype)
+    row_sum(x, total)
+    return total
 
 
 def _max(x: ndarray) -> Any:
@@ -218,7 +216,9 @@ def _min(x: ndarray) -> Any:
 
 
 def _column_sum(x: ndarray) -> Any:
-    return _add(x, 0, None, None, True) if x.ndim == 2 else _add(x, (0, 2), keepdims=True)
+    total = numpy.empty((1, x.shape[1], *(1,) * (x.ndim - 2)), x.dtype)
+    column_sum(x, total)
+    return total
 
 
 STRAIGHT_FUNCTIONS: dict[str, Callable[..., Any]] = {
