@@ -34,6 +34,7 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import compute_dtype, quiet_rows, restore
+from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.shapes import normalize_dim
 from . import source
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
@@ -164,7 +165,8 @@ class RowProgram:
         outputs = self.variants[variant].outputs
         size = outer * length * inner
         if 0 < size <= SMALL and compute is dtype and (function := self.straight(variant, compute.char)) is not None:
-            results = function(*views, *scalars, length)
+            # Results would be laid out as their operands are.
+            results = function(*[None if view is None else row_major(view) for view in views], *scalars, length)
             return _returned(
                 [
                     None if result is None else _shaped(result, node.extent, shape, dim)

@@ -152,6 +152,12 @@ def test_outputs_of_all_extents(shape, dim, weighted, wanted):
         assert products is None
 
 
+@pytest.mark.parametrize("shape", [(6, 3), (600, 300)])
+def test_outputs_lie_row_by_row_in_memory(shape):
+    x = numpy.asfortranarray(numbers(shape))
+    assert standardized.run((x, x), 1).flags.c_contiguous
+
+
 def test_numbers_of_rows_and_columns_have_the_dtype_computed_in():
     x = numbers((600, 40), numpy.float16)
     result, means, products, sums = several.run((x, numbers(600, numpy.float32), None), 1, (1.0, True))

@@ -366,7 +366,7 @@ def _gradients(to_input: ndarray | None, total: ndarray, along: ndarray, paramet
 # Over groups of channels
 
 
-def group_norm(input: ndarray, groups: int, weight: ndarray | None, bias: ndarray | None, eps: float) -> Triple:
+def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
     """Each group of channels of each sample less its mean, over its deviation, times `weight` plus `bias` by channel.
 
     Mean and inverse deviation are (batch, groups).
