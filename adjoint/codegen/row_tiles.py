@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from ..kernels.runtime.floating import quiet, quiet_rows, restore, widen
 from ..kernels.runtime.parallel import TILE_BYTES, get_num_threads, parallel_rows, scratch
-from .expression import BOOL, COLUMN, ELEMENT, INTEGER, ROW, ROW_SCANS, Expression, is_absent
+from .expression import BOOL, COLUMN, ELEMENT, INPUT, INTEGER, ROW, ROW_SCANS, Expression, is_absent
 from .schedule import Pool
 
 Dtype = numpy.dtype[Any]
@@ -51,7 +51,16 @@ class Tile:
             None if is_absent(node) else (node.extent, dtype_of(node.kind, dtype)) for node in expression.outputs
         ]
         self.sums = [number for number, output in enumerate(self.outputs) if output is not None and output[0] == COLUMN]
+        self.walked = _walked(expression)
         self.scans = frozenset(node.operation for node in expression.nodes()) & ROW_SCANS
+
+
+def _walked(expression: Expression) -> int:
+    """How many arrays of elements are read as a whole, and not at one place of each row; 1 if some are only written."""
+    nodes = expression.nodes()
+    read = {item for node in nodes if node.operation != "row_take" for item in node.operands} | set(expression.outputs)
+    count = sum(node.operation == INPUT and node.extent == ELEMENT and node in read for node in nodes)
+    return count or any(node.extent == ELEMENT and not is_absent(node) for node in expression.outputs)
 
 
 @dataclass(slots=True)
@@ -93,8 +102,7 @@ def run_rows(
 
 def _compute(run: Run) -> None:
     outer, length, inner = run.geometry
-    elements = sum(extent == ELEMENT for array, extent in run.inputs if array is not None)
-    column_bytes = length * run.tile.dtype.itemsize * max(elements, 1)
+    column_bytes = max(1, length * run.tile.dtype.itemsize * run.tile.walked)
     scans = run.tile.scans
     if inner == 1 or column_bytes * inner <= TILE_BYTES:
         row_bytes = column_bytes * inner
