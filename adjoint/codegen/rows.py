@@ -1,12 +1,25 @@
-"""Row programs: expressions of elements that also look at sums and extremes of the row that an element is in.
+"""Row programs: expressions of elements that also look at the row that an element is in.
 
-    @row_program("softmax")
-    def softmax_rows(x: Array):
-        exponential = xp.exp(x - row.max(x))
-        return exponential / row.sum(exponential)
+    @row_program()
+    def layer_norm(x: Array, weight: PerColumn | None, eps: float):
+        mean = row.mean(x)
+        centred = x - mean
+        rstd = xp.rsqrt(row.mean(centred * centred) + eps)
+        normalized = centred * rstd
+        return (normalized if weight is None else normalized * weight), mean, rstd
 
-A row lies along one dimension of the arrays, which all have one shape. NumPy computes parts of the arrays in which that
-dimension is whole, sized so that they stay in cache, on several threads.
+    result, mean, rstd = layer_norm.run((x, weight), -1, (1e-5,))
+
+A row lies along one dimension of the arrays. The function has a parameter for each array: one value for each element (`Array`),
+row (`PerRow`) or place in a row (`PerColumn`), or a place in the row for each row (`RowIndex`, integers). The other parameters
+are scalars. What it returns becomes the outputs, each of its extent: `None` is an output that is not asked for. `row.sum(x)`,
+`row.cumsum(x)`, `column.sum(x)` and what else `row` and `column` have is described in `expression`.
+
+A program is data: `variants` are its expressions, one for each way that its control flow takes, and `choose` tells which one is
+for given arguments. An interpreter sees the arrays as (outer, length, inner), with the row along the middle.
+
+NumPy computes parts of the arrays in which that dimension is whole, sized so that they stay in cache, on several threads. Half
+types are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -20,131 +33,197 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import compute_dtype, is_floating, quietly, type_name, widen
-from ..kernels.runtime.parallel import TILE_BYTES, parallel_rows, scratch
+from ..kernels.runtime.floating import compute_dtype, quiet_rows, restore
+from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.shapes import normalize_dim
 from . import source
-from .expression import Tree
+from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .pointwise import BASE_NAMES
-from .schedule import ROW
+from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
+from .row_tiles import Tile, dtype_of, run_rows
 from .tracing import Parameters, trace
 
-SHORT = 32
-"""Rows up to this long are put side by side, for vector loops across rows."""
+SMALL = 1 << 15
+"""Elements up to which no tiles are cut."""
+
+Dtype = numpy.dtype[Any]
 
 _building = threading.RLock()
-
-
-def row_sum(x: ndarray, out: ndarray) -> None:
-    """The sum over dimension 1, kept, of a tile of two dimensions or three."""
-    if x.ndim == 2 and SHORT < x.shape[1] <= 4096:
-        numpy.einsum("ij->i", x, out=out[:, 0])
-    else:
-        numpy.add.reduce(x, axis=1, out=out, keepdims=True)
-
-
-def row_max(x: ndarray, out: ndarray) -> None:
-    """The maximum over dimension 1, kept."""
-    numpy.maximum.reduce(x, axis=1, out=out, keepdims=True)
-
-
-def row_min(x: ndarray, out: ndarray) -> None:
-    """The minimum over dimension 1, kept."""
-    numpy.minimum.reduce(x, axis=1, out=out, keepdims=True)
 
 
 class RowProgram:
     """A traced row program, and the code made of it so far."""
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
+    def __init__(self, function: Callable[..., Any], refuse: Refusing | None) -> None:
         self.function = function
-        self.name = name
+        self.name = function.__name__
+        self.refuse = refuse
         self.parameters = Parameters(function)
-        self._tiles: dict[str, tuple[Callable[..., Any], list[bool]]] = {}
+        self._extents = list(self.parameters.extents.values())
+        self._whole = self._extents.index(ELEMENT) if ELEMENT in self._extents else 0
+        self._tiles: dict[tuple[int, str], Tile] = {}
+        self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
 
     @cached_property
     def tree(self) -> Tree:
         """What the function computes, traced when first asked for."""
         return trace(self.function, self.parameters)
 
+    @cached_property
+    def variants(self) -> list[Expression]:
+        """The expressions of the tree, from its first branch to its last."""
+        return list(leaves(self.tree))
+
+    @cached_property
+    def choose(self) -> Callable[..., int]:
+        """A function of all arguments, arrays first, that returns the number of the variant to compute, or refuses."""
+        namespace = dict(BASE_NAMES)
+        names = [*self.parameters.arrays, *self.parameters.scalars]
+        text = source.choice_source("choose", self.tree, ", ".join(names), namespace)
+        source.compile_source(text, f"{self.name} choice", namespace)
+        chosen: Callable[..., int] = namespace["choose"]
+        return chosen
+
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.parameters.names)}):\n{self.tree}"
 
-    def tile(self, char: str) -> tuple[Callable[..., Any], list[bool]]:
-        """The function for tiles of one dtype, and which of its registers hold one number for each row."""
-        found = self._tiles.get(char)
+    @property
+    def _arguments(self) -> list[str]:
+        return [*self.parameters.arrays, *self.parameters.scalars, ROW_LENGTH]
+
+    def tile(self, variant: int, char: str) -> Tile:
+        """The function for tiles of one dtype."""
+        found = self._tiles.get((variant, char))
         if found is None:
             with _building:
-                namespace = dict(BASE_NAMES, row_sum=row_sum, row_max=row_max, row_min=row_min)
-                arrays = ", ".join(self.parameters.arrays)
-                text, registers, _ = source.tile_source("rows", self.tree, arrays, char, namespace, over_input=False)
-                source.compile_source(text, f"{self.name} rows {char}", namespace)
-                found = self._tiles[char] = (namespace["rows"], [kind == ROW for _, kind in registers])
+                namespace = BASE_NAMES | TILE_FUNCTIONS
+                text, registers = source.row_tile_source(
+                    "rows", self.variants[variant], ", ".join(self._arguments), char, namespace
+                )
+                source.compile_source(text, f"{self.name} rows {variant} {char}", namespace)
+                pools = [pool for _, pool in registers]
+                found = Tile(namespace["rows"], pools, self.variants[variant], numpy.dtype(char))
+                self._tiles[variant, char] = found
         return found
 
-    def run(self, arrays: Sequence[ndarray], dim: int) -> ndarray:
-        """Compute on floating-point arrays of one shape, whose rows lie along `dim`.
+    def straight(self, variant: int, char: str) -> Callable[..., Any] | None:
+        """The function for small arrays of one dtype, if there is one for each operation."""
+        key = variant, char
+        if key not in self._straight:
+            with _building:
+                expression = self.variants[variant]
+                namespace = BASE_NAMES | STRAIGHT_FUNCTIONS
+                made = None
+                if all(node.operation in STRAIGHT_FUNCTIONS for node in expression.nodes() if source.is_of_rows(node)):
+                    text = source.row_straight_source("rows", expression, ", ".join(self._arguments), char, namespace)
+                    source.compile_source(text, f"{self.name} small rows {variant} {char}", namespace)
+                    made = namespace["rows"]
+                self._straight[key] = made
+        return self._straight[key]
+
+    def run(
+        self,
+        arrays: Sequence[ndarray | None],
+        dim: int,
+        scalars: Sequence[Any] = (),
+        *,
+        shape: tuple[int, ...] | None = None,
+    ) -> Any:
+        """Compute on arrays whose rows lie along `dim`: the output, or a tuple of them.
+
+        Arrays of elements all have `shape`, which is that of the first one unless it is given; those of rows have as many
+        elements as there are rows, in their order, those of columns as many as a row. Outputs of elements have the dtype of the
+        first array, others that in which is computed; those of rows have `shape`, but length 1 along `dim`, those of columns have
+        one dimension. If there are no elements, other outputs are zeros.
 
         Raises:
             IndexError: if `dim` is out of range.
-            NotImplementedError: if the first array is not floating-point.
+            NotImplementedError: if the program refuses the dtype.
         """
-        result: ndarray = quietly(self._run, arrays, dim)
-        return result
+        whole: Any = arrays[self._whole]
+        shape = whole.shape if shape is None else shape
+        rank = len(shape)
+        dim = dim if 0 <= dim < rank else normalize_dim(dim, rank)
+        if self.refuse is not None:
+            self.refuse(whole, dim)
+        token = quiet_rows(shape[-1] if shape else 1)
+        try:
+            return self._run(arrays, dim, scalars, shape)
+        finally:
+            restore(token)
 
-    def _run(self, arrays: Sequence[ndarray], dim: int) -> ndarray:
-        x = arrays[0]
-        dim = normalize_dim(dim, x.ndim)
-        if not is_floating(x.dtype) and x.size:
-            kernel = f"{self.name}_lastdim_kernel_impl" if dim == max(x.ndim - 1, 0) else f"{self.name}_kernel_impl"
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(x.dtype)}'")
-        result = numpy.empty(x.shape, x.dtype)
-        if x.size == 0:
-            return result
-        compute = compute_dtype(x.dtype)
-        tile, of_rows = self.tile(compute.char)
-        length = x.shape[dim] if x.ndim else 1
-        inner = math.prod(x.shape[dim + 1 :])
-        shape = (-1, length) if inner == 1 else (-1, length, inner)
-        operands = [array.reshape(shape) for array in (*arrays, result)]
-        across = inner == 1 and 1 < length <= SHORT
-
-        def work(where: Any) -> None:
-            *parts, out = [array[where] for array in operands]
-            target = out
-            if across:
-                parts = [part.T[None] for part in parts]
-            if across or compute != x.dtype:
-                parts = [numpy.ascontiguousarray(widen(part)) for part in parts]
-                target = scratch("row result", parts[0].shape, compute)
-            size = parts[0].shape
-            kept = [
-                scratch(f"row {number}", (size[0], 1, *size[2:]) if of_row else size, compute)
-                for number, of_row in enumerate(of_rows)
+    def _run(self, arrays: Sequence[ndarray | None], dim: int, scalars: Sequence[Any], shape: tuple[int, ...]) -> Any:
+        first: Any = arrays[0]
+        dtype, compute = first.dtype, compute_dtype(first.dtype)
+        variant = self.choose(*arrays, *scalars)
+        length = shape[dim] if shape else 1
+        outer, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
+        geometry = (outer, length, inner) if length > 1 else (1, length, outer * inner)
+        views = [
+            None if a is None else _view(a, extent, geometry) for a, extent in zip(arrays, self._extents, strict=True)
+        ]
+        outputs = self.variants[variant].outputs
+        size = outer * length * inner
+        if 0 < size <= SMALL and compute is dtype and (function := self.straight(variant, compute.char)) is not None:
+            # Results would be laid out as their operands are.
+            results = function(*[None if view is None else row_major(view) for view in views], *scalars, length)
+            return _returned(
+                [
+                    None if result is None else _shaped(result, node.extent, shape, dim)
+                    for node, result in zip(outputs, results, strict=True)
+                ]
+            )
+        results = [None if is_absent(node) else _allocated(node, shape, dim, dtype, compute) for node in outputs]
+        if size:
+            outs = [
+                None if a is None else _view(a, node.extent, geometry) for node, a in zip(outputs, results, strict=True)
             ]
-            tile(*parts, target, *kept)
-            if target is not out:
-                out[...] = target[0].T if across else target
-
-        column_bytes = length * compute.itemsize * len(arrays)
-        if inner == 1 or column_bytes * inner <= TILE_BYTES:
-            parallel_rows(lambda start, stop: work(slice(start, stop)), len(operands[0]), column_bytes * inner)
-            return result
-        # Too much for the cache in one block: tiles of columns, wide enough for vector loops.
-        width = min(inner, 256)
-        strips = -(-inner // width)
-
-        def columns(start: int, stop: int) -> None:
-            while start < stop:
-                block, strip = divmod(start, strips)
-                count = min(stop - start, strips - strip)
-                work((slice(block, block + 1), slice(None), slice(strip * width, (strip + count) * width)))
-                start += count
-
-        parallel_rows(columns, len(operands[0]) * strips, width * column_bytes)
-        return result
+            inputs = list(zip(views, self._extents, strict=True))
+            run_rows(self.tile(variant, compute.char), geometry, inputs, scalars, outs)
+        return _returned(results)
 
 
-def row_program(name: str) -> Callable[[Callable[..., Any]], RowProgram]:
-    """Make a function of elements and rows into a program; `name` is that of PyTorch's kernel, which refuses other dtypes."""
-    return lambda function: RowProgram(function, name)
+Refusing = Callable[[ndarray, int], None]
+"""What raises an error for the dtypes that a program is not for, given the first array and the dimension of its rows."""
+
+
+def row_program(refuse: Refusing | None = None) -> Callable[[Callable[..., Any]], RowProgram]:
+    """Make a function of elements and rows into a program."""
+    return lambda function: RowProgram(function, refuse)
+
+
+# --- arguments and results ------------------------------------------------------------------------------------
+
+
+def _returned(results: list[Any]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _view(array: ndarray, extent: str, geometry: tuple[int, int, int]) -> ndarray:
+    """An array with its rows along dimension 1, of two dimensions, or of three if something lies below the row."""
+    outer, length, inner = geometry
+    shape: tuple[int, ...]
+    if inner == 1:
+        shape = (outer, length) if extent == ELEMENT else (outer, 1) if extent == ROW else (1, length)
+    else:
+        shape = (outer, length, inner) if extent == ELEMENT else (outer, 1, inner) if extent == ROW else (1, length, 1)
+    return array if array.shape == shape else array.reshape(shape)
+
+
+def _kept(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """The shape with one element along `dim`."""
+    return (*shape[:dim], 1, *shape[dim + 1 :]) if shape else ()
+
+
+def _shaped(array: ndarray, extent: str, shape: tuple[int, ...], dim: int) -> ndarray:
+    if extent == COLUMN:
+        return array.reshape(-1)
+    wanted = shape if extent == ELEMENT else _kept(shape, dim)
+    return array if array.shape == wanted else array.reshape(wanted)
+
+
+def _allocated(node: Node, shape: tuple[int, ...], dim: int, dtype: Dtype, compute: Dtype) -> ndarray:
+    if node.extent == ELEMENT:
+        return numpy.empty(shape, dtype_of(node.kind, dtype))
+    wanted = _kept(shape, dim) if node.extent == ROW else shape[dim] if shape else 1
+    return numpy.zeros(wanted, dtype_of(node.kind, compute))

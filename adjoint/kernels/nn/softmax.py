@@ -7,19 +7,19 @@ Large arrays are worked through in tiles that stay in cache, by several threads;
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
 
 from ... import dtypes
-from ...codegen.rows import row_program
+from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import row, xp
 from ..reduce import reduction
 from ..reduce.reduction import sum_kept
-from ..runtime.floating import is_inexact, quietly, widen
+from ..runtime.floating import is_floating, is_inexact, quietly, refuse
 from ..runtime.layout import row_major
-from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import Dims, normalize_dims
 
 Array = numpy.ndarray[Any, Any]
@@ -31,6 +31,16 @@ _CLOSE = 8
 
 _max: Any = numpy.maximum.reduce
 _exp, _log, _subtract, _multiply, _divide = numpy.exp, numpy.log, numpy.subtract, numpy.multiply, numpy.true_divide
+
+
+def _refusing(name: str) -> Refusing:
+    """What refuses integers in the name of PyTorch's kernel, which it has one of for the last dimension."""
+
+    def refuse_integers(x: ndarray, dim: int) -> None:
+        if not is_floating(x.dtype) and x.size:
+            raise refuse(f"{name}_lastdim_kernel_impl" if dim == max(x.ndim - 1, 0) else f"{name}_kernel_impl", x)
+
+    return refuse_integers
 
 
 def softmax(x: ndarray, dim: int) -> ndarray:
@@ -62,7 +72,7 @@ def _normalized(x: ndarray, dim: int) -> ndarray:
     return _divide(result, sum_kept(result, dim), result)
 
 
-@row_program("softmax")
+@row_program(_refusing("softmax"))
 def softmax_rows(x: Array) -> Any:
     """The exponential of what the row falls short of its maximum, divided by the sum."""
     exponential = xp.exp(x - row.max(x))
@@ -91,7 +101,7 @@ def _log_normalized(x: ndarray, dim: int) -> ndarray:
     return _subtract(x, _log(total, total), x)
 
 
-@row_program("log_softmax")
+@row_program(_refusing("log_softmax"))
 def log_softmax_rows(x: Array) -> Any:
     """What the row falls short of its maximum, less the logarithm of the sum of its exponential."""
     shifted = x - row.max(x)
@@ -107,7 +117,7 @@ def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
     return softmax_backward_rows.run((grad, result), dim)
 
 
-@row_program("softmax_backward")
+@row_program(_refusing("softmax_backward"))
 def softmax_backward_rows(grad: Array, result: Array) -> Any:
     """`result * (grad - sum(grad * result))`."""
     product = grad * result
@@ -123,7 +133,7 @@ def log_softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
     return log_softmax_backward_rows.run((grad, result), dim)
 
 
-@row_program("log_softmax_backward")
+@row_program(_refusing("log_softmax_backward"))
 def log_softmax_backward_rows(grad: Array, result: Array) -> Any:
     """`grad - exp(result) * sum(grad)`."""
     return grad - xp.exp(result) * row.sum(grad)
@@ -143,20 +153,31 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     if reduction.count(x.shape, dims) == 0:
         shape = [1 if axis in dims else n for axis, n in enumerate(x.shape) if keepdim or axis not in dims]
         return numpy.full(shape, -math.inf, x.dtype)
-    wide = widen(x)
-    largest = reduction.amax(wide.real, dims, True)
-    largest = numpy.where(numpy.isinf(largest), 0, largest)
-    if wide.size <= _SMALL:
-        total = asarray(numpy.add.reduce(_exp(wide - largest), dims, None, None, True))  # type: ignore[call-overload]
+    if x.dtype.kind == "c":
+        total = _complex_logsumexp(x, dims)
     else:
-        total = reduction.sum(_exp_shifted(wide, largest), dims, True)
-    _log(total, out=total)
-    total += largest
+        total = _as_rows(x, dims, lambda rows: logsumexp_rows.run((rows,), 1))
     return row_major((total if keepdim else total.squeeze(dims)).astype(x.dtype, copy=False))
 
 
-def _exp_shifted(x: ndarray, shift: ndarray) -> ndarray:
-    shifted = numpy.subtract(x, shift, order="C")
-    flat = shifted.reshape(-1)
-    parallel_rows(lambda start, stop: _exp(flat[start:stop], flat[start:stop]), flat.size, flat.itemsize)
-    return shifted
+@row_program()
+def logsumexp_rows(x: Array) -> Any:
+    """The logarithm of the sum of the exponentials of the row, of which the largest finite element is factored out."""
+    largest = row.max(x)
+    shift = xp.where(xp.isinf(largest), 0, largest)
+    return xp.log(row.sum(xp.exp(x - shift))) + shift
+
+
+def _as_rows(x: ndarray, dims: tuple[int, ...], function: Callable[[ndarray], ndarray]) -> ndarray:
+    """What a function makes of rows, one number of each, for rows that lie along all of `dims`; these keep length 1."""
+    others = [axis for axis in range(x.ndim) if axis not in dims]
+    kept = tuple(1 if axis in dims else n for axis, n in enumerate(x.shape))
+    rows = x.transpose(*others, *dims).reshape(math.prod(kept), -1)
+    return function(rows).reshape(kept)
+
+
+def _complex_logsumexp(x: ndarray, dims: tuple[int, ...]) -> ndarray:
+    largest = reduction.amax(x.real, dims, True)
+    largest = numpy.where(numpy.isinf(largest), 0, largest)
+    total: ndarray = numpy.log(reduction.sum(_exp(x - largest), dims, True)) + largest
+    return total

@@ -162,7 +162,8 @@ def _nll_operator(dims, batch):
             return getattr(xp, f"nll_loss{dims}_backward")(grad, self, target, weight, ignore_index, reduction)
 
     return operator(
-        kernel=Kernel(kernels.nll_loss, quiet=True), check=_check_nll, namespace=None, method=False, out=False,
+        kernel=Kernel(kernels.nll_loss, quiet=True, rows=kernels.nll_rows),
+        check=_check_nll, namespace=None, method=False, out=False,
         name=f"nll_loss{dims}_of", node=f"NllLoss{dims.upper()}Backward0", batch=batch,
     )(declaration)  # fmt: skip
 
