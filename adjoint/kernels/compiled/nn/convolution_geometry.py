@@ -1,0 +1,160 @@
+"""Where a convolution finds what: its input in blocked layout, the places of its output, and the tables that lead from one to the other.
+
+Rows of an image are packed with a little padding between them, so that a whole image is one long row: the input that a tap of the
+kernel meets is the same row, shifted by one number for all places. Vectors run along it without a thought for where rows end; what
+they compute between rows is left out when the result is unpacked. With a stride the input is dealt out by its places modulo the
+stride, the phases: a tap meets one of them. The gradient of the input has phases of its output instead, each with taps of its own.
+
+Spatial dimensions are three: those that a convolution lacks come first and have length 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy
+from numpy import ndarray
+
+Sizes = tuple[int, ...]
+
+BLOCK_BYTES = 1 << 20
+"""About how much packed memory a block of the work takes: it stays in a core's second-level cache."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A convolution along one dimension.
+
+    Place `i` of output phase `r` is element `i * spread + r` of the target. Its tap `(t, phase, shift)` meets the source at
+    `origin + phases[phase] + (i + shift) * step`.
+    """
+
+    source: int
+    target: int
+    places: int
+    spread: int
+    step: int
+    origin: int
+    phases: Sizes
+    taps: tuple[tuple[tuple[int, int, int], ...], ...]
+
+    @property
+    def reach(self) -> int:
+        """How many places beyond its own a place needs."""
+        return max((shift for taps in self.taps for _, _, shift in taps), default=0)
+
+
+@functools.lru_cache(512)
+def forward_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
+    """The convolution itself: from the input to the output."""
+    phases = sorted({t * dilation % stride for t in range(kernel)})
+    taps = [(t, phases.index(t * dilation % stride), t * dilation // stride) for t in range(kernel)]
+    return Axis(size, output, output, 1, stride, -padding, tuple(phases), (tuple(taps),))
+
+
+@functools.lru_cache(512)
+def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
+    """Its transpose: from the gradient of the output to that of the input."""
+    met = [
+        [(t, (phase + padding - t * dilation) // stride) for t in range(kernel) if not (phase + padding - t * dilation) % stride]
+        for phase in range(stride)
+    ]
+    first = min((shift for taps in met for _, shift in taps), default=0)
+    taps = tuple(tuple((t, 0, shift - first) for t, shift in each) for each in met)
+    return Axis(output, size, -(-size // stride), stride, 1, first, (0,), taps)
+
+
+class Geometry:
+    """The blocked layout of one convolution, for blocks of `samples` samples and `block` places."""
+
+    def __init__(self, axes: tuple[Axis, Axis, Axis], channels: int, samples: int, block: Sizes, width: int) -> None:
+        self.axes, self.block, self.samples = axes, block, samples
+        last = axes[2]
+        depth, height = (places + axis.reach for places, axis in zip(block[:2], axes[:2], strict=True))
+        self.pitch = block[2] + last.reach - (_shared(last, width) if block[2] == last.places else 0)
+        self.grid = (depth, height)
+        self.phases = list(itertools.product(*(axis.phases for axis in axes)))
+        self.phase_pitch = depth * height * self.pitch
+        self.sample_pitch = len(self.phases) * self.phase_pitch
+        self.channel_pitch = spaced(samples * self.sample_pitch, width)
+        self.spreads = math.prod(axis.spread for axis in axes)
+        span = ((block[0] - 1) * height + block[1] - 1) * self.pitch + block[2]
+        self.vectors = -(-span // width)
+        """How many vectors the places of one sample take."""
+        self.span = self.vectors * width
+        self.phase_table = numpy.array(self.phases, numpy.int64)
+        self.packed_size = channels * self.channel_pitch + 4 * width
+
+    def starts(self, tile: int, width: int) -> ndarray:
+        """Where in the packed input each vector of places begins; as many as fill tiles, the last one repeated."""
+        sample = numpy.arange(self.samples)[:, None] * self.sample_pitch
+        starts = (sample + numpy.arange(self.vectors) * width).reshape(-1)
+        return _filled(starts, tile)
+
+    def taps(self, phase: int) -> tuple[ndarray, ndarray]:
+        """The taps of an output phase: which elements of the kernel they are, and how far they are from a place."""
+        elements, offsets = [], []
+        kernel = [sum(map(len, axis.taps)) for axis in self.axes]
+        for d, h, w in itertools.product(*(a.taps[p] for a, p in zip(self.axes, self._phase(phase), strict=True))):
+            elements.append((d[0] * kernel[1] + h[0]) * kernel[2] + w[0])
+            number = (d[1] * len(self.axes[1].phases) + h[1]) * len(self.axes[2].phases) + w[1]
+            offsets.append(number * self.phase_pitch + (d[2] * self.grid[1] + h[2]) * self.pitch + w[2])
+        return numpy.array(elements, numpy.int64), numpy.array(offsets, numpy.int64)
+
+    def _phase(self, phase: int) -> Sizes:
+        _, height, width = (axis.spread for axis in self.axes)
+        return phase // (height * width), phase // width % height, phase % width
+
+    def offsets(self, phase: int, channels: int, tile: int = 1) -> ndarray:
+        """How far from a place each tap in each of `channels` channels is."""
+        _, offsets = self.taps(phase)
+        return _filled((numpy.arange(channels)[:, None] * self.channel_pitch + offsets).reshape(-1), tile)
+
+
+def spaced(size: int, width: int) -> int:
+    """A distance of at least `size` between channels, at which they do not compete for the same places of a cache."""
+    vectors = -(-size // width)
+    return (vectors + 1 - vectors % 2) * width
+
+
+def _filled(table: ndarray, tile: int) -> ndarray:
+    """The table with its last element repeated to a multiple of `tile`."""
+    return numpy.ascontiguousarray(numpy.pad(table, (0, -len(table) % tile), "edge" if len(table) else "constant"), numpy.int64)
+
+
+def _shared(axis: Axis, width: int) -> int:
+    """How many zeros the end of a row may share with the beginning of the next."""
+    shared = min(axis.reach, width)
+    for phase in axis.phases:
+        first = axis.origin + phase
+        before = -(first // axis.step)
+        content = -((first - axis.source) // axis.step)
+        shared = min(shared, before, axis.places + axis.reach - content)
+    return max(shared, 0)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How the work is cut up: into blocks of samples, or of places of one sample along one dimension."""
+
+    samples: int
+    dimension: int
+    places: int
+    parts: int
+    count: int
+
+
+def cut(axes: tuple[Axis, Axis, Axis], batch: int, sample_bytes: int, wanted: int) -> Blocks:
+    """Blocks of about `BLOCK_BYTES`, at least `wanted` of them if there is so much to divide."""
+    dimension = next((number for number, axis in enumerate(axes) if axis.places > 1), 2)
+    if batch >= wanted and sample_bytes <= BLOCK_BYTES:
+        samples = max(1, min(batch // wanted, BLOCK_BYTES // max(sample_bytes, 1)))
+        return Blocks(samples, dimension, axes[dimension].places, 1, -(-batch // samples))
+    parts = max(-(-sample_bytes // BLOCK_BYTES), -(-wanted // max(batch, 1)))
+    length = axes[dimension].places
+    places = max(1, -(-length // parts))
+    parts = -(-length // places)
+    return Blocks(1, dimension, places, parts, batch * parts)
