@@ -17,34 +17,23 @@ from ....codegen.llvm.language import address, type_of
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
 from . import convolution_kernels as kernels
-from .convolution_geometry import Axis, Blocks, Geometry, cut, forward_axis, input_axis, spaced
+from .convolution_geometry import Axes, Geometry, cut, forward_axis, input_axis, spaced
 
 Sizes = tuple[int, ...]
-Axes = tuple[Axis, Axis, Axis]
 
 _BYTES_PER_PRODUCT = 1 / 16
 """Work in bytes of memory that take as long as one multiplication, for deciding on threads."""
 
-
-class _Tiles:
-    """Register tiles of a type: how many output channels and vectors."""
-
-    def __init__(self, dtype: numpy.dtype[Any], rows: int) -> None:
-        self.type = type_of(dtype)
-        self.width = HOST.vector_bytes // dtype.itemsize
-        many = HOST.vector_bytes == 64  # AVX-512 has twice as many registers
-        choices = [(8, 3), (6, 4), (4, 6), (1, 8)] if many else [(4, 3), (6, 2), (1, 6)]
-        self.rows, self.columns = min(choices, key=lambda tile: (-(-rows // tile[0]) * tile[0] * (1 + 0.4 * (tile[0] == 1)), -tile[0]))
-
-    @property
-    def sizes(self) -> dict[str, Any]:
-        """The static parameters of the kernels of tiles."""
-        return {"T": self.type, "W": self.width, "ROWS": self.rows, "COLUMNS": self.columns}
+_FIRST_CACHE = 1 << 15
+"""How many bytes of gradients stay in a core's first-level cache."""
 
 
-@functools.lru_cache(64)
-def _tiles(dtype: numpy.dtype[Any], rows: int) -> _Tiles:
-    return _Tiles(dtype, rows)
+def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
+    """The register tile, channels times vectors or taps, that takes least time for `rows` channels; the first one of equals.
+
+    A tile of one channel waits for memory half of the time.
+    """
+    return min(choices, key=lambda tile: -(-rows // tile[0]) * max(tile[0], 2))
 
 
 class _Plan:
@@ -54,34 +43,60 @@ class _Plan:
         self, axes: Axes, batch: int, groups: int, ins: int, outs: int, dtype: numpy.dtype[Any], threads: int, gradient: bool
     ) -> None:
         self.axes, self.groups, self.ins, self.outs = axes, groups, ins, outs
-        self.tiles = tiles = _tiles(dtype, outs)
-        width, rows, columns = tiles.width, tiles.rows, tiles.columns
+        self.batch, self.channels = batch, groups * outs
+        self.type, self.width = type_of(dtype), HOST.vector_bytes // dtype.itemsize
+        many = HOST.vector_bytes == 64  # AVX-512 has twice as many registers
+        if gradient:
+            self.tile = _tile(outs, [(4, 6), (1, 9)] if many else [(3, 3), (1, 5)])
+        else:
+            self.tile = _tile(outs, [(8, 3), (6, 4), (4, 6), (1, 8)] if many else [(4, 3), (6, 2), (1, 6)])
+        width, (rows, columns) = self.width, self.tile
+        places = tuple(axis.places for axis in axes)
         taps = math.prod(sum(map(len, axis.taps)) for axis in axes)
-        self.products = groups * ins * outs * taps * math.prod(axis.places for axis in axes)
-        whole = Geometry(axes, groups * ins, 1, tuple(axis.places for axis in axes), width)
-        places = whole.spreads * groups * outs * whole.span
-        sample_bytes = (groups * ins * whole.channel_pitch + places) * dtype.itemsize
-        wanted = 1 if self.products * batch < 1 << 22 or threads == 1 else 4 * threads
-        self.blocks: Blocks = cut(axes, batch, sample_bytes, wanted)
-        block = [axis.places for axis in axes]
-        block[self.blocks.dimension] = self.blocks.places
-        self.geometry = geometry = Geometry(axes, groups * ins, self.blocks.samples, tuple(block), width)
-        self.starts = geometry.starts(columns, width)
-        self.vectors = len(self.starts) if not gradient else geometry.samples * geometry.vectors
-        self.out_pitch = spaced(len(self.starts) * width, width)
-        self.phase_pitch = (groups * outs + rows) * self.out_pitch
-        self.taps = [geometry.taps(phase)[0] for phase in range(geometry.spreads)]
-        self.offsets = [geometry.offsets(phase, ins, columns) for phase in range(geometry.spreads)]
+        products = batch * groups * ins * outs * taps * math.prod(places)
+        whole = Geometry(axes, groups * ins, 1, places, width)
+        sample_bytes = (whole.packed_size + whole.spreads * self.channels * whole.vectors * width) * dtype.itemsize
+        wanted = 1 if products < 1 << 22 or threads == 1 else 4 * threads
+        self.blocks = blocks = cut(axes, batch, sample_bytes, wanted)
+        self.work = int(products * _BYTES_PER_PRODUCT) // blocks.count + 1
+        block = tuple(blocks.places if number == blocks.dimension else length for number, length in enumerate(places))
+        self.geometry = geometry = Geometry(axes, groups * ins, blocks.samples, block, width)
+        spreads = range(geometry.spreads)
+        self.out_pitch = spaced(-(-geometry.vectors // columns) * columns * width, width)
+        self.phase_pitch = (self.channels + rows) * self.out_pitch
+        self.taps = [geometry.taps(phase)[0] for phase in spreads]
+        self.offsets = [geometry.offsets(phase, ins, columns) for phase in spreads]
+        self.depths = [ins * len(taps) for taps in self.taps]
         self.group_pitch = ins * geometry.channel_pitch
+        self.spreads = [axis.spread for axis in axes]
+        self.pack = kernels.pack.compiled(T=self.type, W=width, STEP=axes[2].step if axes[2].step < 3 else 0)
+        self.spots = [self._spot(number) for number in range(blocks.count)]
 
-    def spot(self, number: int, batch: int) -> tuple[int, int, list[int], list[int]]:
+    def _spot(self, number: int) -> tuple[int, int, Sizes, Sizes]:
         """Of a block of the work: first sample, how many, first place and the place after the last in each dimension."""
         blocks = self.blocks
         sample, part = (number * blocks.samples, 0) if blocks.parts == 1 else divmod(number, blocks.parts)
         first, after = [0, 0, 0], [axis.places for axis in self.axes]
         first[blocks.dimension] = part * blocks.places
         after[blocks.dimension] = min(first[blocks.dimension] + blocks.places, after[blocks.dimension])
-        return sample, min(blocks.samples, batch - sample), first, after
+        return sample, min(blocks.samples, self.batch - sample), tuple(first), tuple(after)
+
+    @functools.cached_property
+    def origins(self) -> list[Sizes]:
+        """Where in the source each block begins."""
+        return [
+            tuple(axis.origin + place * axis.step for axis, place in zip(self.axes, first, strict=True))
+            for _, _, first, _ in self.spots
+        ]
+
+    def packing(self, strides: tuple[int, ...]) -> tuple[int, ...]:
+        """The arguments of `pack` that are the same for all blocks."""
+        geometry = self.geometry
+        return (
+            *(axis.source for axis in self.axes), address(geometry.phase_table), len(geometry.phases), geometry.samples,
+            self.groups * self.ins, *strides, *(axis.step for axis in self.axes), *geometry.grid, geometry.pitch,
+            geometry.channel_pitch,
+        )  # fmt: skip
 
 
 @functools.lru_cache(128)
@@ -99,10 +114,10 @@ def _axes(
     return tuple(axes)  # type: ignore[return-value]
 
 
-def _strides(array: ndarray) -> list[int]:
+def _strides(array: ndarray) -> tuple[int, ...]:
     """Those of samples, channels, planes and rows, in elements."""
     steps = [step // array.itemsize for step in array.strides]
-    return [*steps[:2], *[0] * (5 - array.ndim), *steps[2:-1]]
+    return (*steps[:2], *[0] * (5 - array.ndim), *steps[2:-1])
 
 
 def _in_rows(array: ndarray) -> ndarray:
@@ -110,28 +125,20 @@ def _in_rows(array: ndarray) -> ndarray:
     return array if array.strides[-1] == array.itemsize and array.dtype.isnative else numpy.ascontiguousarray(array)
 
 
-def _pack(plan: _Plan, out: ndarray, x: ndarray, strides: list[int], sample: int, samples: int, first: list[int]) -> None:
-    geometry, axes = plan.geometry, plan.axes
-    step = axes[2].step
-    kernels.pack.compiled(T=plan.tiles.type, W=plan.tiles.width, STEP=step if step < 3 else 0)(
-        address(out), address(x) + sample * x.strides[0], address(geometry.phase_table), len(geometry.phases),
-        samples, plan.groups * plan.ins, *strides,
-        *(axis.origin + place * axis.step for axis, place in zip(axes, first, strict=True)),
-        *(axis.source for axis in axes), *(axis.step for axis in axes),
-        *geometry.grid, geometry.pitch, geometry.sample_pitch, geometry.channel_pitch,
-    )  # fmt: skip
+def _memory(name: str, size: int, dtype: numpy.dtype[Any]) -> tuple[int, ndarray]:
+    """The address of scratch memory at the beginning of a cache line, and the array that keeps it."""
+    array = scratch(name, (size + 8 * 64,), dtype)
+    return -(-address(array) // 64) * 64, array
 
 
 def _weights(plan: _Plan, weight: ndarray, strides: tuple[int, int, int]) -> list[ndarray]:
     """The weights of each output phase, blocked for the tiles."""
-    rows = plan.tiles.rows
-    pack = kernels.pack_weights.compiled(T=plan.tiles.type, ROWS=rows)
+    rows, _ = plan.tile
+    pack = kernels.pack_weights.compiled(T=plan.type, ROWS=rows)
     packed = []
     for taps in plan.taps:
         blocked = numpy.empty(plan.groups * -(-plan.outs // rows) * rows * plan.ins * len(taps), weight.dtype)
-        pack(
-            address(blocked), address(weight), address(taps), len(taps), plan.groups, plan.outs, plan.ins, *strides
-        )
+        pack(address(blocked), address(weight), address(taps), len(taps), plan.groups, plan.outs, plan.ins, *strides)
         packed.append(blocked)
     return packed
 
@@ -140,43 +147,39 @@ def _convolve(
     plan: _Plan, x: ndarray, weight: ndarray, strides: tuple[int, int, int], bias: ndarray | None, result: ndarray
 ) -> None:
     """Write the sums over taps and input channels, plus `bias`, to `result`."""
-    tiles, geometry, batch = plan.tiles, plan.geometry, len(x)
+    geometry, spreads, size = plan.geometry, plan.spreads, x.itemsize
     weights = _weights(plan, weight, strides)
-    added = numpy.zeros(plan.groups * plan.outs + tiles.rows, x.dtype)
+    added = numpy.zeros(plan.channels + plan.tile[0], x.dtype)
     if bias is not None:
         added[: len(bias)] = bias
-    spreads = [axis.spread for axis in plan.axes]
-    multiply = kernels.multiply.compiled(**tiles.sizes)
-    unpack = kernels.unpack.compiled(T=tiles.type, W=tiles.width, SPREAD=spreads[2] if spreads[2] < 3 else 0)
-    source, target = _strides(x), _strides(result)
+    multiply = kernels.multiply.compiled(T=plan.type, W=plan.width, ROWS=plan.tile[0], COLUMNS=plan.tile[1])
+    unpack = kernels.unpack.compiled(T=plan.type, W=plan.width, SPREAD=spreads[2] if spreads[2] < 3 else 0)
+    packing, target = plan.packing(_strides(x)), _strides(result)
+    layout = (
+        *spreads, geometry.grid[1], geometry.pitch, geometry.row_pitch, plan.out_pitch, plan.phase_pitch
+    )  # fmt: skip
 
     def work(start: int, stop: int) -> None:
-        packed = scratch("packed", (geometry.packed_size,), x.dtype)
-        sums = scratch("sums", (geometry.spreads * plan.phase_pitch + 2 * tiles.width,), x.dtype)
+        packed, _kept = _memory("packed", geometry.packed_size, x.dtype)
+        sums, _kept_too = _memory("sums", geometry.spreads * plan.phase_pitch, x.dtype)
         for number in range(start, stop):
-            sample, samples, first, after = plan.spot(number, batch)
-            _pack(plan, packed, x, source, sample, samples, first)
-            vectors = plan.vectors if samples == geometry.samples else samples * geometry.vectors
+            sample, samples, first, after = plan.spots[number]
+            plan.pack(packed, address(x) + sample * x.strides[0], samples, *plan.origins[number], *packing)
             for phase, blocked in enumerate(weights):
                 multiply(
-                    address(sums) + phase * plan.phase_pitch * x.itemsize, address(packed), address(blocked), address(added),
-                    address(plan.offsets[phase]), address(plan.starts), plan.ins * len(plan.taps[phase]), vectors,
+                    sums + phase * plan.phase_pitch * size, packed, address(blocked), address(added),
+                    address(plan.offsets[phase]), plan.depths[phase], geometry.vectors,
                     plan.groups, plan.outs, plan.group_pitch, plan.out_pitch,
                 )  # fmt: skip
             begin = [place * spread for place, spread in zip(first, spreads, strict=True)]
-            end = [
-                min(place * spread, axis.target)
-                for place, spread, axis in zip(after, spreads, plan.axes, strict=True)
+            sizes = [
+                min(place * spread, axis.target) - before
+                for place, spread, axis, before in zip(after, spreads, plan.axes, begin, strict=True)
             ]
             to = sample * target[0] + begin[0] * target[2] + begin[1] * target[3] + begin[2]
-            unpack(
-                address(result) + to * x.itemsize, address(sums), samples, plan.groups * plan.outs, *target,
-                *(stop - start for start, stop in zip(begin, end, strict=True)), *spreads,
-                geometry.grid[1], geometry.pitch, geometry.span, plan.out_pitch, plan.phase_pitch,
-            )  # fmt: skip
+            unpack(address(result) + to * size, sums, samples, plan.channels, *target, *sizes, *layout)
 
-    count = plan.blocks.count
-    parallel_rows(work, count, int(plan.products * batch * _BYTES_PER_PRODUCT) // count + 1, tile_rows=1)
+    parallel_rows(work, plan.blocks.count, plan.work, tile_rows=1)
 
 
 def conv_forward(
@@ -267,35 +270,36 @@ def conv_weight_grad(
     outs, ins = weight_shape[0] // groups, weight_shape[1]
     batch, threads = len(x), get_num_threads()
     plan = _plan(axes, batch, groups, ins, outs, x.dtype, threads, True)
-    tiles, geometry = plan.tiles, plan.geometry
-    correlate = kernels.correlate.compiled(**tiles.sizes)
-    deal = kernels.pack.compiled(T=tiles.type, W=tiles.width, STEP=1)
-    source, given = _strides(x), _strides(wide)
+    geometry, (rows, columns) = plan.geometry, plan.tile
+    stretch = _FIRST_CACHE // (rows * HOST.vector_bytes)
+    correlate = kernels.correlate.compiled(T=plan.type, W=plan.width, ROWS=rows, COLUMNS=columns, STRETCH=stretch)
+    deal = kernels.pack.compiled(T=plan.type, W=plan.width, STEP=1)
+    packing = plan.packing(_strides(x))
     single = numpy.zeros(3, numpy.int64)
-    slabs = min(plan.blocks.count, 2 * threads) if threads > 1 else 1
+    dealing = (
+        address(single), 1, geometry.samples, groups * outs, *_strides(wide), 1, 1, 1,
+        geometry.block[0], geometry.grid[1] if geometry.block[0] > 1 else geometry.block[1], geometry.pitch, plan.out_pitch,
+    )  # fmt: skip
+    count = plan.blocks.count
+    slabs = min(count, 2 * threads) if threads > 1 else 1
+    each = -(-count // slabs)
     totals = numpy.zeros((slabs, math.prod(weight_shape)), x.dtype)
-    each = -(-plan.blocks.count // slabs)
-    size = (groups * outs + tiles.rows) * plan.out_pitch + geometry.grid[1] * geometry.pitch + 4 * tiles.width
+    size = (groups * outs + rows) * plan.out_pitch + geometry.grid[1] * geometry.row_pitch
 
     def work(start: int, stop: int) -> None:
-        packed = scratch("packed", (geometry.packed_size,), x.dtype)
-        gradients = scratch("sums", (size,), x.dtype)
-        for number in range(start * each, min(stop * each, plan.blocks.count)):
-            sample, samples, first, after = plan.spot(number, batch)
-            _pack(plan, packed, x, source, sample, samples, first)
-            deal(
-                address(gradients), address(wide) + sample * wide.strides[0], address(single), 1,
-                samples, groups * outs, *given, *first, *after, 1, 1, 1,
-                plan.geometry.block[0], geometry.grid[1] if axes[0].places > 1 else geometry.block[1],
-                geometry.pitch, geometry.span, plan.out_pitch,
-            )  # fmt: skip
-            correlate(
-                address(totals) + start * totals.strides[0], address(packed), address(gradients),
-                address(plan.offsets[0]), address(plan.starts), ins * len(plan.taps[0]), samples * geometry.vectors,
-                groups, outs, plan.group_pitch, plan.out_pitch,
-            )  # fmt: skip
+        packed, _kept = _memory("packed", geometry.packed_size, x.dtype)
+        gradients, _kept_too = _memory("sums", size, x.dtype)
+        for slab in range(start, stop):
+            for number in range(slab * each, min((slab + 1) * each, count)):
+                sample, samples, first, after = plan.spots[number]
+                plan.pack(packed, address(x) + sample * x.strides[0], samples, *plan.origins[number], *packing)
+                deal(gradients, address(wide) + sample * wide.strides[0], samples, *first, *after, *dealing)
+                correlate(
+                    address(totals) + slab * totals.strides[0], packed, gradients, address(plan.offsets[0]),
+                    plan.depths[0], geometry.vectors, groups, outs, plan.group_pitch, plan.out_pitch,
+                )  # fmt: skip
 
-    parallel_rows(work, slabs, int(plan.products * batch * _BYTES_PER_PRODUCT) // slabs + 1, tile_rows=1)
+    parallel_rows(work, slabs, plan.work * count // slabs, tile_rows=1)
     total = numpy.add.reduce(totals, 0) if slabs > 1 else totals[0]
     if not numpy.isfinite(total).all():
         return NotImplemented  # an infinity met the zeros between rows

@@ -47,6 +47,9 @@ class Axis:
         return max((shift for taps in self.taps for _, _, shift in taps), default=0)
 
 
+Axes = tuple[Axis, Axis, Axis]
+
+
 @functools.lru_cache(512)
 def forward_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
     """The convolution itself: from the input to the output."""
@@ -68,31 +71,27 @@ def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int,
 
 
 class Geometry:
-    """The blocked layout of one convolution, for blocks of `samples` samples and `block` places."""
+    """The blocked layout of one convolution, for blocks of `samples` samples and `block` places.
 
-    def __init__(self, axes: tuple[Axis, Axis, Axis], channels: int, samples: int, block: Sizes, width: int) -> None:
+    Rows of the samples stand side by side: packed memory is (channels, phases, planes, rows, samples, columns).
+    """
+
+    def __init__(self, axes: Axes, channels: int, samples: int, block: Sizes, width: int) -> None:
         self.axes, self.block, self.samples = axes, block, samples
         last = axes[2]
         depth, height = (places + axis.reach for places, axis in zip(block[:2], axes[:2], strict=True))
         self.pitch = block[2] + last.reach - (_shared(last, width) if block[2] == last.places else 0)
+        self.row_pitch = samples * self.pitch
         self.grid = (depth, height)
         self.phases = list(itertools.product(*(axis.phases for axis in axes)))
-        self.phase_pitch = depth * height * self.pitch
-        self.sample_pitch = len(self.phases) * self.phase_pitch
-        self.channel_pitch = spaced(samples * self.sample_pitch, width)
+        self.phase_pitch = depth * height * self.row_pitch
+        self.channel_pitch = spaced(len(self.phases) * self.phase_pitch, width)
         self.spreads = math.prod(axis.spread for axis in axes)
-        span = ((block[0] - 1) * height + block[1] - 1) * self.pitch + block[2]
+        span = ((block[0] - 1) * height + block[1]) * self.row_pitch - self.pitch + block[2]
         self.vectors = -(-span // width)
-        """How many vectors the places of one sample take."""
-        self.span = self.vectors * width
+        """How many vectors the places of a block take."""
         self.phase_table = numpy.array(self.phases, numpy.int64)
-        self.packed_size = channels * self.channel_pitch + 4 * width
-
-    def starts(self, tile: int, width: int) -> ndarray:
-        """Where in the packed input each vector of places begins; as many as fill tiles, the last one repeated."""
-        sample = numpy.arange(self.samples)[:, None] * self.sample_pitch
-        starts = (sample + numpy.arange(self.vectors) * width).reshape(-1)
-        return _filled(starts, tile)
+        self.packed_size = channels * self.channel_pitch
 
     def taps(self, phase: int) -> tuple[ndarray, ndarray]:
         """The taps of an output phase: which elements of the kernel they are, and how far they are from a place."""
@@ -101,28 +100,24 @@ class Geometry:
         for d, h, w in itertools.product(*(a.taps[p] for a, p in zip(self.axes, self._phase(phase), strict=True))):
             elements.append((d[0] * kernel[1] + h[0]) * kernel[2] + w[0])
             number = (d[1] * len(self.axes[1].phases) + h[1]) * len(self.axes[2].phases) + w[1]
-            offsets.append(number * self.phase_pitch + (d[2] * self.grid[1] + h[2]) * self.pitch + w[2])
+            offsets.append(number * self.phase_pitch + (d[2] * self.grid[1] + h[2]) * self.row_pitch + w[2])
         return numpy.array(elements, numpy.int64), numpy.array(offsets, numpy.int64)
 
     def _phase(self, phase: int) -> Sizes:
         _, height, width = (axis.spread for axis in self.axes)
         return phase // (height * width), phase // width % height, phase % width
 
-    def offsets(self, phase: int, channels: int, tile: int = 1) -> ndarray:
-        """How far from a place each tap in each of `channels` channels is."""
+    def offsets(self, phase: int, channels: int, tile: int) -> ndarray:
+        """How far from a place each tap in each of `channels` channels is; the last one repeated to a multiple of `tile`."""
         _, offsets = self.taps(phase)
-        return _filled((numpy.arange(channels)[:, None] * self.channel_pitch + offsets).reshape(-1), tile)
+        table = (numpy.arange(channels)[:, None] * self.channel_pitch + offsets).reshape(-1)
+        return numpy.pad(table, (0, -len(table) % tile), "edge") if len(table) else table
 
 
 def spaced(size: int, width: int) -> int:
     """A distance of at least `size` between channels, at which they do not compete for the same places of a cache."""
     vectors = -(-size // width)
     return (vectors + 1 - vectors % 2) * width
-
-
-def _filled(table: ndarray, tile: int) -> ndarray:
-    """The table with its last element repeated to a multiple of `tile`."""
-    return numpy.ascontiguousarray(numpy.pad(table, (0, -len(table) % tile), "edge" if len(table) else "constant"), numpy.int64)
 
 
 def _shared(axis: Axis, width: int) -> int:
@@ -147,14 +142,15 @@ class Blocks:
     count: int
 
 
-def cut(axes: tuple[Axis, Axis, Axis], batch: int, sample_bytes: int, wanted: int) -> Blocks:
+def cut(axes: Axes, batch: int, sample_bytes: int, wanted: int) -> Blocks:
     """Blocks of about `BLOCK_BYTES`, at least `wanted` of them if there is so much to divide."""
     dimension = next((number for number, axis in enumerate(axes) if axis.places > 1), 2)
-    if batch >= wanted and sample_bytes <= BLOCK_BYTES:
-        samples = max(1, min(batch // wanted, BLOCK_BYTES // max(sample_bytes, 1)))
-        return Blocks(samples, dimension, axes[dimension].places, 1, -(-batch // samples))
-    parts = max(-(-sample_bytes // BLOCK_BYTES), -(-wanted // max(batch, 1)))
     length = axes[dimension].places
+    if batch >= wanted and sample_bytes <= BLOCK_BYTES:
+        count = max(wanted, -(-batch * sample_bytes // BLOCK_BYTES))
+        samples = -(-batch // count)
+        return Blocks(samples, dimension, length, 1, -(-batch // samples))
+    parts = max(-(-sample_bytes // BLOCK_BYTES), -(-wanted // max(batch, 1)))
     places = max(1, -(-length // parts))
     parts = -(-length // places)
     return Blocks(1, dimension, places, parts, batch * parts)

@@ -33,65 +33,65 @@ from ....codegen.llvm.language import (
 def pack(
     out: Pointer[T],
     x: Pointer[T],
-    phases: Pointer[i64],
-    phase_count: Int,
     samples: Int,
-    channels: Int,
-    sample_stride: Int,
-    channel_stride: Int,
-    plane_stride: Int,
-    row_stride: Int,
     start_d: Int,
     start_h: Int,
     start_w: Int,
     stop_d: Int,
     stop_h: Int,
     stop_w: Int,
+    phases: Pointer[i64],
+    phase_count: Int,
+    places: Int,
+    channels: Int,
+    sample_stride: Int,
+    channel_stride: Int,
+    plane_stride: Int,
+    row_stride: Int,
     step_d: Int,
     step_h: Int,
     step_w: Int,
     grid_d: Int,
     grid_h: Int,
     pitch: Int,
-    sample_pitch: Int,
     channel_pitch: Int,
     W: Static,
     STEP: Static,
 ) -> None:
-    """Rows of `x` from its place `start` on, one behind another, with zeros where there is nothing from 0 to `stop`.
+    """Rows of `x` from its place `start` on, those of the samples side by side, with zeros for what is outside 0 to `stop`.
 
-    Rows are written in their order as whole vectors: what one writes beyond its end the next one overwrites. `STEP`: that of the
-    last dimension if it is 1 or 2, else 0.
+    There are `places` for samples. Rows are written in their order as whole vectors: what one writes beyond its end the next
+    one overwrites. `STEP`: that of the last dimension if it is 1 or 2, else 0.
     """
     zeros = vector(T, W)(0)
     for c in range(channels):
         at = c * channel_pitch
-        for n in range(samples):
-            at = c * channel_pitch + n * sample_pitch
-            plane = x + (n * sample_stride + c * channel_stride)
-            for q in range(phase_count):
-                first = start_w + phases[3 * q + 2]
-                for i in range(grid_d):
-                    z = start_d + phases[3 * q] + i * step_d
-                    for j in range(grid_h):
-                        y = start_h + phases[3 * q + 1] + j * step_h
-                        if z >= 0 and z < stop_d and y >= 0 and y < stop_h:
-                            row = plane + (z * plane_stride + y * row_stride)
-                            for k in range(0, pitch, W):
-                                store(out + (at + k), dealt(row, first + k * step_w, step_w, stop_w, W, STEP))
-                        else:
-                            for k in range(0, pitch, W):
-                                store(out + (at + k), zeros)
+        for q in range(phase_count):
+            first = start_w + phases[3 * q + 2]
+            for i in range(grid_d):
+                z = start_d + phases[3 * q] + i * step_d
+                for j in range(grid_h):
+                    y = start_h + phases[3 * q + 1] + j * step_h
+                    inside = 0
+                    if z >= 0 and z < stop_d and y >= 0 and y < stop_h:
+                        inside = samples
+                    row = x + (c * channel_stride + z * plane_stride + y * row_stride)
+                    for _n in range(inside):
+                        for k in range(0, pitch, W):
+                            store(out + (at + k), dealt(row, first + k * step_w, step_w, stop_w, W, STEP))
                         at += pitch
-            end = c * channel_pitch + (n + 1) * sample_pitch
-            for k in range(at, end, W):
-                store(out + k, zeros)
-            at = at if at > end else end
+                        row = row + sample_stride
+                    rest = at + (places - inside) * pitch
+                    while at < rest:
+                        store(out + at, zeros)
+                        at += W
+                    at = rest
         last = (c + 1) * channel_pitch
         if c == channels - 1:
-            last += 3 * W
-        for k in range(at, last, W):
-            store(out + k, zeros)
+            last += 4 * W
+        while at < last:
+            store(out + at, zeros)
+            at += W
 
 
 @loops
@@ -143,7 +143,6 @@ def multiply(
     weight: Pointer[T],
     bias: Pointer[T],
     offsets: Pointer[i64],
-    starts: Pointer[i64],
     depth: Int,
     vectors: Int,
     groups: Int,
@@ -162,7 +161,7 @@ def multiply(
     for v in range(0, vectors, COLUMNS):
         block = weight
         for g in range(groups):
-            places = [x + (g * group_pitch + starts[v + J]) for J in unrolled(COLUMNS)]
+            places = x + (g * group_pitch + v * W)
             for b in range(0, outs, ROWS):
                 channel = g * outs + b
                 sums = local(vector(T, W), ROWS * COLUMNS)
@@ -171,8 +170,8 @@ def multiply(
                     for J in unrolled(COLUMNS):
                         sums[M * COLUMNS + J] = added
                 for k in range(depth):
-                    at = offsets[k]
-                    met = [load(places[J] + at, W) for J in unrolled(COLUMNS)]
+                    tap = places + offsets[k]
+                    met = [load(tap + J * W, W) for J in unrolled(COLUMNS)]
                     for M in unrolled(ROWS):
                         factor = broadcast(block[M], W)
                         for J in unrolled(COLUMNS):
@@ -201,7 +200,7 @@ def unpack(
     spread_w: Int,
     grid_h: Int,
     pitch: Int,
-    sample_pitch: Int,
+    row_pitch: Int,
     channel_pitch: Int,
     phase_pitch: Int,
     W: Static,
@@ -216,8 +215,8 @@ def unpack(
                     row = x + (
                         phase * phase_pitch
                         + c * channel_pitch
-                        + n * sample_pitch
-                        + ((z // spread_d) * grid_h + y // spread_h) * pitch
+                        + n * pitch
+                        + ((z // spread_d) * grid_h + y // spread_h) * row_pitch
                     )
                     to = target + (n * sample_stride + c * channel_stride + z * plane_stride + y * row_stride)
                     if SPREAD == 1:
@@ -251,7 +250,6 @@ def correlate(
     x: Pointer[T],
     grad: Pointer[T],
     offsets: Pointer[i64],
-    starts: Pointer[i64],
     depth: Int,
     vectors: Int,
     groups: Int,
@@ -261,30 +259,33 @@ def correlate(
     W: Static,
     ROWS: Static,
     COLUMNS: Static,
+    STRETCH: Static,
 ) -> None:
     """Add to `total` for each output channel and tap the sum over places of gradients times inputs.
 
-    A tile of `ROWS` channels and `COLUMNS` taps is in registers, a vector for each sum.
+    A tile of `ROWS` channels and `COLUMNS` taps is in registers, a vector for each sum. It runs over `STRETCH` vectors of places,
+    whose gradients stay in the first-level cache for all taps.
     """
     tile = local(vector(T, W), ROWS * COLUMNS)
-    for g in range(groups):
-        for k in range(0, depth, COLUMNS):
-            taps = [x + (g * group_pitch + offsets[k + J]) for J in unrolled(COLUMNS)]
+    for start in range(0, vectors, STRETCH):
+        count = minimum(vectors - start, STRETCH)
+        for g in range(groups):
             for b in range(0, outs, ROWS):
                 channel = g * outs + b
-                sums = local(vector(T, W), ROWS * COLUMNS)
-                for R in unrolled(ROWS * COLUMNS):
-                    sums[R] = vector(T, W)(0)
-                gradients = [grad + (channel + M) * grad_pitch for M in unrolled(ROWS)]
-                for v in range(vectors):
-                    at = starts[v]
-                    met = [load(taps[J] + at, W) for J in unrolled(COLUMNS)]
-                    for M in unrolled(ROWS):
-                        given = load(gradients[M] + v * W, W)
-                        for J in unrolled(COLUMNS):
-                            sums[M * COLUMNS + J] = fma(given, met[J], sums[M * COLUMNS + J])
-                for R in unrolled(ROWS * COLUMNS):
-                    tile[R] = sums[R]
-                for m in range(minimum(ROWS, outs - b)):
-                    for j in range(minimum(COLUMNS, depth - k)):
-                        total[(channel + m) * depth + (k + j)] += reduce_add(tile[m * COLUMNS + j])
+                for k in range(0, depth, COLUMNS):
+                    taps = [x + (g * group_pitch + offsets[k + J] + start * W) for J in unrolled(COLUMNS)]
+                    given = grad + (channel * grad_pitch + start * W)
+                    sums = local(vector(T, W), ROWS * COLUMNS)
+                    for R in unrolled(ROWS * COLUMNS):
+                        sums[R] = vector(T, W)(0)
+                    for v in range(count):
+                        met = [load(taps[J] + v * W, W) for J in unrolled(COLUMNS)]
+                        for M in unrolled(ROWS):
+                            gradients = load(given + (M * grad_pitch + v * W), W)
+                            for J in unrolled(COLUMNS):
+                                sums[M * COLUMNS + J] = fma(gradients, met[J], sums[M * COLUMNS + J])
+                    for R in unrolled(ROWS * COLUMNS):
+                        tile[R] = sums[R]
+                    for m in range(minimum(ROWS, outs - b)):
+                        for j in range(minimum(COLUMNS, depth - k)):
+                            total[(channel + m) * depth + (k + j)] += reduce_add(tile[m * COLUMNS + j])
