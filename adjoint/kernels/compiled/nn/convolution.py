@@ -40,7 +40,15 @@ class _Plan:
     """All that a convolution of given sizes needs to know besides its arrays."""
 
     def __init__(
-        self, axes: Axes, batch: int, groups: int, ins: int, outs: int, dtype: numpy.dtype[Any], threads: int, gradient: bool
+        self,
+        axes: Axes,
+        batch: int,
+        groups: int,
+        ins: int,
+        outs: int,
+        dtype: numpy.dtype[Any],
+        threads: int,
+        gradient: bool,
     ) -> None:
         self.axes, self.groups, self.ins, self.outs = axes, groups, ins, outs
         self.batch, self.channels = batch, groups * outs
@@ -101,7 +109,14 @@ class _Plan:
 
 @functools.lru_cache(128)
 def _plan(
-    axes: Axes, batch: int, groups: int, ins: int, outs: int, dtype: numpy.dtype[Any], threads: int, gradient: bool = False
+    axes: Axes,
+    batch: int,
+    groups: int,
+    ins: int,
+    outs: int,
+    dtype: numpy.dtype[Any],
+    threads: int,
+    gradient: bool = False,
 ) -> _Plan:
     return _Plan(axes, batch, groups, ins, outs, dtype, threads, gradient)
 

@@ -62,7 +62,11 @@ def forward_axis(size: int, kernel: int, stride: int, padding: int, dilation: in
 def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
     """Its transpose: from the gradient of the output to that of the input."""
     met = [
-        [(t, (phase + padding - t * dilation) // stride) for t in range(kernel) if not (phase + padding - t * dilation) % stride]
+        [
+            (t, (phase + padding - t * dilation) // stride)
+            for t in range(kernel)
+            if not (phase + padding - t * dilation) % stride
+        ]
         for phase in range(stride)
     ]
     first = min((shift for taps in met for _, shift in taps), default=0)

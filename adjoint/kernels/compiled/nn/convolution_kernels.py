@@ -29,7 +29,7 @@ from ....codegen.llvm.language import (
 )
 
 
-@loops
+@loops(explicit=True)
 def pack(
     out: Pointer[T],
     x: Pointer[T],
@@ -94,7 +94,7 @@ def pack(
             at += W
 
 
-@loops
+@loops(explicit=True)
 def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: Static) -> S:
     """Every `step`th element from `first` on, and zeros outside 0 to `stop`."""
     if STEP == 0:
@@ -110,7 +110,7 @@ def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: St
     return shuffle(values, others, [2 * J for J in unrolled(W)])
 
 
-@loops
+@loops(explicit=True)
 def pack_weights(
     out: Pointer[T],
     weight: Pointer[T],
@@ -136,7 +136,7 @@ def pack_weights(
                     at += ROWS
 
 
-@loops
+@loops(explicit=True)
 def multiply(
     out: Pointer[T],
     x: Pointer[T],
@@ -182,7 +182,7 @@ def multiply(
                         store(out + ((channel + M) * out_pitch + (v + J) * W), sums[M * COLUMNS + J])
 
 
-@loops
+@loops(explicit=True)
 def unpack(
     target: Pointer[T],
     x: Pointer[T],
@@ -235,7 +235,7 @@ def unpack(
                             to[k] = row[(k % spread_w) * phase_pitch + k // spread_w]
 
 
-@loops
+@loops(explicit=True)
 def store_first(to: Pointer[T], values: S, count: Int, W: Static) -> None:
     """The first `count` numbers of a vector."""
     if count >= W:
@@ -244,7 +244,7 @@ def store_first(to: Pointer[T], values: S, count: Int, W: Static) -> None:
         store(to, values, lanes(i32, W) < i32(count))
 
 
-@loops
+@loops(explicit=True)
 def correlate(
     total: Pointer[T],
     x: Pointer[T],
