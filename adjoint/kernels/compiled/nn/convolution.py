@@ -17,7 +17,7 @@ from ....codegen.llvm.language import address, type_of
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
 from . import convolution_kernels as kernels
-from .convolution_geometry import Axes, Geometry, cut, forward_axis, input_axis, spaced
+from .convolution_geometry import Axes, Block, Geometry, cut, forward_axis, input_axis, spaced
 
 Sizes = tuple[int, ...]
 
@@ -36,87 +36,99 @@ def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
     return min(choices, key=lambda tile: -(-rows // tile[0]) * max(tile[0], 2))
 
 
+class _Part:
+    """What blocks of one size have in common: where tiles of their places belong in the result."""
+
+    def __init__(self, plan: _Plan, sizes: Sizes) -> None:
+        geometry = plan.geometry
+        samples, planes, rows, columns = sizes
+        strides, channel_stride = plan.result_strides, plan.result_strides[1]
+        if plan.phased:
+            channel_stride = math.prod(sizes)
+            strides = (columns, 0, rows * samples * columns, samples * columns)
+        tiles, self.pieces = geometry.pieces(plan.tile[1] * plan.width, sizes, strides)
+        self.sizes = [
+            numpy.array([tiles, depth, plan.groups, plan.outs, plan.group_pitch, channel_stride]) for depth in plan.depths
+        ]
+        self.phase_pitch = plan.channels * channel_stride
+        self.layout = (rows, columns, channel_stride, self.phase_pitch)
+        self.in_place = self.sizes[0].copy()
+        self.in_place[4] = plan.ins * plan.axes[2].source
+
+
 class _Plan:
     """All that a convolution of given sizes needs to know besides its arrays."""
 
     def __init__(
-        self,
-        axes: Axes,
-        batch: int,
-        groups: int,
-        ins: int,
-        outs: int,
-        dtype: numpy.dtype[Any],
-        threads: int,
-        gradient: bool,
+        self, axes: Axes, batch: int, groups: int, ins: int, outs: int, dtype: numpy.dtype[Any], threads: int, gradient: bool
     ) -> None:
         self.axes, self.groups, self.ins, self.outs = axes, groups, ins, outs
-        self.batch, self.channels = batch, groups * outs
+        self.channels = groups * outs
         self.type, self.width = type_of(dtype), HOST.vector_bytes // dtype.itemsize
         many = HOST.vector_bytes == 64  # AVX-512 has twice as many registers
         if gradient:
             self.tile = _tile(outs, [(4, 6), (1, 9)] if many else [(3, 3), (1, 5)])
         else:
             self.tile = _tile(outs, [(8, 3), (6, 4), (4, 6), (1, 8)] if many else [(4, 3), (6, 2), (1, 6)])
-        width, (rows, columns) = self.width, self.tile
+        width, columns = self.width, self.tile[1]
         places = tuple(axis.places for axis in axes)
         taps = math.prod(sum(map(len, axis.taps)) for axis in axes)
         products = batch * groups * ins * outs * taps * math.prod(places)
         whole = Geometry(axes, groups * ins, 1, places, width)
         sample_bytes = (whole.packed_size + whole.spreads * self.channels * whole.vectors * width) * dtype.itemsize
         wanted = 1 if products < 1 << 22 or threads == 1 else 4 * threads
-        self.blocks = blocks = cut(axes, batch, sample_bytes, wanted)
-        self.work = int(products * _BYTES_PER_PRODUCT) // blocks.count + 1
-        block = tuple(blocks.places if number == blocks.dimension else length for number, length in enumerate(places))
-        self.geometry = geometry = Geometry(axes, groups * ins, blocks.samples, block, width)
-        spreads = range(geometry.spreads)
-        self.out_pitch = spaced(-(-geometry.vectors // columns) * columns * width, width)
-        self.phase_pitch = (self.channels + rows) * self.out_pitch
-        self.taps = [geometry.taps(phase)[0] for phase in spreads]
-        self.offsets = [geometry.offsets(phase, ins, columns) for phase in spreads]
+        self.direct = not gradient and taps == 1 and _lie_as_packed(axes) and places[2] >= 1 << 8
+        """Whether inputs are read where they are: the rows of a kernel of one element need no padding."""
+        self.blocks = cut(axes, batch, sample_bytes, wanted, self.direct)
+        self.work = int(products * _BYTES_PER_PRODUCT) // len(self.blocks) + 1
+        largest = self.blocks[0].sizes
+        self.geometry = geometry = Geometry(axes, groups * ins, largest[0], largest[1:], width)
+        self.gradient_pitch = spaced(geometry.vectors * width, width)
+        self.taps = [geometry.taps(phase)[0] for phase in range(geometry.spreads)]
+        self.offsets = [
+            geometry.offsets(phase, ins, geometry.channel_pitch, columns) for phase in range(geometry.spreads)
+        ]
+        self.offsets_in_place = geometry.offsets(0, ins, axes[2].source)
         self.depths = [ins * len(taps) for taps in self.taps]
         self.group_pitch = ins * geometry.channel_pitch
-        self.spreads = [axis.spread for axis in axes]
+        self.spreads = tuple(axis.spread for axis in axes)
+        self.phased = geometry.spreads > 1
+        target = [axis.target for axis in axes]
+        steps = [math.prod(target[position:]) for position in range(3)]
+        self.result_strides = (self.channels * steps[0], *steps)
         self.pack = kernels.pack.compiled(T=self.type, W=width, STEP=axes[2].step if axes[2].step < 3 else 0)
-        self.spots = [self._spot(number) for number in range(blocks.count)]
-
-    def _spot(self, number: int) -> tuple[int, int, Sizes, Sizes]:
-        """Of a block of the work: first sample, how many, first place and the place after the last in each dimension."""
-        blocks = self.blocks
-        sample, part = (number * blocks.samples, 0) if blocks.parts == 1 else divmod(number, blocks.parts)
-        first, after = [0, 0, 0], [axis.places for axis in self.axes]
-        first[blocks.dimension] = part * blocks.places
-        after[blocks.dimension] = min(first[blocks.dimension] + blocks.places, after[blocks.dimension])
-        return sample, min(blocks.samples, self.batch - sample), tuple(first), tuple(after)
+        self.spots = [
+            numpy.array([
+                block.samples,
+                *(axis.origin + place * axis.step for axis, place in zip(axes, block.first, strict=True)),
+                *(axis.source for axis in axes),
+            ])
+            for block in self.blocks
+        ]  # fmt: skip
 
     @functools.cached_property
-    def origins(self) -> list[Sizes]:
-        """Where in the source each block begins."""
-        return [
-            tuple(axis.origin + place * axis.step for axis, place in zip(self.axes, first, strict=True))
-            for _, _, first, _ in self.spots
-        ]
+    def parts(self) -> dict[Sizes, _Part]:
+        """By the sizes of blocks."""
+        return {sizes: _Part(self, sizes) for sizes in {block.sizes for block in self.blocks}}
 
-    def packing(self, strides: tuple[int, ...]) -> tuple[int, ...]:
-        """The arguments of `pack` that are the same for all blocks."""
+    def packing(self, strides: Sizes) -> ndarray:
+        """The sizes that `pack` is told, for an array with these strides."""
         geometry = self.geometry
-        return (
-            *(axis.source for axis in self.axes), address(geometry.phase_table), len(geometry.phases), geometry.samples,
-            self.groups * self.ins, *strides, *(axis.step for axis in self.axes), *geometry.grid, geometry.pitch,
-            geometry.channel_pitch,
-        )  # fmt: skip
+        return numpy.array([
+            len(geometry.phases), geometry.samples, self.groups * self.ins, *geometry.grid, geometry.pitch,
+            geometry.channel_pitch, geometry.slack, *(axis.step for axis in self.axes), *strides,
+        ])  # fmt: skip
+
+
+def _lie_as_packed(axes: Axes) -> bool:
+    """Whether the places of the source are those of the target, in one row."""
+    last = axes[2]
+    return axes[0].target == axes[1].target == 1 and last.source == last.target == last.places and last.origin == 0
 
 
 @functools.lru_cache(128)
 def _plan(
-    axes: Axes,
-    batch: int,
-    groups: int,
-    ins: int,
-    outs: int,
-    dtype: numpy.dtype[Any],
-    threads: int,
-    gradient: bool = False,
+    axes: Axes, batch: int, groups: int, ins: int, outs: int, dtype: numpy.dtype[Any], threads: int, gradient: bool = False
 ) -> _Plan:
     return _Plan(axes, batch, groups, ins, outs, dtype, threads, gradient)
 
@@ -124,20 +136,24 @@ def _plan(
 def _axes(
     make: Any, input: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, output: Sizes
 ) -> Axes:
+    if math.prod(kernel) == math.prod(stride) == 1 and not any(padding):
+        input, kernel, output = (math.prod(input),), (1,), (math.prod(output),)
+        stride, padding, dilation = stride[:1], padding[:1], dilation[:1]
     axes = [make(1, 1, 1, 0, 1, 1)] * (3 - len(input))
     axes += [make(*sizes) for sizes in zip(input, kernel, stride, padding, dilation, output, strict=True)]
     return tuple(axes)  # type: ignore[return-value]
 
 
-def _strides(array: ndarray) -> tuple[int, ...]:
-    """Those of samples, channels, planes and rows, in elements."""
-    steps = [step // array.itemsize for step in array.strides]
-    return (*steps[:2], *[0] * (5 - array.ndim), *steps[2:-1])
-
-
-def _in_rows(array: ndarray) -> ndarray:
-    """The array, with rows that lie in one piece."""
+def _spatial(array: ndarray, axes: Axes, target: bool) -> ndarray:
+    """The array as (batch, channels, depth, height, width), with rows that lie in one piece."""
+    sizes = [axis.target if target else axis.source for axis in axes]
+    array = array.reshape(*array.shape[:2], *sizes)
     return array if array.strides[-1] == array.itemsize and array.dtype.isnative else numpy.ascontiguousarray(array)
+
+
+def _strides(array: ndarray) -> Sizes:
+    """Those of samples, channels, planes and rows, in elements."""
+    return tuple(step // array.itemsize for step in array.strides[:-1])
 
 
 def _memory(name: str, size: int, dtype: numpy.dtype[Any]) -> tuple[int, ndarray]:
@@ -146,7 +162,7 @@ def _memory(name: str, size: int, dtype: numpy.dtype[Any]) -> tuple[int, ndarray
     return -(-address(array) // 64) * 64, array
 
 
-def _weights(plan: _Plan, weight: ndarray, strides: tuple[int, int, int]) -> list[ndarray]:
+def _weights(plan: _Plan, weight: ndarray, strides: Sizes) -> list[ndarray]:
     """The weights of each output phase, blocked for the tiles."""
     rows, _ = plan.tile
     pack = kernels.pack_weights.compiled(T=plan.type, ROWS=rows)
@@ -158,9 +174,7 @@ def _weights(plan: _Plan, weight: ndarray, strides: tuple[int, int, int]) -> lis
     return packed
 
 
-def _convolve(
-    plan: _Plan, x: ndarray, weight: ndarray, strides: tuple[int, int, int], bias: ndarray | None, result: ndarray
-) -> None:
+def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: ndarray | None, result: ndarray) -> None:
     """Write the sums over taps and input channels, plus `bias`, to `result`."""
     geometry, spreads, size = plan.geometry, plan.spreads, x.itemsize
     weights = _weights(plan, weight, strides)
@@ -168,33 +182,53 @@ def _convolve(
     if bias is not None:
         added[: len(bias)] = bias
     multiply = kernels.multiply.compiled(T=plan.type, W=plan.width, ROWS=plan.tile[0], COLUMNS=plan.tile[1])
-    unpack = kernels.unpack.compiled(T=plan.type, W=plan.width, SPREAD=spreads[2] if spreads[2] < 3 else 0)
-    packing, target = plan.packing(_strides(x)), _strides(result)
-    layout = (
-        *spreads, geometry.grid[1], geometry.pitch, geometry.row_pitch, plan.out_pitch, plan.phase_pitch
-    )  # fmt: skip
+    packing, phases = plan.packing(_strides(x)), address(geometry.phase_table)
+    source, target, factors = address(x), address(result), list(map(address, weights))
+    direct = len(x) - 1 if plan.direct and x.flags.c_contiguous else 0  # so many samples may be read beyond their end
+    _, *steps = plan.result_strides
 
     def work(start: int, stop: int) -> None:
         packed, _kept = _memory("packed", geometry.packed_size, x.dtype)
-        sums, _kept_too = _memory("sums", geometry.spreads * plan.phase_pitch, x.dtype)
         for number in range(start, stop):
-            sample, samples, first, after = plan.spots[number]
-            plan.pack(packed, address(x) + sample * x.strides[0], samples, *plan.origins[number], *packing)
-            for phase, blocked in enumerate(weights):
+            block = plan.blocks[number]
+            part = plan.parts[block.sizes]
+            sums = target + size * (
+                block.sample * plan.result_strides[0]
+                + sum(place * spread * step for place, spread, step in zip(block.first, spreads, (*steps[1:], 1), strict=True))
+            )
+            if block.sample < direct:
                 multiply(
-                    sums + phase * plan.phase_pitch * size, packed, address(blocked), address(added),
-                    address(plan.offsets[phase]), plan.depths[phase], geometry.vectors,
-                    plan.groups, plan.outs, plan.group_pitch, plan.out_pitch,
+                    sums, source + (block.sample * plan.ins * plan.groups * plan.axes[2].source + block.first[2]) * size,
+                    factors[0], address(added), address(plan.offsets_in_place), address(part.pieces), address(part.in_place),
                 )  # fmt: skip
-            begin = [place * spread for place, spread in zip(first, spreads, strict=True)]
-            sizes = [
-                min(place * spread, axis.target) - before
-                for place, spread, axis, before in zip(after, spreads, plan.axes, begin, strict=True)
-            ]
-            to = sample * target[0] + begin[0] * target[2] + begin[1] * target[3] + begin[2]
-            unpack(address(result) + to * size, sums, samples, plan.channels, *target, *sizes, *layout)
+                continue
+            plan.pack(
+                packed, source + block.sample * x.strides[0], phases, address(plan.spots[number]), address(packing)
+            )
+            if plan.phased:
+                sums, _kept_too = _memory("sums", geometry.spreads * part.phase_pitch, x.dtype)
+            for phase, factor in enumerate(factors):
+                multiply(
+                    sums + phase * part.phase_pitch * size, packed, factor, address(added),
+                    address(plan.offsets[phase]), address(part.pieces), address(part.sizes[phase]),
+                )  # fmt: skip
+            if plan.phased:
+                interleave_block(block, part, sums)
 
-    parallel_rows(work, plan.blocks.count, plan.work, tile_rows=1)
+    def interleave_block(block: Block, part: _Part, sums: int) -> None:
+        begin = [place * spread for place, spread in zip(block.first, spreads, strict=True)]
+        end = [
+            min(place * spread, axis.target)
+            for place, spread, axis in zip(block.after, spreads, plan.axes, strict=True)
+        ]
+        sizes = [stop - start for start, stop in zip(begin, end, strict=True)]
+        to = sum(place * step for place, step in zip((block.sample, *begin), (plan.result_strides[0], *steps[1:], 1), strict=True))
+        layout = numpy.array([block.samples, plan.channels, *sizes, *spreads, *plan.result_strides, *part.layout])
+        kernels.interleave.compiled(T=plan.type, W=plan.width, SPREAD=spreads[2] if spreads[2] < 3 else 0)(
+            target + to * size, sums, address(layout)
+        )
+
+    parallel_rows(work, len(plan.blocks), plan.work, tile_rows=1)
 
 
 def conv_forward(
@@ -207,7 +241,7 @@ def conv_forward(
     groups: int,
 ) -> Any:
     """The convolution of `input` with `weight`, plus `bias`."""
-    wide, kernel = _in_rows(widen(input)), numpy.ascontiguousarray(widen(weight))
+    wide, kernel = widen(input), numpy.ascontiguousarray(widen(weight))
     if not _fits(wide, kernel):
         return NotImplemented
     sizes = tuple(
@@ -219,7 +253,7 @@ def conv_forward(
     plan = _plan(axes, len(input), groups, ins, outs, wide.dtype, get_num_threads())
     result = numpy.empty((len(input), len(weight), *sizes), wide.dtype)
     added = None if bias is None else widen(bias)
-    _convolve(plan, wide, kernel, (outs * ins * taps, ins * taps, taps), added, result)
+    _convolve(plan, _spatial(wide, axes, False), kernel, (outs * ins * taps, ins * taps, taps), added, result)
     return result.astype(input.dtype, copy=False)
 
 
@@ -256,7 +290,7 @@ def transposed(
     groups: int,
 ) -> Any:
     """The transposed convolution of `input` with `weight`, plus `bias`."""
-    wide, kernel = _in_rows(widen(input)), numpy.ascontiguousarray(widen(weight))
+    wide, kernel = widen(input), numpy.ascontiguousarray(widen(weight))
     if not _fits(wide, kernel) or 0 in output_shape:
         return NotImplemented
     axes = _axes(input_axis, output_shape[2:], weight.shape[2:], stride, padding, dilation, input.shape[2:])
@@ -264,7 +298,7 @@ def transposed(
     plan = _plan(axes, len(input), groups, ins, outs, wide.dtype, get_num_threads())
     result = numpy.empty(output_shape, wide.dtype)
     added = None if bias is None else widen(bias)
-    _convolve(plan, wide, kernel, (ins * outs * taps, taps, outs * taps), added, result)
+    _convolve(plan, _spatial(wide, axes, False), kernel, (ins * outs * taps, taps, outs * taps), added, result)
     return result.astype(input.dtype, copy=False)
 
 
@@ -278,10 +312,11 @@ def conv_weight_grad(
     groups: int,
 ) -> Any:
     """The gradient of the weight of a convolution. Sums over parts of the batch are added in the order of the parts."""
-    wide, x = _in_rows(widen(grad)), _in_rows(widen(input))
+    wide, x = widen(grad), widen(input)
     if not _fits(wide, x) or 0 in weight_shape:
         return NotImplemented
     axes = _axes(forward_axis, input.shape[2:], weight_shape[2:], stride, padding, dilation, grad.shape[2:])
+    wide, x = _spatial(wide, axes, True), _spatial(x, axes, False)
     outs, ins = weight_shape[0] // groups, weight_shape[1]
     batch, threads = len(x), get_num_threads()
     plan = _plan(axes, batch, groups, ins, outs, x.dtype, threads, True)
@@ -289,30 +324,36 @@ def conv_weight_grad(
     stretch = _FIRST_CACHE // (rows * HOST.vector_bytes)
     correlate = kernels.correlate.compiled(T=plan.type, W=plan.width, ROWS=rows, COLUMNS=columns, STRETCH=stretch)
     deal = kernels.pack.compiled(T=plan.type, W=plan.width, STEP=1)
-    packing = plan.packing(_strides(x))
+    packing, phases, offsets = plan.packing(_strides(x)), address(geometry.phase_table), address(plan.offsets[0])
     single = numpy.zeros(3, numpy.int64)
-    dealing = (
-        address(single), 1, geometry.samples, groups * outs, *_strides(wide), 1, 1, 1,
-        geometry.block[0], geometry.grid[1] if geometry.block[0] > 1 else geometry.block[1], geometry.pitch, plan.out_pitch,
-    )  # fmt: skip
-    count = plan.blocks.count
+    grid = geometry.grid[1] if geometry.block[0] > 1 else geometry.block[1]
+    dealing = numpy.array([
+        1, geometry.samples, groups * outs, geometry.block[0], grid, geometry.pitch, plan.gradient_pitch, 4 * plan.width,
+        1, 1, 1, *_strides(wide),
+    ])  # fmt: skip
+    sizes = numpy.array([geometry.vectors, plan.depths[0], groups, outs, plan.group_pitch, plan.gradient_pitch])
+    count = len(plan.blocks)
     slabs = min(count, 2 * threads) if threads > 1 else 1
     each = -(-count // slabs)
     totals = numpy.zeros((slabs, math.prod(weight_shape)), x.dtype)
-    size = (groups * outs + rows) * plan.out_pitch + geometry.grid[1] * geometry.row_pitch
+    size = (groups * outs + rows) * plan.gradient_pitch + geometry.grid[1] * geometry.row_pitch + 4 * plan.width
 
     def work(start: int, stop: int) -> None:
         packed, _kept = _memory("packed", geometry.packed_size, x.dtype)
         gradients, _kept_too = _memory("sums", size, x.dtype)
         for slab in range(start, stop):
             for number in range(slab * each, min((slab + 1) * each, count)):
-                sample, samples, first, after = plan.spots[number]
-                plan.pack(packed, address(x) + sample * x.strides[0], samples, *plan.origins[number], *packing)
-                deal(gradients, address(wide) + sample * wide.strides[0], samples, *first, *after, *dealing)
+                block = plan.blocks[number]
+                spot = numpy.array([block.samples, *block.first, *block.after])
+                plan.pack(
+                    packed, address(x) + block.sample * x.strides[0], phases, address(plan.spots[number]), address(packing)
+                )
+                deal(
+                    gradients, address(wide) + block.sample * wide.strides[0], address(single), address(spot), address(dealing)
+                )
                 correlate(
-                    address(totals) + slab * totals.strides[0], packed, gradients, address(plan.offsets[0]),
-                    plan.depths[0], geometry.vectors, groups, outs, plan.group_pitch, plan.out_pitch,
-                )  # fmt: skip
+                    address(totals) + slab * totals.strides[0], packed, gradients, offsets, address(sizes)
+                )
 
     parallel_rows(work, slabs, plan.work * count // slabs, tile_rows=1)
     total = numpy.add.reduce(totals, 0) if slabs > 1 else totals[0]

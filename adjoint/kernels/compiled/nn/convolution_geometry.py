@@ -84,6 +84,8 @@ class Geometry:
         self.axes, self.block, self.samples = axes, block, samples
         last = axes[2]
         depth, height = (places + axis.reach for places, axis in zip(block[:2], axes[:2], strict=True))
+        shared = _shared(axes[1], width) if depth > 1 and block[1] == axes[1].places else 0
+        height -= shared
         self.pitch = block[2] + last.reach - (_shared(last, width) if block[2] == last.places else 0)
         self.row_pitch = samples * self.pitch
         self.grid = (depth, height)
@@ -95,7 +97,8 @@ class Geometry:
         self.vectors = -(-span // width)
         """How many vectors the places of a block take."""
         self.phase_table = numpy.array(self.phases, numpy.int64)
-        self.packed_size = channels * self.channel_pitch
+        self.slack = 4 * width + shared * self.row_pitch
+        self.packed_size = channels * self.channel_pitch + self.slack
 
     def taps(self, phase: int) -> tuple[ndarray, ndarray]:
         """The taps of an output phase: which elements of the kernel they are, and how far they are from a place."""
@@ -111,11 +114,32 @@ class Geometry:
         _, height, width = (axis.spread for axis in self.axes)
         return phase // (height * width), phase // width % height, phase % width
 
-    def offsets(self, phase: int, channels: int, tile: int) -> ndarray:
+    def offsets(self, phase: int, channels: int, channel_pitch: int, tile: int = 1) -> ndarray:
         """How far from a place each tap in each of `channels` channels is; the last one repeated to a multiple of `tile`."""
         _, offsets = self.taps(phase)
-        table = (numpy.arange(channels)[:, None] * self.channel_pitch + offsets).reshape(-1)
+        table = (numpy.arange(channels)[:, None] * channel_pitch + offsets).reshape(-1)
         return numpy.pad(table, (0, -len(table) % tile), "edge") if len(table) else table
+
+    def pieces(self, tile: int, sizes: Sizes, strides: Sizes) -> tuple[int, ndarray]:
+        """How many tiles of `tile` places there are, and which of them belong where in a result: see `multiply`.
+
+        `sizes`: how many samples, planes, rows and columns the result has of this block; `strides`: its own.
+        """
+        samples, planes, rows, columns = sizes
+        z, y, n = (each.reshape(-1) for each in numpy.indices((planes, rows, samples)))
+        first = ((z * self.grid[1] + y) * self.samples + n) * self.pitch
+        offset = n * strides[0] + z * strides[2] + y * strides[3]
+        tiles = -(-(int(first[-1]) + columns) // tile)
+        # A row goes over into the next tile at most as often as this.
+        turns = numpy.arange((columns + tile - 2) // tile + 1)
+        first, offset = first[:, None], offset[:, None]
+        starts = numpy.maximum(first, (first // tile + turns) * tile)
+        stops = numpy.minimum((starts // tile + 1) * tile, first + columns)
+        offsets = offset + starts - first
+        found = starts < stops
+        starts, lengths, offsets = starts[found], (stops - starts)[found], offsets[found]
+        index = numpy.searchsorted(starts, numpy.arange(tiles + 1) * tile)
+        return tiles, numpy.concatenate([index, numpy.stack([starts % tile, lengths, offsets], 1).reshape(-1)])
 
 
 def spaced(size: int, width: int) -> int:
@@ -136,25 +160,36 @@ def _shared(axis: Axis, width: int) -> int:
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """How the work is cut up: into blocks of samples, or of places of one sample along one dimension."""
+class Block:
+    """A part of the work: samples, and for each dimension the first place and the one after the last."""
 
+    sample: int
     samples: int
-    dimension: int
-    places: int
-    parts: int
-    count: int
+    first: Sizes
+    after: Sizes
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many samples and places it has."""
+        return (self.samples, *(stop - start for start, stop in zip(self.first, self.after, strict=True)))
 
 
-def cut(axes: Axes, batch: int, sample_bytes: int, wanted: int) -> Blocks:
-    """Blocks of about `BLOCK_BYTES`, at least `wanted` of them if there is so much to divide."""
-    dimension = next((number for number, axis in enumerate(axes) if axis.places > 1), 2)
-    length = axes[dimension].places
+def cut(axes: Axes, batch: int, sample_bytes: int, wanted: int, single: bool) -> list[Block]:
+    """Blocks of about `BLOCK_BYTES`, at least `wanted` of them if there is so much to divide.
+
+    They are of several samples (unless each is to be `single`), or of places of one sample along its first dimension.
+    """
+    places = tuple(axis.places for axis in axes)
     if batch >= wanted and sample_bytes <= BLOCK_BYTES:
-        count = max(wanted, -(-batch * sample_bytes // BLOCK_BYTES))
-        samples = -(-batch // count)
-        return Blocks(samples, dimension, length, 1, -(-batch // samples))
+        count = batch if single else max(wanted, -(-batch * sample_bytes // BLOCK_BYTES))
+        each = -(-batch // count)
+        return [Block(start, min(each, batch - start), (0, 0, 0), places) for start in range(0, batch, each)]
+    dimension = next((number for number, axis in enumerate(axes) if axis.places > 1), 2)
     parts = max(-(-sample_bytes // BLOCK_BYTES), -(-wanted // max(batch, 1)))
-    places = max(1, -(-length // parts))
-    parts = -(-length // places)
-    return Blocks(1, dimension, places, parts, batch * parts)
+    each = max(1, -(-places[dimension] // parts))
+    before, behind = places[:dimension], places[dimension + 1 :]
+    return [
+        Block(sample, 1, (0,) * dimension + (start,) + (0,) * len(behind), (*before, min(start + each, places[dimension]), *behind))
+        for sample in range(batch)
+        for start in range(0, places[dimension], each)
+    ]

@@ -33,36 +33,21 @@ from ....codegen.llvm.language import (
 def pack(
     out: Pointer[T],
     x: Pointer[T],
-    samples: Int,
-    start_d: Int,
-    start_h: Int,
-    start_w: Int,
-    stop_d: Int,
-    stop_h: Int,
-    stop_w: Int,
     phases: Pointer[i64],
-    phase_count: Int,
-    places: Int,
-    channels: Int,
-    sample_stride: Int,
-    channel_stride: Int,
-    plane_stride: Int,
-    row_stride: Int,
-    step_d: Int,
-    step_h: Int,
-    step_w: Int,
-    grid_d: Int,
-    grid_h: Int,
-    pitch: Int,
-    channel_pitch: Int,
+    spot: Pointer[i64],
+    sizes: Pointer[i64],
     W: Static,
     STEP: Static,
 ) -> None:
     """Rows of `x` from its place `start` on, those of the samples side by side, with zeros for what is outside 0 to `stop`.
 
     There are `places` for samples. Rows are written in their order as whole vectors: what one writes beyond its end the next
-    one overwrites. `STEP`: that of the last dimension if it is 1 or 2, else 0.
+    one overwrites. Behind them are `slack` zeros. `STEP`: that of the last dimension if it is 1 or 2, else 0.
     """
+    samples, start_d, start_h, start_w, stop_d, stop_h, stop_w = [spot[K] for K in unrolled(7)]
+    phase_count, places, channels, grid_d, grid_h, pitch, channel_pitch, slack = [sizes[K] for K in unrolled(8)]
+    step_d, step_h, step_w = [sizes[8 + K] for K in unrolled(3)]
+    sample_stride, channel_stride, plane_stride, row_stride = [sizes[11 + K] for K in unrolled(4)]
     zeros = vector(T, W)(0)
     for c in range(channels):
         at = c * channel_pitch
@@ -88,7 +73,7 @@ def pack(
                     at = rest
         last = (c + 1) * channel_pitch
         if c == channels - 1:
-            last += 4 * W
+            last += slack
         while at < last:
             store(out + at, zeros)
             at += W
@@ -143,25 +128,24 @@ def multiply(
     weight: Pointer[T],
     bias: Pointer[T],
     offsets: Pointer[i64],
-    depth: Int,
-    vectors: Int,
-    groups: Int,
-    outs: Int,
-    group_pitch: Int,
-    out_pitch: Int,
+    pieces: Pointer[i64],
+    sizes: Pointer[i64],
     W: Static,
     ROWS: Static,
     COLUMNS: Static,
 ) -> None:
-    """For each vector of places and each output channel the sum over taps of inputs times weights.
+    """For each place and each output channel the sum over taps of inputs times weights.
 
-    A tile of `ROWS` channels and `COLUMNS` vectors is in registers. Channels beyond the last are written before those that
-    stand there, or behind all.
+    A tile of `ROWS` channels and `COLUMNS` vectors is in registers. `pieces` says for each tile which of its places lie one behind
+    another in `out`, and where: first the number of the first piece of each tile, then lane, length and offset of each piece.
     """
-    for v in range(0, vectors, COLUMNS):
+    tiles, depth, groups, outs, group_pitch, channel_stride = [sizes[K] for K in unrolled(6)]
+    tile = local(T, ROWS * COLUMNS * W)
+    found = pieces + (tiles + 1)
+    for v in range(tiles):
         block = weight
         for g in range(groups):
-            places = x + (g * group_pitch + v * W)
+            places = x + (g * group_pitch + v * (COLUMNS * W))
             for b in range(0, outs, ROWS):
                 channel = g * outs + b
                 sums = local(vector(T, W), ROWS * COLUMNS)
@@ -177,47 +161,32 @@ def multiply(
                         for J in unrolled(COLUMNS):
                             sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
                     block = block + ROWS
-                for M in unrolled(ROWS):
-                    for J in unrolled(COLUMNS):
-                        store(out + ((channel + M) * out_pitch + (v + J) * W), sums[M * COLUMNS + J])
+                for R in unrolled(ROWS * COLUMNS):
+                    store(tile + R * W, sums[R])
+                for i in range(pieces[v], pieces[v + 1]):
+                    lane, length, offset = [found[3 * i + K] for K in unrolled(3)]
+                    row = tile + lane
+                    to = out + (channel * channel_stride + offset)
+                    for _m in range(minimum(ROWS, outs - b)):
+                        for k in range(0, length, W):
+                            store_first(to + k, load(row + k, W), length - k, W)
+                        row = row + COLUMNS * W
+                        to = to + channel_stride
 
 
 @loops(explicit=True)
-def unpack(
-    target: Pointer[T],
-    x: Pointer[T],
-    samples: Int,
-    channels: Int,
-    sample_stride: Int,
-    channel_stride: Int,
-    plane_stride: Int,
-    row_stride: Int,
-    planes: Int,
-    rows: Int,
-    columns: Int,
-    spread_d: Int,
-    spread_h: Int,
-    spread_w: Int,
-    grid_h: Int,
-    pitch: Int,
-    row_pitch: Int,
-    channel_pitch: Int,
-    phase_pitch: Int,
-    W: Static,
-    SPREAD: Static,
-) -> None:
-    """The places of a result without what lies between its rows; its phases dealt in. `SPREAD`: `spread_w` if 1 or 2, else 0."""
+def interleave(target: Pointer[T], x: Pointer[T], sizes: Pointer[i64], W: Static, SPREAD: Static) -> None:
+    """Rows of a result, of which each phase has been computed for itself. `SPREAD`: `spread_w` if that is 1 or 2, else 0."""
+    samples, channels, planes, rows, columns, spread_d, spread_h, spread_w = [sizes[K] for K in unrolled(8)]
+    sample_stride, channel_stride, plane_stride, row_stride = [sizes[8 + K] for K in unrolled(4)]
+    grid_h, pitch, channel_pitch, phase_pitch = [sizes[12 + K] for K in unrolled(4)]
     for n in range(samples):
         for c in range(channels):
             for z in range(planes):
                 for y in range(rows):
                     phase = ((z % spread_d) * spread_h + y % spread_h) * spread_w
-                    row = x + (
-                        phase * phase_pitch
-                        + c * channel_pitch
-                        + n * pitch
-                        + ((z // spread_d) * grid_h + y // spread_h) * row_pitch
-                    )
+                    place = ((z // spread_d) * grid_h + y // spread_h) * samples + n
+                    row = x + (phase * phase_pitch + c * channel_pitch + place * pitch)
                     to = target + (n * sample_stride + c * channel_stride + z * plane_stride + y * row_stride)
                     if SPREAD == 1:
                         for k in range(0, columns, W):
@@ -250,12 +219,7 @@ def correlate(
     x: Pointer[T],
     grad: Pointer[T],
     offsets: Pointer[i64],
-    depth: Int,
-    vectors: Int,
-    groups: Int,
-    outs: Int,
-    group_pitch: Int,
-    grad_pitch: Int,
+    sizes: Pointer[i64],
     W: Static,
     ROWS: Static,
     COLUMNS: Static,
@@ -266,6 +230,7 @@ def correlate(
     A tile of `ROWS` channels and `COLUMNS` taps is in registers, a vector for each sum. It runs over `STRETCH` vectors of places,
     whose gradients stay in the first-level cache for all taps.
     """
+    vectors, depth, groups, outs, group_pitch, grad_pitch = [sizes[K] for K in unrolled(6)]
     tile = local(vector(T, W), ROWS * COLUMNS)
     for start in range(0, vectors, STRETCH):
         count = minimum(vectors - start, STRETCH)
