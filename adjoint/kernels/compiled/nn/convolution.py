@@ -41,14 +41,15 @@ class _Part:
 
     def __init__(self, plan: _Plan, sizes: Sizes) -> None:
         geometry = plan.geometry
-        samples, planes, rows, columns = sizes
+        samples, _, rows, columns = sizes
         strides, channel_stride = plan.result_strides, plan.result_strides[1]
         if plan.phased:
             channel_stride = math.prod(sizes)
             strides = (columns, 0, rows * samples * columns, samples * columns)
         tiles, self.pieces = geometry.pieces(plan.tile[1] * plan.width, sizes, strides)
         self.sizes = [
-            numpy.array([tiles, depth, plan.groups, plan.outs, plan.group_pitch, channel_stride]) for depth in plan.depths
+            numpy.array([tiles, depth, plan.groups, plan.outs, plan.group_pitch, channel_stride])
+            for depth in plan.depths
         ]
         self.phase_pitch = plan.channels * channel_stride
         self.layout = (rows, columns, channel_stride, self.phase_pitch)
@@ -60,7 +61,15 @@ class _Plan:
     """All that a convolution of given sizes needs to know besides its arrays."""
 
     def __init__(
-        self, axes: Axes, batch: int, groups: int, ins: int, outs: int, dtype: numpy.dtype[Any], threads: int, gradient: bool
+        self,
+        axes: Axes,
+        batch: int,
+        groups: int,
+        ins: int,
+        outs: int,
+        dtype: numpy.dtype[Any],
+        threads: int,
+        gradient: bool,
     ) -> None:
         self.axes, self.groups, self.ins, self.outs = axes, groups, ins, outs
         self.channels = groups * outs
@@ -128,7 +137,14 @@ def _lie_as_packed(axes: Axes) -> bool:
 
 @functools.lru_cache(128)
 def _plan(
-    axes: Axes, batch: int, groups: int, ins: int, outs: int, dtype: numpy.dtype[Any], threads: int, gradient: bool = False
+    axes: Axes,
+    batch: int,
+    groups: int,
+    ins: int,
+    outs: int,
+    dtype: numpy.dtype[Any],
+    threads: int,
+    gradient: bool = False,
 ) -> _Plan:
     return _Plan(axes, batch, groups, ins, outs, dtype, threads, gradient)
 
@@ -141,14 +157,14 @@ def _axes(
         stride, padding, dilation = stride[:1], padding[:1], dilation[:1]
     axes = [make(1, 1, 1, 0, 1, 1)] * (3 - len(input))
     axes += [make(*sizes) for sizes in zip(input, kernel, stride, padding, dilation, output, strict=True)]
-    return tuple(axes)  # type: ignore[return-value]
+    return tuple(axes)
 
 
 def _spatial(array: ndarray, axes: Axes, target: bool) -> ndarray:
     """The array as (batch, channels, depth, height, width), with rows that lie in one piece."""
     sizes = [axis.target if target else axis.source for axis in axes]
     array = array.reshape(*array.shape[:2], *sizes)
-    return array if array.strides[-1] == array.itemsize and array.dtype.isnative else numpy.ascontiguousarray(array)
+    return array if array.strides[-1] == array.itemsize else numpy.ascontiguousarray(array)
 
 
 def _strides(array: ndarray) -> Sizes:
@@ -194,7 +210,10 @@ def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: nd
             part = plan.parts[block.sizes]
             sums = target + size * (
                 block.sample * plan.result_strides[0]
-                + sum(place * spread * step for place, spread, step in zip(block.first, spreads, (*steps[1:], 1), strict=True))
+                + sum(
+                    place * spread * step
+                    for place, spread, step in zip(block.first, spreads, (*steps[1:], 1), strict=True)
+                )
             )
             if block.sample < direct:
                 multiply(
@@ -222,7 +241,10 @@ def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: nd
             for place, spread, axis in zip(block.after, spreads, plan.axes, strict=True)
         ]
         sizes = [stop - start for start, stop in zip(begin, end, strict=True)]
-        to = sum(place * step for place, step in zip((block.sample, *begin), (plan.result_strides[0], *steps[1:], 1), strict=True))
+        to = sum(
+            place * step
+            for place, step in zip((block.sample, *begin), (plan.result_strides[0], *steps[1:], 1), strict=True)
+        )
         layout = numpy.array([block.samples, plan.channels, *sizes, *spreads, *plan.result_strides, *part.layout])
         kernels.interleave.compiled(T=plan.type, W=plan.width, SPREAD=spreads[2] if spreads[2] < 3 else 0)(
             target + to * size, sums, address(layout)
@@ -261,6 +283,7 @@ def _fits(*arrays: ndarray) -> bool:
     first = arrays[0]
     return (
         first.dtype.char in "fd"
+        and first.dtype.isnative
         and first.ndim <= 5
         and all(array.dtype == first.dtype and array.size for array in arrays)
     )
@@ -346,14 +369,20 @@ def conv_weight_grad(
                 block = plan.blocks[number]
                 spot = numpy.array([block.samples, *block.first, *block.after])
                 plan.pack(
-                    packed, address(x) + block.sample * x.strides[0], phases, address(plan.spots[number]), address(packing)
+                    packed,
+                    address(x) + block.sample * x.strides[0],
+                    phases,
+                    address(plan.spots[number]),
+                    address(packing),
                 )
                 deal(
-                    gradients, address(wide) + block.sample * wide.strides[0], address(single), address(spot), address(dealing)
+                    gradients,
+                    address(wide) + block.sample * wide.strides[0],
+                    address(single),
+                    address(spot),
+                    address(dealing),
                 )
-                correlate(
-                    address(totals) + slab * totals.strides[0], packed, gradients, offsets, address(sizes)
-                )
+                correlate(address(totals) + slab * totals.strides[0], packed, gradients, offsets, address(sizes))
 
     parallel_rows(work, slabs, plan.work * count // slabs, tile_rows=1)
     total = numpy.add.reduce(totals, 0) if slabs > 1 else totals[0]

@@ -1,9 +1,9 @@
-"""Where a convolution finds what: its input in blocked layout, the places of its output, and the tables that lead from one to the other.
+"""Where a convolution finds what: its input in blocked layout, the places of its output, and tables from one to the other.
 
-Rows of an image are packed with a little padding between them, so that a whole image is one long row: the input that a tap of the
-kernel meets is the same row, shifted by one number for all places. Vectors run along it without a thought for where rows end; what
-they compute between rows is left out when the result is unpacked. With a stride the input is dealt out by its places modulo the
-stride, the phases: a tap meets one of them. The gradient of the input has phases of its output instead, each with taps of its own.
+Rows of an image are packed with a little padding between them, so that a whole image is one long row: the input that a tap of
+the kernel meets is the same row, shifted by one number for all places. Vectors run along it without a thought for where rows
+end; what they compute between rows is left out of the result. With a stride the input is dealt out by its places modulo the
+stride, the phases: a tap meets one of them. The gradient of the input has phases of its output instead, each with its taps.
 
 Spatial dimensions are three: those that a convolution lacks come first and have length 1.
 """
@@ -189,7 +189,12 @@ def cut(axes: Axes, batch: int, sample_bytes: int, wanted: int, single: bool) ->
     each = max(1, -(-places[dimension] // parts))
     before, behind = places[:dimension], places[dimension + 1 :]
     return [
-        Block(sample, 1, (0,) * dimension + (start,) + (0,) * len(behind), (*before, min(start + each, places[dimension]), *behind))
+        Block(
+            sample,
+            1,
+            (0,) * dimension + (start,) + (0,) * len(behind),
+            (*before, min(start + each, places[dimension]), *behind),
+        )
         for sample in range(batch)
         for start in range(0, places[dimension], each)
     ]

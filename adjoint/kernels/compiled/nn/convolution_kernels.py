@@ -136,8 +136,8 @@ def multiply(
 ) -> None:
     """For each place and each output channel the sum over taps of inputs times weights.
 
-    A tile of `ROWS` channels and `COLUMNS` vectors is in registers. `pieces` says for each tile which of its places lie one behind
-    another in `out`, and where: first the number of the first piece of each tile, then lane, length and offset of each piece.
+    A tile of `ROWS` channels and `COLUMNS` vectors is in registers. `pieces` says for each tile which of its places lie in one
+    piece in `out`, and where: first the number of the first piece of each tile, then lane, length and offset of each piece.
     """
     tiles, depth, groups, outs, group_pitch, channel_stride = [sizes[K] for K in unrolled(6)]
     tile = local(T, ROWS * COLUMNS * W)
@@ -149,10 +149,8 @@ def multiply(
             for b in range(0, outs, ROWS):
                 channel = g * outs + b
                 sums = local(vector(T, W), ROWS * COLUMNS)
-                for M in unrolled(ROWS):
-                    added = broadcast(bias[channel + M], W)
-                    for J in unrolled(COLUMNS):
-                        sums[M * COLUMNS + J] = added
+                for R in unrolled(ROWS * COLUMNS):
+                    sums[R] = vector(T, W)(0)
                 for k in range(depth):
                     tap = places + offsets[k]
                     met = [load(tap + J * W, W) for J in unrolled(COLUMNS)]
@@ -161,8 +159,10 @@ def multiply(
                         for J in unrolled(COLUMNS):
                             sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
                     block = block + ROWS
-                for R in unrolled(ROWS * COLUMNS):
-                    store(tile + R * W, sums[R])
+                for M in unrolled(ROWS):
+                    added = broadcast(bias[channel + M], W)
+                    for J in unrolled(COLUMNS):
+                        store(tile + (M * COLUMNS + J) * W, sums[M * COLUMNS + J] + added)
                 for i in range(pieces[v], pieces[v + 1]):
                     lane, length, offset = [found[3 * i + K] for K in unrolled(3)]
                     row = tile + lane
