@@ -24,7 +24,7 @@ from .depthwise import depthwise_forward, depthwise_input_grad, depthwise_weight
 Sizes = tuple[int, ...]
 
 
-@accelerated("nn.convolution.conv_forward", elements=1 << 10)
+@accelerated("nn.convolution.conv_forward", elements=1 << 11)
 def conv_forward(
     input: ndarray,
     weight: ndarray,
@@ -272,7 +272,7 @@ def _scatter_patches(
     return result
 
 
-@accelerated("nn.convolution.conv_weight_grad", elements=1 << 10)
+@accelerated("nn.convolution.conv_weight_grad", elements=1 << 11)
 def conv_weight_grad(
     grad: ndarray,
     input: ndarray,

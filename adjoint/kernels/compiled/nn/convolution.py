@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -17,7 +18,7 @@ from ....codegen.llvm.language import address, type_of
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
 from . import convolution_kernels as kernels
-from .convolution_geometry import Axes, Block, Geometry, cut, forward_axis, input_axis, spaced
+from .convolution_geometry import Axes, Axis, Block, Geometry, cut, forward_axis, input_axis, spaced
 
 Sizes = tuple[int, ...]
 
@@ -26,6 +27,16 @@ _BYTES_PER_PRODUCT = 1 / 16
 
 _FIRST_CACHE = 1 << 15
 """How many bytes of gradients stay in a core's first-level cache."""
+
+
+class _Table:
+    """Numbers that a kernel reads: their address, and the array that keeps them."""
+
+    __slots__ = ("address", "numbers")
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numpy.array(numbers, numpy.int64)
+        self.address = address(self.numbers)
 
 
 def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
@@ -46,15 +57,15 @@ class _Part:
         if plan.phased:
             channel_stride = math.prod(sizes)
             strides = (columns, 0, rows * samples * columns, samples * columns)
-        tiles, self.pieces = geometry.pieces(plan.tile[1] * plan.width, sizes, strides)
+        tiles, pieces = geometry.pieces(plan.tile[1] * plan.width, sizes, strides)
+        self.pieces = _Table(pieces)
         self.sizes = [
-            numpy.array([tiles, depth, plan.groups, plan.outs, plan.group_pitch, channel_stride])
-            for depth in plan.depths
+            _Table([tiles, depth, plan.groups, plan.outs, plan.group_pitch, channel_stride]) for depth in plan.depths
         ]
         self.phase_pitch = plan.channels * channel_stride
         self.layout = (rows, columns, channel_stride, self.phase_pitch)
-        self.in_place = self.sizes[0].copy()
-        self.in_place[4] = plan.ins * plan.axes[2].source
+        source = plan.ins * plan.axes[2].source
+        self.in_place = _Table([tiles, plan.depths[0], plan.groups, plan.outs, source, channel_stride])
 
 
 class _Plan:
@@ -72,6 +83,7 @@ class _Plan:
         gradient: bool,
     ) -> None:
         self.axes, self.groups, self.ins, self.outs = axes, groups, ins, outs
+        self._packing: tuple[Sizes, _Table] | None = None
         self.channels = groups * outs
         self.type, self.width = type_of(dtype), HOST.vector_bytes // dtype.itemsize
         many = HOST.vector_bytes == 64  # AVX-512 has twice as many registers
@@ -93,21 +105,23 @@ class _Plan:
         largest = self.blocks[0].sizes
         self.geometry = geometry = Geometry(axes, groups * ins, largest[0], largest[1:], width)
         self.gradient_pitch = spaced(geometry.vectors * width, width)
-        self.taps = [geometry.taps(phase)[0] for phase in range(geometry.spreads)]
+        self.phases = _Table(geometry.phases)
+        self.taps = [_Table(geometry.taps(phase)[0]) for phase in range(geometry.spreads)]
         self.offsets = [
-            geometry.offsets(phase, ins, geometry.channel_pitch, columns) for phase in range(geometry.spreads)
+            _Table(geometry.offsets(phase, ins, geometry.channel_pitch, columns)) for phase in range(geometry.spreads)
         ]
-        self.offsets_in_place = geometry.offsets(0, ins, axes[2].source)
-        self.depths = [ins * len(taps) for taps in self.taps]
+        self.offsets_in_place = _Table(geometry.offsets(0, ins, axes[2].source))
+        self.depths = [ins * len(taps.numbers) for taps in self.taps]
         self.group_pitch = ins * geometry.channel_pitch
         self.spreads = tuple(axis.spread for axis in axes)
         self.phased = geometry.spreads > 1
-        target = [axis.target for axis in axes]
-        steps = [math.prod(target[position:]) for position in range(3)]
+        self.source_sizes = tuple(axis.source for axis in axes)
+        self.target_sizes = tuple(axis.target for axis in axes)
+        steps = [math.prod(self.target_sizes[position:]) for position in range(3)]
         self.result_strides = (self.channels * steps[0], *steps)
         self.pack = kernels.pack.compiled(T=self.type, W=width, STEP=axes[2].step if axes[2].step < 3 else 0)
         self.spots = [
-            numpy.array([
+            _Table([
                 block.samples,
                 *(axis.origin + place * axis.step for axis, place in zip(axes, block.first, strict=True)),
                 *(axis.source for axis in axes),
@@ -120,13 +134,17 @@ class _Plan:
         """By the sizes of blocks."""
         return {sizes: _Part(self, sizes) for sizes in {block.sizes for block in self.blocks}}
 
-    def packing(self, strides: Sizes) -> ndarray:
+    def packing(self, strides: Sizes) -> _Table:
         """The sizes that `pack` is told, for an array with these strides."""
+        if self._packing is not None and self._packing[0] == strides:
+            return self._packing[1]
         geometry = self.geometry
-        return numpy.array([
+        table = _Table([
             len(geometry.phases), geometry.samples, self.groups * self.ins, *geometry.grid, geometry.pitch,
             geometry.channel_pitch, geometry.slack, *(axis.step for axis in self.axes), *strides,
         ])  # fmt: skip
+        self._packing = strides, table
+        return table
 
 
 def _lie_as_packed(axes: Axes) -> bool:
@@ -135,34 +153,32 @@ def _lie_as_packed(axes: Axes) -> bool:
     return axes[0].target == axes[1].target == 1 and last.source == last.target == last.places and last.origin == 0
 
 
-@functools.lru_cache(128)
+@functools.lru_cache(256)
 def _plan(
-    axes: Axes,
-    batch: int,
-    groups: int,
-    ins: int,
-    outs: int,
-    dtype: numpy.dtype[Any],
+    make: Callable[..., Axis],
+    gradient: bool,
+    shape: Sizes,
+    kernel: Sizes,
+    output: Sizes,
+    geometry: tuple[Sizes, Sizes, Sizes, int],
+    code: str,
     threads: int,
-    gradient: bool = False,
 ) -> _Plan:
-    return _Plan(axes, batch, groups, ins, outs, dtype, threads, gradient)
-
-
-def _axes(
-    make: Any, input: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, output: Sizes
-) -> Axes:
-    if math.prod(kernel) == math.prod(stride) == 1 and not any(padding):
-        input, kernel, output = (math.prod(input),), (1,), (math.prod(output),)
-        stride, padding, dilation = stride[:1], padding[:1], dilation[:1]
+    """For an input of `shape` and a weight of shape `kernel`; `geometry` is stride, padding, dilation and groups."""
+    stride, padding, dilation, groups = geometry
+    input, taps = shape[2:], kernel[2:]
+    if math.prod(taps) == math.prod(stride) == 1 and not any(padding):
+        input, taps, output = (math.prod(input),), (1,), (math.prod(output),)
     axes = [make(1, 1, 1, 0, 1, 1)] * (3 - len(input))
-    axes += [make(*sizes) for sizes in zip(input, kernel, stride, padding, dilation, output, strict=True)]
-    return tuple(axes)
+    axes += [make(*sizes) for sizes in zip(input, taps, stride, padding, dilation, output, strict=False)]
+    ins, outs = kernel[1], kernel[0] // groups
+    if make is input_axis:
+        ins, outs = outs, ins
+    return _Plan((axes[0], axes[1], axes[2]), shape[0], groups, ins, outs, numpy.dtype(code), threads, gradient)
 
 
-def _spatial(array: ndarray, axes: Axes, target: bool) -> ndarray:
+def _spatial(array: ndarray, sizes: Sizes) -> ndarray:
     """The array as (batch, channels, depth, height, width), with rows that lie in one piece."""
-    sizes = [axis.target if target else axis.source for axis in axes]
     array = array.reshape(*array.shape[:2], *sizes)
     return array if array.strides[-1] == array.itemsize else numpy.ascontiguousarray(array)
 
@@ -184,8 +200,17 @@ def _weights(plan: _Plan, weight: ndarray, strides: Sizes) -> list[ndarray]:
     pack = kernels.pack_weights.compiled(T=plan.type, ROWS=rows)
     packed = []
     for taps in plan.taps:
-        blocked = numpy.empty(plan.groups * -(-plan.outs // rows) * rows * plan.ins * len(taps), weight.dtype)
-        pack(address(blocked), address(weight), address(taps), len(taps), plan.groups, plan.outs, plan.ins, *strides)
+        blocked = numpy.empty(plan.groups * -(-plan.outs // rows) * rows * plan.ins * len(taps.numbers), weight.dtype)
+        pack(
+            address(blocked),
+            address(weight),
+            taps.address,
+            len(taps.numbers),
+            plan.groups,
+            plan.outs,
+            plan.ins,
+            *strides,
+        )
         packed.append(blocked)
     return packed
 
@@ -198,8 +223,8 @@ def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: nd
     if bias is not None:
         added[: len(bias)] = bias
     multiply = kernels.multiply.compiled(T=plan.type, W=plan.width, ROWS=plan.tile[0], COLUMNS=plan.tile[1])
-    packing, phases = plan.packing(_strides(x)), address(geometry.phase_table)
-    source, target, factors = address(x), address(result), list(map(address, weights))
+    packing = plan.packing(_strides(x))
+    source, target, offset, factors = address(x), address(result), address(added), list(map(address, weights))
     direct = len(x) - 1 if plan.direct and x.flags.c_contiguous else 0  # so many samples may be read beyond their end
     _, *steps = plan.result_strides
 
@@ -218,18 +243,17 @@ def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: nd
             if block.sample < direct:
                 multiply(
                     sums, source + (block.sample * plan.ins * plan.groups * plan.axes[2].source + block.first[2]) * size,
-                    factors[0], address(added), address(plan.offsets_in_place), address(part.pieces), address(part.in_place),
+                    factors[0], offset, plan.offsets_in_place.address, part.pieces.address, part.in_place.address,
                 )  # fmt: skip
                 continue
-            plan.pack(
-                packed, source + block.sample * x.strides[0], phases, address(plan.spots[number]), address(packing)
-            )
+            begin = source + block.sample * x.strides[0]
+            plan.pack(packed, begin, plan.phases.address, plan.spots[number].address, packing.address)
             if plan.phased:
                 sums, _kept_too = _memory("sums", geometry.spreads * part.phase_pitch, x.dtype)
             for phase, factor in enumerate(factors):
                 multiply(
-                    sums + phase * part.phase_pitch * size, packed, factor, address(added),
-                    address(plan.offsets[phase]), address(part.pieces), address(part.sizes[phase]),
+                    sums + phase * part.phase_pitch * size, packed, factor, offset,
+                    plan.offsets[phase].address, part.pieces.address, part.sizes[phase].address,
                 )  # fmt: skip
             if plan.phased:
                 interleave_block(block, part, sums)
@@ -245,9 +269,9 @@ def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: nd
             place * step
             for place, step in zip((block.sample, *begin), (plan.result_strides[0], *steps[1:], 1), strict=True)
         )
-        layout = numpy.array([block.samples, plan.channels, *sizes, *spreads, *plan.result_strides, *part.layout])
+        layout = _Table([block.samples, plan.channels, *sizes, *spreads, *plan.result_strides, *part.layout])
         kernels.interleave.compiled(T=plan.type, W=plan.width, SPREAD=spreads[2] if spreads[2] < 3 else 0)(
-            target + to * size, sums, address(layout)
+            target + to * size, sums, layout.address
         )
 
     parallel_rows(work, len(plan.blocks), plan.work, tile_rows=1)
@@ -270,12 +294,13 @@ def conv_forward(
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, k, s, p, d in zip(input.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
     )
-    axes = _axes(forward_axis, input.shape[2:], weight.shape[2:], stride, padding, dilation, sizes)
-    outs, ins, taps = len(weight) // groups, weight.shape[1], math.prod(weight.shape[2:])
-    plan = _plan(axes, len(input), groups, ins, outs, wide.dtype, get_num_threads())
+    geometry = stride, padding, dilation, groups
+    plan = _plan(forward_axis, False, input.shape, weight.shape, sizes, geometry, wide.dtype.char, get_num_threads())
     result = numpy.empty((len(input), len(weight), *sizes), wide.dtype)
     added = None if bias is None else widen(bias)
-    _convolve(plan, _spatial(wide, axes, False), kernel, (outs * ins * taps, ins * taps, taps), added, result)
+    taps = math.prod(weight.shape[2:])
+    strides = plan.outs * plan.ins * taps, plan.ins * taps, taps
+    _convolve(plan, _spatial(wide, plan.source_sizes), kernel, strides, added, result)
     return result.astype(input.dtype, copy=False)
 
 
@@ -316,12 +341,15 @@ def transposed(
     wide, kernel = widen(input), numpy.ascontiguousarray(widen(weight))
     if not _fits(wide, kernel) or 0 in output_shape:
         return NotImplemented
-    axes = _axes(input_axis, output_shape[2:], weight.shape[2:], stride, padding, dilation, input.shape[2:])
-    ins, outs, taps = len(weight) // groups, weight.shape[1], math.prod(weight.shape[2:])
-    plan = _plan(axes, len(input), groups, ins, outs, wide.dtype, get_num_threads())
+    geometry = stride, padding, dilation, groups
+    plan = _plan(
+        input_axis, False, output_shape, weight.shape, input.shape[2:], geometry, wide.dtype.char, get_num_threads()
+    )
     result = numpy.empty(output_shape, wide.dtype)
     added = None if bias is None else widen(bias)
-    _convolve(plan, _spatial(wide, axes, False), kernel, (ins * outs * taps, taps, outs * taps), added, result)
+    taps = math.prod(weight.shape[2:])
+    strides = plan.ins * plan.outs * taps, taps, plan.outs * taps
+    _convolve(plan, _spatial(wide, plan.source_sizes), kernel, strides, added, result)
     return result.astype(input.dtype, copy=False)
 
 
@@ -338,28 +366,27 @@ def conv_weight_grad(
     wide, x = widen(grad), widen(input)
     if not _fits(wide, x) or 0 in weight_shape:
         return NotImplemented
-    axes = _axes(forward_axis, input.shape[2:], weight_shape[2:], stride, padding, dilation, grad.shape[2:])
-    wide, x = _spatial(wide, axes, True), _spatial(x, axes, False)
-    outs, ins = weight_shape[0] // groups, weight_shape[1]
-    batch, threads = len(x), get_num_threads()
-    plan = _plan(axes, batch, groups, ins, outs, x.dtype, threads, True)
+    threads, shape = get_num_threads(), tuple(weight_shape)
+    convolution = stride, padding, dilation, groups
+    plan = _plan(forward_axis, True, input.shape, shape, grad.shape[2:], convolution, x.dtype.char, threads)
+    wide, x = _spatial(wide, plan.target_sizes), _spatial(x, plan.source_sizes)
     geometry, (rows, columns) = plan.geometry, plan.tile
     stretch = _FIRST_CACHE // (rows * HOST.vector_bytes)
     correlate = kernels.correlate.compiled(T=plan.type, W=plan.width, ROWS=rows, COLUMNS=columns, STRETCH=stretch)
     deal = kernels.pack.compiled(T=plan.type, W=plan.width, STEP=1)
-    packing, phases, offsets = plan.packing(_strides(x)), address(geometry.phase_table), address(plan.offsets[0])
-    single = numpy.zeros(3, numpy.int64)
+    packing, single = plan.packing(_strides(x)), _Table([0, 0, 0])
     grid = geometry.grid[1] if geometry.block[0] > 1 else geometry.block[1]
-    dealing = numpy.array([
-        1, geometry.samples, groups * outs, geometry.block[0], grid, geometry.pitch, plan.gradient_pitch, 4 * plan.width,
+    dealing = _Table([
+        1, geometry.samples, plan.channels, geometry.block[0], grid, geometry.pitch, plan.gradient_pitch, 4 * plan.width,
         1, 1, 1, *_strides(wide),
     ])  # fmt: skip
-    sizes = numpy.array([geometry.vectors, plan.depths[0], groups, outs, plan.group_pitch, plan.gradient_pitch])
+    sizes = _Table([geometry.vectors, plan.depths[0], groups, plan.outs, plan.group_pitch, plan.gradient_pitch])
     count = len(plan.blocks)
     slabs = min(count, 2 * threads) if threads > 1 else 1
     each = -(-count // slabs)
     totals = numpy.zeros((slabs, math.prod(weight_shape)), x.dtype)
-    size = (groups * outs + rows) * plan.gradient_pitch + geometry.grid[1] * geometry.row_pitch + 4 * plan.width
+    source, given, sums = address(x), address(wide), address(totals)
+    size = (plan.channels + rows) * plan.gradient_pitch + geometry.grid[1] * geometry.row_pitch + 4 * plan.width
 
     def work(start: int, stop: int) -> None:
         packed, _kept = _memory("packed", geometry.packed_size, x.dtype)
@@ -367,22 +394,11 @@ def conv_weight_grad(
         for slab in range(start, stop):
             for number in range(slab * each, min((slab + 1) * each, count)):
                 block = plan.blocks[number]
-                spot = numpy.array([block.samples, *block.first, *block.after])
-                plan.pack(
-                    packed,
-                    address(x) + block.sample * x.strides[0],
-                    phases,
-                    address(plan.spots[number]),
-                    address(packing),
-                )
-                deal(
-                    gradients,
-                    address(wide) + block.sample * wide.strides[0],
-                    address(single),
-                    address(spot),
-                    address(dealing),
-                )
-                correlate(address(totals) + slab * totals.strides[0], packed, gradients, offsets, address(sizes))
+                inputs, outputs = source + block.sample * x.strides[0], given + block.sample * wide.strides[0]
+                spot = _Table([block.samples, *block.first, *block.after])
+                plan.pack(packed, inputs, plan.phases.address, plan.spots[number].address, packing.address)
+                deal(gradients, outputs, single.address, spot.address, dealing.address)
+                correlate(sums + slab * totals.strides[0], packed, gradients, plan.offsets[0].address, sizes.address)
 
     parallel_rows(work, slabs, plan.work * count // slabs, tile_rows=1)
     total = numpy.add.reduce(totals, 0) if slabs > 1 else totals[0]

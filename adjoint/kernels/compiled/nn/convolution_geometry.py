@@ -96,7 +96,6 @@ class Geometry:
         span = ((block[0] - 1) * height + block[1]) * self.row_pitch - self.pitch + block[2]
         self.vectors = -(-span // width)
         """How many vectors the places of a block take."""
-        self.phase_table = numpy.array(self.phases, numpy.int64)
         self.slack = 4 * width + shared * self.row_pitch
         self.packed_size = channels * self.channel_pitch + self.slack
 
