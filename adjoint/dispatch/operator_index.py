@@ -253,6 +253,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "softshrink_backward threshold_backward "
         ),
     },
+    "nn.attention": {
+        "operators": "attention_in_blocks blocked_attention blocked_attention_gradients",
+    },
     "nn.convolution": {
         "operators": "conv_input_grad conv_weight_grad convolution",
         "torch": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",

@@ -13,14 +13,52 @@ from ..runtime.floating import widen
 Array = numpy.ndarray[Any, Any]
 
 
+def blocked_attention(
+    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool, scale: float
+) -> tuple[Array, Array]:
+    """`attention` of arrays that need not have dimensions of a batch and of heads, with a mask that may be boolean."""
+    four = [_with_heads(each) for each in (query, key, value)]
+    out, statistics = attention(*four, _added(mask, four[0]), _by_batch(kept, four[0]), share, causal, scale)
+    return out.reshape((*query.shape[:-1], value.shape[-1])), statistics
+
+
+def blocked_attention_gradients(
+    grad: Array, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
+    scale: float, out: Array, statistics: Array, needs: Any,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Its gradients."""
+    four = [_with_heads(each) for each in (query, key, value)]
+    more = (_added(mask, four[0]), _by_batch(kept, four[0]), share, causal, scale, _with_heads(out), statistics)
+    found = attention_gradients(_with_heads(grad), *four, *more)
+    return tuple([each.reshape(own.shape) for each, own in zip(found, (query, key, value), strict=True)])
+
+
+def _with_heads(array: Array) -> Array:
+    return array[(None,) * (4 - array.ndim)]
+
+
+def _by_batch(kept: Array | None, query: Array) -> Array | None:
+    return None if kept is None else kept.reshape((*query.shape[:2], *kept.shape[1:]))
+
+
+def _added(mask: Array | None, query: Array) -> Array | None:
+    """A mask as what is added to scores, of four dimensions."""
+    if mask is None:
+        return None
+    if mask.dtype.kind == "b":
+        mask = numpy.where(mask, 0, numpy.array(-math.inf, widen(query[:0]).dtype))
+    return _with_heads(mask)
+
+
 @accelerated("nn.attention.attention", elements=1 << 8)
 def attention(
     query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool, scale: float
 ) -> tuple[Array, Array]:
     """`softmax(query @ key.mT * scale + mask) @ value`, and of each row the maximum and one over the sum of exponentials.
 
-    There may be fewer heads of keys and values, each for a group of heads of queries. `mask`: broadcast, added to the scores.
-    `kept`: which weights dropout keeps, as `packed_weights` gives them; `share` is the probability of dropping.
+    There may be fewer heads of keys and values, each for a group of heads of queries. `mask`, of four dimensions, is added to the
+    scores.
+    `kept`: which weights dropout keeps, as `packed_weights` gives them, by batch and head; `share` is the probability of dropping.
     """
     batch, heads, length, _ = query.shape
     out = result_like(query, value)
@@ -85,19 +123,25 @@ def _exponentials(
     return exponentials.astype(kind, copy=False), top.astype(kind), inverse.astype(kind)
 
 
-def packed_weights(draw: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+def packed_weights(draw: Any, rows: tuple[int, ...], keys: int, dtype: Any) -> Array:
     """Which weights dropout keeps, drawn by `draw(array)` for each head in turn: a bit for each, those of 16 queries in a word.
 
-    The shape is (batch, heads, keys, words).
+    `rows` is the shape of the scores without the last dimension, of the keys. The result has the shape (heads, keys, words).
     """
-    batch, heads, length, keys = shape
-    words = -(-length // 16) + 1
-    kept = numpy.zeros((batch, heads, keys, words), numpy.uint16)
+    length = rows[-1]
+    words = -(-length // 64) * 4  # so that all queries of a block have bits
+    kept = numpy.zeros((math.prod(rows[:-1]), keys, words), numpy.uint16)
     noise = numpy.empty((length, keys), dtype)
-    for place in numpy.ndindex(batch, heads):
+    for own in kept:
         bits = numpy.packbits(draw(noise).T != 0, axis=-1, bitorder="little")
-        kept[place].view(numpy.uint8)[:, : bits.shape[1]] = bits
+        own.view(numpy.uint8)[:, : bits.shape[1]] = bits
     return kept
+
+
+def noise_of(kept: Array, query: Array, key: Array, share: float) -> Array:
+    """What dropout multiplies the weights by."""
+    each = [_unpacked(own, query.shape[-2], share, query.dtype) for own in kept]
+    return numpy.array(each, query.dtype).reshape((*query.shape[:-1], key.shape[-2]))
 
 
 def _unpacked(kept: Array, length: int, share: float, dtype: Any) -> Array:
