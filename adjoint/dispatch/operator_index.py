@@ -328,6 +328,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "max_pool3d "
         ),
     },
+    "nn.recurrence": {
+        "operators": "recurrent_layer recurrent_layer_gradients runs_as_one_layer",
+    },
     "nn.softmax": {
         "Tensor special torch": "log_softmax logsumexp softmax",
         "operators": "log_softmax_backward log_softmax_of softmax_backward softmax_of",
