@@ -13,6 +13,7 @@ from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.language import (
     CompilationError,
     Int,
+    Loops,
     Pointer,
     Static,
     T,
@@ -87,6 +88,22 @@ def test_vectors_static_parameters_and_calls_of_other_kernels():
     x, y = numpy.random.default_rng(0).random((2, 1003))
     assert absolute_dot.compiled(T=f64, W=8)(address(x), address(-y), 3) == pytest.approx(x[:3] @ y[:3])
     assert absolute_dot.compiled(T=f64, W=8)(address(x), address(y), 1003) == pytest.approx(x @ y)
+
+
+@loops(flags="contract", explicit=True)
+def plain_sum(x: Pointer[T], n: Int) -> T:
+    total = T(0)
+    for i in range(n):
+        total += x[i]
+    return total
+
+
+def test_llvm_makes_no_vectors_in_explicit_kernels():
+    x = numpy.arange(100, dtype=numpy.int32)
+    function = plain_sum.compiled(T=i32)
+    assert function(address(x), 100) == 4950
+    assert " x i32>" not in function.code.optimized
+    assert " x i32>" in Loops(plain_sum.function).compiled(T=i32).code.optimized
 
 
 @loops

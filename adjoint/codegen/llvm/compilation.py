@@ -44,7 +44,7 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if not callable(value))])
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
         text, ctypes_result, ctypes_arguments = lower_kernel(kernel, name, given)
-        code = HOST.compile(name, text)
+        code = HOST.compile(name, text, explicit=kernel.explicit)
         found = CompiledFunction(kernel, code, ctypes.CFUNCTYPE(ctypes_result, *ctypes_arguments)(code.address))
         COMPILED.append(found)
         return found

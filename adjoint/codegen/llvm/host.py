@@ -85,8 +85,8 @@ class Host:
         with self.lock:
             self.llvm.add_symbol(name, address)
 
-    def compile(self, name: str, text: str) -> MachineCode:
-        """Make machine code of LLVM's text; `name` is its one public function.
+    def compile(self, name: str, text: str, *, explicit: bool = False) -> MachineCode:
+        """Make machine code of LLVM's text; `name` is its one public function. If `explicit`, its loops are left as they are.
 
         Raises:
             CompilationError: if LLVM refuses the text.
@@ -101,11 +101,11 @@ class Host:
                 module.verify()
             except RuntimeError as error:
                 raise CompilationError(f"LLVM refuses the kernel {name}: {error}") from None
-            options = llvm.create_pipeline_tuning_options(speed_level=3)
-            options.loop_vectorization = True
-            options.slp_vectorization = True
-            options.loop_interleaving = True
-            options.loop_unrolling = True
+            options = llvm.create_pipeline_tuning_options(speed_level=1 if explicit else 3)
+            options.loop_vectorization = not explicit
+            options.slp_vectorization = not explicit
+            options.loop_interleaving = not explicit
+            options.loop_unrolling = not explicit
             builder = llvm.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)
             optimized = str(module)

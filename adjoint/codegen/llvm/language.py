@@ -91,8 +91,10 @@ from .values import CompilationError
 class Loops(LoopKernel):
     """A kernel, compiled for the types and static parameters that it is asked for."""
 
-    def __init__(self, function: Callable[..., Any], flags: str = "", noalias: bool = True) -> None:
-        super().__init__(function, flags, noalias)
+    def __init__(
+        self, function: Callable[..., Any], flags: str = "", noalias: bool = True, explicit: bool = False
+    ) -> None:
+        super().__init__(function, flags, noalias, explicit)
         self._compiled: dict[Any, CompiledFunction] = {}
 
     def compiled(self, **given: Any) -> CompiledFunction:
@@ -129,16 +131,19 @@ class WrittenLoops(Loops):
 @overload
 def loops(function: Callable[..., Any], /) -> Any: ...
 @overload
-def loops(*, flags: str = "", noalias: bool = True) -> Callable[[Callable[..., Any]], Any]: ...
-def loops(function: Callable[..., Any] | None = None, /, *, flags: str = "", noalias: bool = True) -> Any:
+def loops(*, flags: str = "", noalias: bool = True, explicit: bool = False) -> Callable[[Callable[..., Any]], Any]: ...
+def loops(
+    function: Callable[..., Any] | None = None, /, *, flags: str = "", noalias: bool = True, explicit: bool = False
+) -> Any:
     """Make a Python function into a kernel; it is lowered when it is compiled.
 
     `flags`: LLVM's permissions for the kernel's floating-point arithmetic, such as "contract" (`a * b + c` may be rounded once)
     or "reassoc" (sums may be taken in another order). `noalias`: no two of its pointers lead to the same memory.
+    `explicit`: its vectors are all written out; LLVM looks for no others and unrolls nothing, which halves the time to compile.
     """
     if function is None:
-        return lambda function: Loops(function, flags, noalias)
-    return Loops(function, flags, noalias)
+        return lambda function: Loops(function, flags, noalias, explicit)
+    return Loops(function, flags, noalias, explicit)
 
 
 def address(array: ndarray) -> int:
