@@ -14,7 +14,14 @@ Array = numpy.ndarray[Any, Any]
 
 
 def blocked_attention(
-    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool, scale: float
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None,
+    kept: Array | None,
+    share: float,
+    causal: bool,
+    scale: float,
 ) -> tuple[Array, Array]:
     """`attention` of arrays that need not have dimensions of a batch and of heads, with a mask that may be boolean."""
     four = [_with_heads(each) for each in (query, key, value)]
@@ -52,7 +59,14 @@ def _added(mask: Array | None, query: Array) -> Array | None:
 
 @accelerated("nn.attention.attention", elements=1 << 8)
 def attention(
-    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool, scale: float
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None,
+    kept: Array | None,
+    share: float,
+    causal: bool,
+    scale: float,
 ) -> tuple[Array, Array]:
     """`softmax(query @ key.mT * scale + mask) @ value`, and of each row the maximum and one over the sum of exponentials.
 

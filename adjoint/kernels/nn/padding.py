@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from ..memory.copying import copy_elements
 from ..runtime.floating import type_name, widen
 
 Array = numpy.ndarray[Any, Any]
@@ -35,7 +36,7 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
         source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
         target[dim] = slice(max(before, 0), size - max(after, 0))
     result = numpy.full(shape, value, self.dtype)
-    result[tuple(target)] = self[tuple(source)]
+    copy_elements(result[tuple(target)], self[tuple(source)])
     return result
 
 

@@ -84,7 +84,17 @@ def recurrent_layer_gradients(
 ) -> tuple[Array | None, ...]:  # fmt: skip
     """The gradients of projected, hidden, cell, weight and bias from those of the outputs and the last hidden state and cell."""
     to_projected, to_products, to_hidden, to_cell = through_time(
-        gates if gates.size else output, grads[0], grads[1], grads[2], more, output, hidden, cell, weight, mode, backwards
+        gates if gates.size else output,
+        grads[0],
+        grads[1],
+        grads[2],
+        more,
+        output,
+        hidden,
+        cell,
+        weight,
+        mode,
+        backwards,
     )
     to_weight = to_bias = None
     if needs[3]:

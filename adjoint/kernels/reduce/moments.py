@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import LOOPS
 from ...notices import warn
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
@@ -17,6 +18,7 @@ from .tiled_reduction import LARGE
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
+_COMPILED = 1 << 14  # elements; from here on compiled loops are faster
 _FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
 
@@ -71,6 +73,11 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
     """The sum over `dims`, which are kept, of abs(x - center) ** 2; `center` broadcasts, None stands for zero."""
+    if LOOPS.takes(x.size, _COMPILED):
+        name = "sum_of_squares" if center is None else "sum_of_distances"
+        found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True, center)
+        if found is not NotImplemented:
+            return asarray(found)
     if x.size < LARGE or not x.flags.c_contiguous:
         distance = x if center is None else asarray(x - center)
         if x.dtype.kind == "c":
@@ -184,8 +191,18 @@ def distance(x: ndarray, other: ndarray, p: float = 2) -> ndarray:
     return norm(x - other, p)
 
 
+_MAGNITUDES = {1: "sum_of_magnitudes", math.inf: "largest_magnitude", -math.inf: "smallest_magnitude"}
+
+
 def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:
-    if p == 2 and x.dtype.char in "fd" and x.size <= _FEW and not keepdim and len(dims) == x.ndim:
+    if (
+        p == 2
+        and x.dtype.char in "fd"
+        and x.size <= _FEW
+        and not keepdim
+        and not LOOPS.every_size
+        and len(dims) == x.ndim
+    ):
         flat = x.reshape(-1)
         return asarray(numpy.sqrt(flat.dot(flat)))
     if p == 2:
@@ -193,6 +210,10 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray
         return result if keepdim else result.squeeze(dims)
     if p == 0:
         return reduction.sum(x != 0, dims, keepdim).astype(x.real.dtype)
+    if (name := _MAGNITUDES.get(p)) is not None and LOOPS.takes(x.size, _COMPILED):
+        found = LOOPS.run("reduce.reduction.reduce", name, x, dims, keepdim)
+        if found is not NotImplemented:
+            return asarray(found)
     magnitude = numpy.abs(x)
     if p == math.inf:
         return reduction.amax(magnitude, dims, keepdim)

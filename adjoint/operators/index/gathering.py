@@ -14,6 +14,7 @@ from ...dispatch.out import STRICT
 from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable
 from ...kernels.index import indexing as indexing_kernels
+from ...kernels.index import gathered_gradients
 from ...kernels.index import scatter as scatter_kernels
 from ...kernels.shape import joining as kernels
 from ...notices import warn
@@ -39,7 +40,7 @@ class gather:
         return xp.gather_backward(grad, tuple(self.shape), dim, index)
 
 
-@operator(kernel=scatter_kernels.gather_backward, namespace=None, method=False, tangent="linear", batch="expanded")
+@operator(kernel=gathered_gradients.gather_backward, namespace=None, method=False, tangent="linear", batch="expanded")
 class gather_backward:
     """Zeros of `shape` to which `input` is added at `index` along `dim`."""
 
@@ -272,7 +273,7 @@ class index_select:
 
 
 @operator(
-    kernel=scatter_kernels.index_select_backward,
+    kernel=gathered_gradients.index_select_backward,
     namespace=None,
     method=False,
     tangent="linear",
@@ -394,7 +395,7 @@ class take:
 
 
 @operator(
-    kernel=scatter_kernels.take_backward,
+    kernel=gathered_gradients.take_backward,
     namespace=None,
     method=False,
     tangent="linear",

@@ -16,6 +16,7 @@ from ...dispatch.signatures import type_name
 from ...dtypes import C_NAMES
 from ...kernels.memory import copying, storage
 from ...kernels.memory.bounds import whole
+from ...kernels.reduce import reduction
 from ...kernels.runtime import shapes
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...notices import warn
@@ -102,7 +103,7 @@ def copy_(input, other, non_blocking=False):
 _copy_ = copy.inplace
 
 
-@public(namespace=None, method=True, on_arrays=shapes.sum_to_shape)
+@public(namespace=None, method=True, on_arrays=reduction.sum_to_shape)
 def sum_to_size(self, /, *sizes, size=None):
     """The tensor summed to `size`, which must broadcast to its shape: the transpose of `expand`."""
     shape = size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes

@@ -40,9 +40,7 @@ def _recorded(grad, query, key, value, mask, kept, share, causal, scale, output,
 
 
 @public(namespace=None, on_arrays=kernels.blocked_attention_gradients)
-def blocked_attention_gradients(
-    grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs
-):
+def blocked_attention_gradients(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
     """The gradients of query, key and value."""
     return _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs)
 
@@ -62,9 +60,7 @@ class blocked_attention:
     nondifferentiable = ("statistics",)
     saved_display = {"kept": None, "statistics": None}
 
-    def forward(
-        query: Array, key: Array, value: Array, attn_mask: Array | None, kept, dropout_p, is_causal, scale
-    ):
+    def forward(query: Array, key: Array, value: Array, attn_mask: Array | None, kept, dropout_p, is_causal, scale):
         return kernels.blocked_attention(query, key, value, attn_mask, kept, dropout_p, is_causal, scale)
 
     def grad_inputs(

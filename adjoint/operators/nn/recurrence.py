@@ -99,9 +99,7 @@ class recurrent_layer:
         projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode, backwards
     ): ...
 
-    def grad_inputs(
-        grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs, xp
-    ):
+    def grad_inputs(grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs, xp):
         if all(grad is None for grad in grads[:3]):
             return None, None, None, None, None
         return xp.recurrent_layer_gradients(

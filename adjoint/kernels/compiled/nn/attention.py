@@ -24,7 +24,14 @@ _FLOPS_PER_BYTE = 16
 
 
 def attention(
-    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool, scale: float
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None,
+    kept: Array | None,
+    share: float,
+    causal: bool,
+    scale: float,
 ) -> Any:
     """`kernels.nn.attention.attention`."""
     call = _Call(query, key, value, mask, kept, share, causal, scale)

@@ -181,7 +181,9 @@ def attend(
                 found = before
                 for j in range(count):
                     place = scores + (j * (VECTORS * W) + column)
-                    score = masked(load(place, W), block + j, last, of_mask + ((block + j) * sizes[MASK + 2] + column), W, MASKED)
+                    score = masked(
+                        load(place, W), block + j, last, of_mask + ((block + j) * sizes[MASK + 2] + column), W, MASKED
+                    )
                     store(place, score)
                     found = where(score > found, score, found)
                     found = where(score == score, found, score)
@@ -250,7 +252,9 @@ def attend_backward(
             rows = minimum(queries - first, VECTORS * W)
             for job in range(2):
                 own = job == 0
-                source = where(own, q + offset_of(sizes, batch, head, first, Q), grad + offset_of(sizes, batch, head, first, GO))
+                source = where(
+                    own, q + offset_of(sizes, batch, head, first, Q), grad + offset_of(sizes, batch, head, first, GO)
+                )
                 row, size = where(own, sizes[Q + 2], sizes[GO + 2]), where(own, width, value_width)
                 factor = where(own, scale, T(1))
                 pack_columns(where(own, q_columns, g_columns), source, row, rows, size, factor, W)
