@@ -9,8 +9,6 @@ dense samples: erf 1.0 and 1.1, erfc 0.51 and 4.
 
 from __future__ import annotations
 
-import math
-
 from .elementary_exponential import exp_times_power, polynomial
 from .language import T, copysign, f32, f64, fabs, fma, loops, where
 

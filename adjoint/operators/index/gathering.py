@@ -13,8 +13,8 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable
-from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import gathered_gradients
+from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import scatter as scatter_kernels
 from ...kernels.shape import joining as kernels
 from ...notices import warn

@@ -9,6 +9,7 @@ from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, publish, unary
 from ...kernels.math import incomplete
+from ...kernels.math import bessel
 from ...kernels.math import special as kernels
 from ...tensor import Tensor
 
@@ -224,7 +225,7 @@ class i0:
         return grad * xp.i1(self)
 
 
-@unary(kernels.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0")
+@unary(bessel.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0")
 class i0e:
     """`exp(-|input|) * i0(input)`, elementwise."""
 
@@ -232,7 +233,7 @@ class i0e:
         return grad * (xp.i1e(self) - xp.sgn(self) * result)
 
 
-@unary(kernels.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0")
+@unary(bessel.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0")
 class i1:
     """The modified Bessel function of the first kind and order 1, elementwise."""
 
@@ -240,7 +241,7 @@ class i1:
         return grad * (xp.i0(self) - _i1_quotient(self, result, xp))
 
 
-@unary(kernels.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0")
+@unary(bessel.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0")
 class i1e:
     """`exp(-|input|) * i1(input)`, elementwise."""
 

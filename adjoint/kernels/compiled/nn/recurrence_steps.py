@@ -6,8 +6,6 @@ state are made of tiles: some rows by the vectors of all gates of the same featu
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....codegen.llvm.language import (
     Int,
     Pointer,
