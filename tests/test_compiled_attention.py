@@ -31,7 +31,12 @@ def any_size(monkeypatch):
 
 
 def _mask(rng, form, batch, heads, length, keys):
-    shape = {"full": (batch, heads, length, keys), "rows": (1, 1, length, keys), "keys": (batch, 1, 1, keys), "one": (1, 1, 1, 1)}
+    shape = {
+        "full": (batch, heads, length, keys),
+        "rows": (1, 1, length, keys),
+        "keys": (batch, 1, 1, keys),
+        "one": (1, 1, 1, 1),
+    }
     if form is None:
         return None
     mask = rng.standard_normal(shape[form])
@@ -170,11 +175,13 @@ def test_nan_stays_in_its_row(any_size):
 
 def test_transforms_take_the_scores_at_once(any_size):
     query = torch.randn(2, 3, 5, 4, dtype=torch.float64)
-    attend = lambda part: F.scaled_dot_product_attention(part, part, part, is_causal=True)  # noqa: E731
+    attend = lambda part: F.scaled_dot_product_attention(part, part, part, is_causal=True)
     torch.testing.assert_close(torch.func.vmap(attend)(query), attend(query))
     _, tangent = torch.func.jvp(attend, (query,), (torch.ones_like(query),))
     step = 1e-6
-    torch.testing.assert_close(tangent, (attend(query + step) - attend(query - step)) / (2 * step), rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(
+        tangent, (attend(query + step) - attend(query - step)) / (2 * step), rtol=1e-6, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -33,7 +33,10 @@ def _same(mode, sizes, dtype, backwards, with_output=True):
 
     columns = kernels.GATES[mode] * features
     hidden, cell = draw(batch, features), draw(batch, features) if mode == "LSTM" else None
-    weight, bias = draw(columns, features) / numpy.sqrt(features).astype(dtype), draw(columns) if mode == "GRU" else None
+    weight, bias = (
+        draw(columns, features) / numpy.sqrt(features).astype(dtype),
+        draw(columns) if mode == "GRU" else None,
+    )
     projected = draw(batch, steps, columns).swapaxes(0, 1)
     arguments = (projected, hidden, cell, weight, bias, mode, backwards)
     expected = kernels.recurrent_layer(*arguments)

@@ -176,7 +176,9 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     result = mm(mat1, mat2)
     if result.dtype is not self.dtype or result.dtype.char not in _BLAS:
         return addmm(self, mat1, mat2)
-    return add_bias(result, self) if self.ndim == 1 and self.shape == result.shape[1:] else numpy.add(result, self, result)
+    return (
+        add_bias(result, self) if self.ndim == 1 and self.shape == result.shape[1:] else numpy.add(result, self, result)
+    )
 
 
 @accelerated("linalg.matmul.add_bias", elements=1 << 14)

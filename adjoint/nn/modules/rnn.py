@@ -195,7 +195,10 @@ class RNNBase(Module):
 
     def _run(self, input: torch.Tensor, state: State, suffix: str, backwards: bool) -> tuple[torch.Tensor, State]:
         """Run one layer in one direction over the sequence."""
-        weight, bias_input = getattr(self, "weight_ih" + suffix), getattr(self, "bias_ih" + suffix) if self.bias else None
+        weight, bias_input = (
+            getattr(self, "weight_ih" + suffix),
+            getattr(self, "bias_ih" + suffix) if self.bias else None,
+        )
         weights = [getattr(self, "weight_hh" + suffix), getattr(self, "bias_hh" + suffix) if self.bias else None]
         if self.proj_size > 0:
             weights.append(getattr(self, "weight_hr" + suffix))

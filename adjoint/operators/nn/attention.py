@@ -40,9 +40,7 @@ def _recorded(grad, query, key, value, mask, kept, share, causal, scale, output,
 
 
 @public(namespace=None, on_arrays=kernels.blocked_attention_gradients)
-def blocked_attention_gradients(
-    grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs
-):
+def blocked_attention_gradients(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
     """The gradients of query, key and value."""
     return _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs)
 
@@ -62,9 +60,7 @@ class blocked_attention:
     nondifferentiable = ("statistics",)
     saved_display = {"kept": None, "statistics": None}
 
-    def forward(
-        query: Array, key: Array, value: Array, attn_mask: Array | None, kept, dropout_p, is_causal, scale
-    ):
+    def forward(query: Array, key: Array, value: Array, attn_mask: Array | None, kept, dropout_p, is_causal, scale):
         return kernels.blocked_attention(query, key, value, attn_mask, kept, dropout_p, is_causal, scale)
 
     def grad_inputs(
@@ -91,7 +87,7 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
     ndim = len(shapes[0])
     if not 2 <= ndim <= 4 or any(len(shape) != ndim for shape in shapes):
         return None
-    (length, width), (keys, key_width), (values, value_width) = (shape[-2:] for shape in shapes)
+    (_, width), (keys, key_width), (values, value_width) = (shape[-2:] for shape in shapes)
     scores = arrays[0].size // max(width, 1) * keys
     if not scores or not LOOPS.takes(scores, _BLOCKED_SCORES) or width != key_width or keys != values:
         return None

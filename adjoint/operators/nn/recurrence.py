@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 
 from ...dispatch.annotations import Array
@@ -12,7 +14,8 @@ from ...tape import modes
 
 def _steps_of(projected, hidden, cell, weight, bias, mode, backwards):
     """What each step computes, in differentiable operations: gates, the state before it, and the cell before and after it."""
-    moments, steps = projected.unbind(0), {}
+    moments = projected.unbind(0)
+    steps: dict[int, tuple[Any, ...]] = {}
     for t, _ in kernels.walk(len(moments), backwards):
         product = hidden @ weight.mT
         product = product if bias is None else product + bias
@@ -99,9 +102,7 @@ class recurrent_layer:
         projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode, backwards
     ): ...
 
-    def grad_inputs(
-        grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs, xp
-    ):
+    def grad_inputs(grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs, xp):
         if all(grad is None for grad in grads[:3]):
             return None, None, None, None, None
         return xp.recurrent_layer_gradients(

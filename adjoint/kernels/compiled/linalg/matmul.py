@@ -13,6 +13,7 @@ Array = numpy.ndarray[Any, Any]
 
 _TYPES = {"f": f32, "d": f64}
 
+
 @loops
 def add_to_rows(result: Pointer[T], bias: Pointer[T], width: Int, start: Int, stop: Int) -> None:
     """Add a vector to rows `start` to `stop`."""

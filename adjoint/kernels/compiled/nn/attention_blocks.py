@@ -181,7 +181,10 @@ def attend(
         for block in range(0, keys, KEYS):
             count = minimum(keys - block, KEYS)
             clear(scores, KEYS * VECTORS * W, W)
-            k_block, v_block = k + offset_of(sizes, batch, shared, block, K), v + offset_of(sizes, batch, shared, block, V)
+            k_block, v_block = (
+                k + offset_of(sizes, batch, shared, block, K),
+                v + offset_of(sizes, batch, shared, block, V),
+            )
             for job in range(2):
                 # The scores; then, from their weights, the result.
                 own = job == 0
@@ -192,7 +195,14 @@ def attend(
                         found = before
                         for j in range(count):
                             place = scores + (j * (VECTORS * W) + column)
-                            score = masked(load(place, W), block + j, last, of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]), W, MASKED)
+                            score = masked(
+                                load(place, W),
+                                block + j,
+                                last,
+                                of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]),
+                                W,
+                                MASKED,
+                            )
                             store(place, score)
                             found = where(score > found, score, found)
                             found = where(score == score, found, score)
@@ -263,7 +273,9 @@ def attend_backward(
             rows = minimum(queries - first, VECTORS * W)
             for job in range(2):
                 own = job == 0
-                source = where(own, q + offset_of(sizes, batch, head, first, Q), grad + offset_of(sizes, batch, head, first, GO))
+                source = where(
+                    own, q + offset_of(sizes, batch, head, first, Q), grad + offset_of(sizes, batch, head, first, GO)
+                )
                 row, size = where(own, sizes[Q + 2], sizes[GO + 2]), where(own, width, value_width)
                 factor = where(own, scale, T(1))
                 pack_columns(where(own, q_columns, g_columns), source, row, rows, size, factor, W)
@@ -291,12 +303,16 @@ def attend_backward(
                         for column in range(0, VECTORS * W, W):
                             last = last_keys(first + column, rows - column, sizes, W)
                             there = first_lanes(rows - column, W)
-                            top, inverse = load(of_head + column, W, there), load(of_head + (queries + column), W, there)
+                            top, inverse = (
+                                load(of_head + column, W, there),
+                                load(of_head + (queries + column), W, there),
+                            )
                             slope = load(slopes + column, W)
                             for j in range(count):
                                 place = j * (VECTORS * W) + column
                                 score = masked(
-                                    load(weights + place, W), block + j, last, of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]),
+                                    load(weights + place, W), block + j, last,
+                                    of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]),
                                     W, MASKED,
                                 )  # fmt: skip
                                 weight = weight_of(score - top) * inverse

@@ -6,8 +6,6 @@ state are made of tiles: some rows by the vectors of all gates of the same featu
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....codegen.llvm.elementary_exponential import exp, tanh
 from ....codegen.llvm.language import (
     Int,
@@ -40,7 +38,9 @@ def tile_vectors(mode: int) -> int:
 
 
 @loops(explicit=True)
-def pack_forward(packed: Pointer[T], weight: Pointer[T], features: Int, start: Int, stop: Int, W: Static, MODE: Static) -> None:
+def pack_forward(
+    packed: Pointer[T], weight: Pointer[T], features: Int, start: Int, stop: Int, W: Static, MODE: Static
+) -> None:
     """Panels `start` to `stop` of the transposed weights: for each feature of the state, the vectors of a tile."""
     VECTORS = tile_vectors(MODE)
     UNITS = VECTORS // GATES[MODE] * W
@@ -56,7 +56,9 @@ def pack_forward(packed: Pointer[T], weight: Pointer[T], features: Int, start: I
 
 
 @loops(explicit=True)
-def pack_backward(packed: Pointer[T], weight: Pointer[T], features: Int, inner: Int, start: Int, stop: Int, W: Static) -> None:
+def pack_backward(
+    packed: Pointer[T], weight: Pointer[T], features: Int, inner: Int, start: Int, stop: Int, W: Static
+) -> None:
     """Panels `start` to `stop` of the weights: for each gate of each feature, four vectors of features of the state."""
     for panel in range(start, stop):
         for k in range(inner):
@@ -118,10 +120,21 @@ def forward(
                         there = first_lanes(features - unit, W)
                         value = load(source + (gate * features + unit), W, there)
                         if MODE == GRU:
-                            value = where(gate == 2, vector(T, W)(0), value) + load(bias + (gate * features + unit), W, there)
+                            value = where(gate == 2, vector(T, W)(0), value) + load(
+                                bias + (gate * features + unit), W, there
+                            )
                         store(sums + (row * VECTORS + column) * W, value)
                 multiply_rows(
-                    sums, state, features, first, last, packed + panel * features * (VECTORS * W), features, W, R, VECTORS
+                    sums,
+                    state,
+                    features,
+                    first,
+                    last,
+                    packed + panel * features * (VECTORS * W),
+                    features,
+                    W,
+                    R,
+                    VECTORS,
                 )
                 for row in range(count):
                     place = (t * batch + first + row) * features
@@ -131,7 +144,11 @@ def forward(
                             unit = panel * UNITS + column * W
                             there = first_lanes(features - unit, W)
                             value = load(sums + (row * VECTORS + column) * W, W)
-                            value = tanh(value) if MODE == TANH else where(value > 0, value, where(value == value, 0.0, value))
+                            value = (
+                                tanh(value)
+                                if MODE == TANH
+                                else where(value > 0, value, where(value == value, 0.0, value))
+                            )
                             store(output + (place + unit), value, there)
                     else:
                         unit = panel * W
