@@ -24,8 +24,8 @@ def blocked_attention(
     scale: float,
 ) -> tuple[Array, Array]:
     """`attention` of arrays that need not have dimensions of a batch and of heads, with a mask that may be boolean."""
-    four = [_with_heads(each) for each in (query, key, value)]
-    out, statistics = attention(*four, _added(mask, four[0]), _by_batch(kept, four[0]), share, causal, scale)
+    q, k, v = (_with_heads(each) for each in (query, key, value))
+    out, statistics = attention(q, k, v, _added(mask, q), _by_batch(kept, q), share, causal, scale)
     return out.reshape((*query.shape[:-1], value.shape[-1])), statistics
 
 
@@ -34,9 +34,11 @@ def blocked_attention_gradients(
     scale: float, out: Array, statistics: Array, needs: Any,
 ) -> tuple[Array, ...]:  # fmt: skip
     """Its gradients."""
-    four = [_with_heads(each) for each in (query, key, value)]
-    more = (_added(mask, four[0]), _by_batch(kept, four[0]), share, causal, scale, _with_heads(out), statistics)
-    found = attention_gradients(_with_heads(grad), *four, *more)
+    q, k, v = (_with_heads(each) for each in (query, key, value))
+    added, bits = _added(mask, q), _by_batch(kept, q)
+    found = attention_gradients(
+        _with_heads(grad), q, k, v, added, bits, share, causal, scale, _with_heads(out), statistics
+    )
     return tuple([each.reshape(own.shape) for each, own in zip(found, (query, key, value), strict=True)])
 
 
@@ -72,7 +74,7 @@ def attention(
 
     There may be fewer heads of keys and values, each for a group of heads of queries. `mask`, of four dimensions, is added to the
     scores.
-    `kept`: which weights dropout keeps, as `packed_weights` gives them, by batch and head; `share` is the probability of dropping.
+    `kept`: which weights dropout keeps, as `packed_weights` gives them, by batch and head, each dropped with probability `share`.
     """
     batch, heads, length, _ = query.shape
     out = result_like(query, value)
@@ -92,8 +94,8 @@ def attention_gradients(
     scale: float, out: Array, statistics: Array,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """The gradients of query, key and value."""
-    found = gradients_like(query, key, value)
-    sums = [numpy.zeros(part.shape, statistics.dtype) for part in found[1:]]
+    to_query, to_key, to_value = gradients_like(query, key, value)
+    sums = [numpy.zeros(part.shape, statistics.dtype) for part in (to_key, to_value)]
     for place in numpy.ndindex(*query.shape[:2]):
         own = _shared(place, query, key)
         exponentials, _, inverse = _exponentials(place, query, key, mask, causal, scale)
@@ -105,11 +107,11 @@ def attention_gradients(
             noise = _unpacked(kept[place], query.shape[2], share, statistics.dtype)
             change, dropped = change * noise, weights * noise
         change = weights * (change - (wide * widen(out[place])).sum(-1, keepdims=True))
-        found[0][place] = change @ widen(key[own]) * scale
+        to_query[place] = change @ widen(key[own]) * scale
         sums[0][own] += change.mT @ widen(query[place]) * scale
         sums[1][own] += dropped.mT @ wide
-    found[1][...], found[2][...] = sums
-    return found
+    to_key[...], to_value[...] = sums
+    return to_query, to_key, to_value
 
 
 def _shared(place: tuple[int, ...], query: Array, key: Array) -> tuple[int, int]:

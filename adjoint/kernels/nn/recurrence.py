@@ -18,7 +18,7 @@ Array = numpy.ndarray[Any, Any]
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
 
 
-@accelerated("nn.recurrence.recurrent_layer", elements=1 << 10)
+@accelerated("nn.recurrence.recurrent_layer", elements=1 << 12)
 def recurrent_layer(
     projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool
 ) -> tuple[Array, ...]:
@@ -108,7 +108,7 @@ def recurrent_layer_gradients(
     return to_projected, to_hidden, None if cell is None else to_cell, to_weight, to_bias
 
 
-@accelerated("nn.recurrence.through_time", elements=1 << 10)
+@accelerated("nn.recurrence.through_time", elements=1 << 12)
 def through_time(
     gates: Array, grad: Array | None, grad_hidden: Array | None, grad_cell: Array | None, more: Array, output: Array,
     hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,

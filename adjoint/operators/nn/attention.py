@@ -87,7 +87,7 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
     ndim = len(shapes[0])
     if not 2 <= ndim <= 4 or any(len(shape) != ndim for shape in shapes):
         return None
-    (length, width), (keys, key_width), (values, value_width) = (shape[-2:] for shape in shapes)
+    (_, width), (keys, key_width), (values, value_width) = (shape[-2:] for shape in shapes)
     scores = arrays[0].size // max(width, 1) * keys
     if not scores or not LOOPS.takes(scores, _BLOCKED_SCORES) or width != key_width or keys != values:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 
 from ...dispatch.annotations import Array
@@ -12,7 +14,8 @@ from ...tape import modes
 
 def _steps_of(projected, hidden, cell, weight, bias, mode, backwards):
     """What each step computes, in differentiable operations: gates, the state before it, and the cell before and after it."""
-    moments, steps = projected.unbind(0), {}
+    moments = projected.unbind(0)
+    steps: dict[int, tuple[Any, ...]] = {}
     for t, _ in kernels.walk(len(moments), backwards):
         product = hidden @ weight.mT
         product = product if bias is None else product + bias

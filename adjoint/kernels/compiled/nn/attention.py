@@ -115,7 +115,7 @@ class _Call:
         lanes = HOST.vector_bytes // self.query.itemsize
         self.lanes = VECTORS * lanes
         self.sizes = numpy.zeros(blocks.SIZES, numpy.int64)
-        batch, heads, length, _ = query.shape
+        heads, length = query.shape[1:3]
         keys = key.shape[2]
         self.sizes[:7] = heads, heads // key.shape[1], length, keys, width, value_width, causal
         for place, array in ((blocks.Q, self.query), (blocks.K, self.key), (blocks.V, self.value)):

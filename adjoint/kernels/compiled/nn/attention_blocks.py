@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ....codegen.llvm.elementary_exponential import exp
 from ....codegen.llvm.language import (
     I,
     Int,
@@ -34,7 +35,6 @@ from ....codegen.llvm.language import (
     where,
 )
 from ..linalg.tiles import VECTORS, add_product, first_lanes, transposed
-from ..math.exponentials import exp
 
 KEYS = 64
 """How many keys a block has."""
@@ -142,7 +142,17 @@ def masked(score: T, key: Int, last: I, mask: Pointer[S], W: Static, MASKED: Sta
     return where(broadcast(key, W) <= last, score, -math.inf)
 
 
+SMALLEST = -87.0
+"""The exponential of less than this counts as 0: numbers that are not normal are slow."""
+
+
 @loops
+def weight_of(score: T) -> T:
+    """The exponential of a score less the maximum of its row."""
+    return where(score < SMALLEST, 0.0, exp(where(score < SMALLEST, SMALLEST, score)))
+
+
+@loops(explicit=True)
 def attend(
     out: Pointer[T], statistics: Pointer[T], q: Pointer[T], k: Pointer[T], v: Pointer[T], mask: Pointer[T], keep: Pointer[u16],
     sizes: Pointer[i64], scale: T, keep_scale: T, start: Int, stop: Int,
@@ -167,46 +177,57 @@ def attend(
             store(total + column, vector(T, W)(0))
         clear(sums, VECTORS * W * padded, W)
         of_mask = mask + (batch * sizes[MASK] + head * sizes[MASK + 1] + first * sizes[MASK + 3])
-        of_keep = keep + (batch * sizes[KEEP] + head * sizes[KEEP + 1] + first // 16)
+        of_keep = keep + (batch * sizes[KEEP] + head * sizes[KEEP + 1])
         for block in range(0, keys, KEYS):
             count = minimum(keys - block, KEYS)
             clear(scores, KEYS * VECTORS * W, W)
-            add_product(
-                scores, VECTORS * W, count, VECTORS * W, k + offset_of(sizes, batch, shared, block, K), sizes[K + 2], 1,
-                count - 1, columns, VECTORS * W, width, W, R, True,
-            )  # fmt: skip
-            for column in range(0, VECTORS * W, W):
-                last = last_keys(first + column, rows - column, sizes, W)
-                before = load(top + column, W)
-                found = before
-                for j in range(count):
-                    place = scores + (j * (VECTORS * W) + column)
-                    score = masked(
-                        load(place, W), block + j, last, of_mask + ((block + j) * sizes[MASK + 2] + column), W, MASKED
-                    )
-                    store(place, score)
-                    found = where(score > found, score, found)
-                    found = where(score == score, found, score)
-                safe = where(found == -math.inf, 0.0, found)
-                shrink = exp(before - safe)
-                store(top + column, found)
-                store(factors + column, shrink)
-                added = vector(T, W)(0)
-                for j in range(count):
-                    place = scores + (j * (VECTORS * W) + column)
-                    weight = exp(load(place, W) - safe)
-                    added += weight
-                    if DROPPED:
-                        chosen = kept(of_keep, block + j, sizes[KEEP + 2], column, W)
-                        weight = where(chosen, weight * keep_scale, 0.0)
-                    store(place, weight)
-                store(total + column, load(total + column, W) * shrink + added)
-            if block > 0:
-                scale_rows(sums, padded, factors, W)
-            add_product(
-                sums, padded, VECTORS * W, value_width, scores, 1, VECTORS * W, VECTORS * W,
-                v + offset_of(sizes, batch, shared, block, V), sizes[V + 2], count, W, R, WHOLE,
-            )  # fmt: skip
+            k_block, v_block = (
+                k + offset_of(sizes, batch, shared, block, K),
+                v + offset_of(sizes, batch, shared, block, V),
+            )
+            for job in range(2):
+                # The scores; then, from their weights, the result.
+                own = job == 0
+                if job == 1:
+                    for column in range(0, VECTORS * W, W):
+                        last = last_keys(first + column, rows - column, sizes, W)
+                        before = load(top + column, W)
+                        found = before
+                        for j in range(count):
+                            place = scores + (j * (VECTORS * W) + column)
+                            score = masked(
+                                load(place, W),
+                                block + j,
+                                last,
+                                of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]),
+                                W,
+                                MASKED,
+                            )
+                            store(place, score)
+                            found = where(score > found, score, found)
+                            found = where(score == score, found, score)
+                        safe = where(found == -math.inf, 0.0, found)
+                        shrink = weight_of(before - safe)
+                        store(top + column, found)
+                        store(factors + column, shrink)
+                        added = vector(T, W)(0)
+                        for j in range(count):
+                            place = scores + (j * (VECTORS * W) + column)
+                            weight = weight_of(load(place, W) - safe)
+                            added += weight
+                            if DROPPED:
+                                chosen = kept(of_keep, block + j, sizes[KEEP + 2], first + column, W)
+                                weight = where(chosen, weight * keep_scale, 0.0)
+                            store(place, weight)
+                        store(total + column, load(total + column, W) * shrink + added)
+                    if block > 0:
+                        scale_rows(sums, padded, factors, W)
+                add_product(
+                    where(own, scores, sums), where(own, i64(VECTORS * W), padded), where(own, count, VECTORS * W),
+                    where(own, i64(VECTORS * W), value_width), where(own, k_block, scores), where(own, sizes[K + 2], 1),
+                    where(own, i64(1), i64(VECTORS * W)), where(own, count - 1, VECTORS * W), where(own, columns, v_block),
+                    where(own, i64(VECTORS * W), sizes[V + 2]), where(own, width, count), W, R, WHOLE,
+                )  # fmt: skip
         of_head = statistics + 2 * (batch * heads + head) * queries + first
         for column in range(0, VECTORS * W, W):
             found, sum_of = load(top + column, W), load(total + column, W)
@@ -219,7 +240,7 @@ def attend(
         copy_rows(out + offset_of(sizes, batch, head, first, O), sizes[O + 2], sums, rows, value_width, W)
 
 
-@loops
+@loops(explicit=True)
 def attend_backward(
     grad_q: Pointer[T], grad_k: Pointer[T], grad_v: Pointer[T], grad: Pointer[T], out: Pointer[T], statistics: Pointer[T],
     q: Pointer[T], k: Pointer[T], v: Pointer[T], mask: Pointer[T], keep: Pointer[u16], sizes: Pointer[i64], space: Pointer[T],
@@ -269,52 +290,68 @@ def attend_backward(
             clear(sums, VECTORS * W * padded, W)
             of_head = statistics + 2 * (batch * heads + head) * queries + first
             of_mask = mask + (batch * sizes[MASK] + head * sizes[MASK + 1] + first * sizes[MASK + 3])
-            of_keep = keep + (batch * sizes[KEEP] + head * sizes[KEEP + 1] + first // 16)
+            of_keep = keep + (batch * sizes[KEEP] + head * sizes[KEEP + 1])
             keys = where(sizes[CAUSAL] != 0, minimum(key_count, first + rows), key_count)
             for block in range(0, keys, KEYS):
                 count = minimum(keys - block, KEYS)
                 k_block, v_block = k_head + block * sizes[K + 2], v_head + block * sizes[V + 2]
                 clear(weights, KEYS * VECTORS * W, W)
                 clear(changes, KEYS * VECTORS * W, W)
-                for job in range(2):
-                    own = job == 0
+                for job in range(5):
+                    # Scores, the gradients of weights, and from these the gradients of values, of keys, and of queries.
+                    if job == 2:
+                        for column in range(0, VECTORS * W, W):
+                            last = last_keys(first + column, rows - column, sizes, W)
+                            there = first_lanes(rows - column, W)
+                            top, inverse = (
+                                load(of_head + column, W, there),
+                                load(of_head + (queries + column), W, there),
+                            )
+                            slope = load(slopes + column, W)
+                            for j in range(count):
+                                place = j * (VECTORS * W) + column
+                                score = masked(
+                                    load(weights + place, W), block + j, last,
+                                    of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]),
+                                    W, MASKED,
+                                )  # fmt: skip
+                                weight = weight_of(score - top) * inverse
+                                change = load(changes + place, W)
+                                store(weights + place, weight)
+                                if DROPPED:
+                                    chosen = kept(of_keep, block + j, sizes[KEEP + 2], first + column, W)
+                                    change = where(chosen, change * keep_scale, 0.0)
+                                    store(weights + place, where(chosen, weight * keep_scale, 0.0))
+                                store(changes + place, weight * (change - slope))
+                            for j in range(count, (count + (R - 1)) // R * R):
+                                store(weights + (j * (VECTORS * W) + column), vector(T, W)(0))
+                                store(changes + (j * (VECTORS * W) + column), vector(T, W)(0))
+                    of_values = (job == 1) | (job == 2)
+                    own = job == 4
                     add_product(
-                        where(own, weights, changes), VECTORS * W, count, VECTORS * W, where(own, k_block, v_block),
-                        where(own, sizes[K + 2], sizes[V + 2]), 1, count - 1, where(own, q_columns, g_columns), VECTORS * W,
-                        where(own, width, value_width), W, R, True,
-                    )  # fmt: skip
-                for column in range(0, VECTORS * W, W):
-                    last = last_keys(first + column, rows - column, sizes, W)
-                    there = first_lanes(rows - column, W)
-                    top, inverse = load(of_head + column, W, there), load(of_head + (queries + column), W, there)
-                    slope = load(slopes + column, W)
-                    for j in range(count):
-                        place = j * (VECTORS * W) + column
-                        score = masked(
-                            load(weights + place, W), block + j, last, of_mask + ((block + j) * sizes[MASK + 2] + column),
-                            W, MASKED,
-                        )  # fmt: skip
-                        weight = exp(score - top) * inverse
-                        change = load(changes + place, W)
-                        store(weights + place, weight)
-                        if DROPPED:
-                            chosen = kept(of_keep, block + j, sizes[KEEP + 2], column, W)
-                            change = where(chosen, change * keep_scale, 0.0)
-                            store(weights + place, where(chosen, weight * keep_scale, 0.0))
-                        store(changes + place, weight * (change - slope))
-                    for j in range(count, (count + (R - 1)) // R * R):
-                        store(weights + (j * (VECTORS * W) + column), vector(T, W)(0))
-                        store(changes + (j * (VECTORS * W) + column), vector(T, W)(0))
-                for job in range(3):
-                    # The gradients of values, of keys, and of queries.
-                    own = job == 2
-                    add_product(
-                        where(own, sums, where(job == 0, v_sums + block * value_padded, k_sums + block * padded)),
-                        where(job == 0, value_padded, padded), where(own, VECTORS * W, count),
-                        where(job == 0, value_width, width), where(job == 0, weights, changes),
-                        where(own, i64(1), i64(VECTORS * W)), where(own, i64(VECTORS * W), i64(1)), KEYS * VECTORS * W,
-                        where(own, k_block, where(job == 0, g_rows, q_rows)),
-                        where(own, sizes[K + 2], where(job == 0, value_padded, padded)), where(own, count, VECTORS * W),
+                        where(
+                            job < 2,
+                            where(of_values, changes, weights),
+                            where(own, sums, where(of_values, v_sums + block * value_padded, k_sums + block * padded)),
+                        ),
+                        where(job < 2, i64(VECTORS * W), where(of_values, value_padded, padded)),
+                        where(own, VECTORS * W, count),
+                        where(job < 2, i64(VECTORS * W), where(of_values, value_width, width)),
+                        where(job < 2, where(of_values, v_block, k_block), where(of_values, weights, changes)),
+                        where(job < 2, where(of_values, sizes[V + 2], sizes[K + 2]), where(own, i64(1), i64(VECTORS * W))),
+                        where(own, i64(VECTORS * W), i64(1)),
+                        where(job < 2, count - 1, KEYS * VECTORS * W),
+                        where(
+                            job < 2,
+                            where(of_values, g_columns, q_columns),
+                            where(own, k_block, where(of_values, g_rows, q_rows)),
+                        ),
+                        where(
+                            job < 2, i64(VECTORS * W), where(own, sizes[K + 2], where(of_values, value_padded, padded))
+                        ),
+                        where(
+                            job < 2, where(of_values, value_width, width), where(own, count, i64(VECTORS * W))
+                        ),
                         W, R, WHOLE,
                     )  # fmt: skip
             for i in range(VECTORS * W):

@@ -6,6 +6,7 @@ state are made of tiles: some rows by the vectors of all gates of the same featu
 
 from __future__ import annotations
 
+from ....codegen.llvm.elementary_exponential import exp, tanh
 from ....codegen.llvm.language import (
     Int,
     Pointer,
@@ -13,6 +14,9 @@ from ....codegen.llvm.language import (
     T,
     broadcast,
     fma,
+    gather,
+    i64,
+    lanes,
     load,
     local,
     loops,
@@ -22,8 +26,7 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
-from ..linalg.tiles import first_lanes, transposed
-from ..math.exponentials import sigmoid, tanh
+from ..linalg.tiles import first_lanes
 
 LSTM, GRU, TANH, RELU = range(4)
 GATES = {LSTM: 4, GRU: 3, TANH: 1, RELU: 1}
@@ -34,7 +37,7 @@ def tile_vectors(mode: int) -> int:
     return 4 if GATES[mode] == 1 else GATES[mode]
 
 
-@loops
+@loops(explicit=True)
 def pack_forward(
     packed: Pointer[T], weight: Pointer[T], features: Int, start: Int, stop: Int, W: Static, MODE: Static
 ) -> None:
@@ -45,17 +48,14 @@ def pack_forward(
         target = packed + panel * features * (VECTORS * W)
         for column in range(VECTORS):
             gate, unit = column % GATES[MODE], panel * UNITS + column // GATES[MODE] * W
-            own = weight + gate * features * features
-            for k in range(0, features, W):
-                mask = first_lanes(features - k, W)
-                rows = [load(own + (minimum(unit + ROW, features - 1) * features + k), W, mask) for ROW in unrolled(W)]
-                columns = transposed(rows, W)
-                for ROW in unrolled(W):
-                    if k + ROW < features:
-                        store(target + ((k + ROW) * (VECTORS * W) + column * W), columns[ROW])
+            own = weight + (gate * features + unit) * features
+            units = lanes(i64, W) * features
+            for k in range(features):
+                found = gather(own + k, units, first_lanes(features - unit, W))
+                store(target + (k * (VECTORS * W) + column * W), found)
 
 
-@loops
+@loops(explicit=True)
 def pack_backward(
     packed: Pointer[T], weight: Pointer[T], features: Int, inner: Int, start: Int, stop: Int, W: Static
 ) -> None:
@@ -66,6 +66,12 @@ def pack_backward(
                 there = first_lanes(features - (panel * (4 * W) + column), W)
                 value = load(weight + (k * features + panel * (4 * W) + column), W, there)
                 store(packed + ((panel * inner + k) * (4 * W) + column), value)
+
+
+@loops
+def sigmoid(x: T) -> T:
+    """1 / (1 + exp(-x))."""
+    return T(1) / (exp(-x) + 1.0)
 
 
 @loops
@@ -88,7 +94,7 @@ def multiply_rows(
         store(sums + EACH * W, tile[EACH])
 
 
-@loops(noalias=False)
+@loops(noalias=False, explicit=True)
 def forward(
     output: Pointer[T], gates: Pointer[T], more: Pointer[T], projected: Pointer[T], step_size: Int, row_size: Int,
     hidden: Pointer[T], cell: Pointer[T], packed: Pointer[T], bias: Pointer[T], steps: Int, batch: Int, features: Int,
@@ -174,7 +180,7 @@ def forward(
                             store(output + (place + unit), leave * tanh(found), there)
 
 
-@loops(noalias=False)
+@loops(noalias=False, explicit=True)
 def backward(
     to_projected: Pointer[T], to_products: Pointer[T], to_hidden: Pointer[T], carried: Pointer[T], grad: Pointer[T],
     step_size: Int, row_size: Int, has_grad: Int, gates: Pointer[T], more: Pointer[T], output: Pointer[T], hidden: Pointer[T],
