@@ -22,6 +22,8 @@ _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 COMPILED = 1 << 12
 """From so many elements on, compiled loops are faster."""
 
+_ROW = 16  # elements
+_MANY_ROWS = 1 << 17  # elements
 _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows are summed as vectors
 
 
@@ -286,7 +288,9 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
 
 def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
     """`x.take(index, dim)`, for indices that are known to be in bounds."""
-    if LOOPS.takes(x.size and index.size * (x.size // (x.shape[dim] or 1)), COMPILED):
+    width = math.prod(x.shape[dim + 1 :])
+    # NumPy copies rows of some length as fast as anything, with one thread.
+    if x.size and LOOPS.takes(index.size * math.prod(x.shape[:dim]) * width, COMPILED if width < _ROW else _MANY_ROWS):
         found = LOOPS.run("index.lookup.take", x, index, dim)
         if found is not NotImplemented:
             return asarray(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -51,13 +52,18 @@ def find_outside(
         found[piece] = outside
 
 
+@functools.lru_cache(8)
+def _looking_over(index: Any, vector_bytes: int) -> Any:
+    return find_outside.compiled(I=type_of(index), W=vector_bytes // index.itemsize).call
+
+
 def any_outside(index: ndarray, low: int, high: int) -> Any:
     """Whether an index is less than `low` or not less than `high`. NotImplemented if there is no loop for it."""
     if index.dtype.char not in "li" or not index.flags.c_contiguous or index.size == 0 or high >= 1 << 31:
         return NotImplemented
     pieces = -(-index.size // _CHUNK)
     found = numpy.empty(pieces, numpy.uint8)
-    function = find_outside.compiled(I=type_of(index.dtype), W=HOST.vector_bytes // index.itemsize)
+    function = _looking_over(index.dtype, HOST.vector_bytes)
     launch(function, pieces, _CHUNK * index.itemsize, address(found), address(index), index.size, low, high)
     return bool(found.any())
 
@@ -88,6 +94,11 @@ def take_rows(
         outer += 1
 
 
+@functools.lru_cache(64)
+def _taking(word: Any, index: Any, single: bool, width: int) -> Any:
+    return take_rows.compiled(T=word, I=type_of(index), SINGLE=single, W=width).call
+
+
 def take(x: ndarray, index: ndarray, dim: int) -> Any:
     """`x.take(index, dim)` for indices that are known to be in bounds. NotImplemented if there is no loop for it."""
     word = WORDS.get(x.itemsize)
@@ -100,7 +111,7 @@ def take(x: ndarray, index: ndarray, dim: int) -> Any:
         return NotImplemented
     outer, width = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     out = numpy.empty(x.shape[:dim] + index.shape + x.shape[dim + 1 :], x.dtype)
-    function = take_rows.compiled(T=word, I=type_of(index.dtype), SINGLE=width == 1, W=HOST.vector_bytes // x.itemsize)
+    function = _taking(word, index.dtype, width == 1, HOST.vector_bytes // x.itemsize)
     launch(
         function, outer * index.size, 2 * width * x.itemsize + 8,
         address(out), address(x), address(index), index.size, x.shape[dim], width,
@@ -128,6 +139,11 @@ def gather_elements(
         i += part
 
 
+@functools.lru_cache(64)
+def _gathering(word: Any, index: Any, along: bool) -> Any:
+    return gather_elements.compiled(T=word, I=type_of(index), ALONG=along).call
+
+
 def gather(x: ndarray, dim: int, index: ndarray) -> Any:
     """Elements of `x` along `dim` at indices that are known to be in bounds. NotImplemented if there is no loop for it."""
     word = WORDS.get(x.itemsize)
@@ -139,7 +155,7 @@ def gather(x: ndarray, dim: int, index: ndarray) -> Any:
     inner = math.prod(x.shape[dim + 1 :])
     count = index.shape[dim]
     out = numpy.empty(index.shape, x.dtype)
-    function = gather_elements.compiled(T=word, I=type_of(index.dtype), ALONG=inner == 1)
+    function = _gathering(word, index.dtype, inner == 1)
     run, group = (count, 1) if inner == 1 else (inner, count)
     launch(
         function, index.size, 2 * x.itemsize + index.itemsize,
@@ -159,6 +175,11 @@ def add_positions(
         positions[i] = place if FIRST else positions[i] * length + place
 
 
+@functools.lru_cache(2)
+def _adding(first: bool) -> Any:
+    return add_positions.compiled(I=i64, FIRST=first).call
+
+
 def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:
     """Where in an array of `shape`, flattened, the elements at `indices`, one array for each dimension, are.
 
@@ -168,7 +189,6 @@ def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:
     if any(index.shape != first.shape or index.dtype.char != "l" or not index.flags.c_contiguous for index in indices):
         return NotImplemented
     result = numpy.empty(first.shape, numpy.int64)
-    for index, length in zip(indices, shape, strict=True):
-        function = add_positions.compiled(I=i64, FIRST=index is first and length is shape[0])
-        launch(function, result.size, 24, address(result), address(index), length)
+    for position, (index, length) in enumerate(zip(indices, shape, strict=True)):
+        launch(_adding(position == 0), result.size, 24, address(result), address(index), length)
     return result

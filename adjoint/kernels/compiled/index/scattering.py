@@ -6,6 +6,7 @@ it finds its own among all indices.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -31,24 +32,28 @@ def put_element(target: Pointer[T], value: T, ADD: Static) -> None:
 @loops
 def scatter_elements(
     target: Pointer[T], index: Pointer[I], source: Pointer[T], outer: Int, count: Int, inner: Int, length: Int, source_step: Int,
-    SHARED: Static, ADD: Static, SPLIT: Static, start: Int, stop: Int,
+    ALONG: Static, SHARED: Static, ADD: Static, SPLIT: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """`target[o, index[o, k, i], i] = source[o, k, i]`, or `+=`; `source_step` is 0 where one number is written.
 
-    `SHARED`: `index[k]` is for all `o` and `i`.
+    `ALONG`: `inner` is 1. `SHARED`: `index[k]` is for all `o` and `i`.
     `SPLIT`: what `start` and `stop` limit: "outer", "inner", or the "rows" that are written to.
     """
     for o in range(start if SPLIT == "outer" else 0, stop if SPLIT == "outer" else outer):
-        for k in range(count):
-            line = (o * count + k) * inner
-            for i in range(start if SPLIT == "inner" else 0, stop if SPLIT == "inner" else inner):
-                place = i64(index[k if SHARED else line + i])
-                value = source[(line + i) * source_step]
-                if SPLIT == "rows":
-                    if place >= start and place < stop:
-                        put_element(target + ((o * length + place) * inner + i), value, ADD)
-                else:
-                    put_element(target + ((o * length + place) * inner + i), value, ADD)
+        first = target + o * length * inner
+        if ALONG:
+            line = o * count
+            for k in range(count):
+                place = i64(index[k if SHARED else line + k])
+                if SPLIT != "rows" or (place >= start and place < stop):
+                    put_element(first + place, source[(line + k) * source_step], ADD)
+        else:
+            for k in range(count):
+                line = (o * count + k) * inner
+                for i in range(start if SPLIT == "inner" else 0, stop if SPLIT == "inner" else inner):
+                    place = i64(index[k if SHARED else line + i])
+                    if SPLIT != "rows" or (place >= start and place < stop):
+                        put_element(first + (place * inner + i), source[(line + i) * source_step], ADD)
 
 
 @loops
@@ -93,6 +98,16 @@ def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
     )
 
 
+@functools.lru_cache(256)
+def _scattering(kind: Any, index: Any, along: bool, shared: bool, add: bool, split: str) -> Any:
+    return scatter_elements.compiled(T=kind, I=type_of(index), ALONG=along, SHARED=shared, ADD=add, SPLIT=split).call
+
+
+@functools.lru_cache(64)
+def _adding(kind: Any, split: str, width: int) -> Any:
+    return add_rows.compiled(T=kind, SPLIT=split, W=width).call
+
+
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> Any:
     """Write `source` (an array like `index`, or of no dimensions) to `x` along `dim`, or add it; indices are in bounds.
 
@@ -117,7 +132,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) ->
         split, n = "outer", outer
     elif inner >= _PARTS * threads:
         split, n = "inner", inner
-    function = scatter_elements.compiled(T=kind, I=type_of(index.dtype), SHARED=shared, ADD=add, SPLIT=split)
+    function = _scattering(kind, index.dtype, inner == 1, shared, add, split)
     _share(
         function, n, outer * shape[dim] * inner * (x.itemsize + index.itemsize),
         address(x), address(index), address(source), outer, shape[dim], inner, length, int(source.size > 1),
@@ -130,11 +145,13 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
     kind = type_of(target.dtype)
     if kind is None or kind.storage_only or target.dtype.kind == "b" or rows.dtype != target.dtype or not rows.size:
         return NotImplemented
+    if target.shape[1] == 1:
+        return scatter(target.reshape(-1), 0, index, rows.reshape(-1), True)
     if index.dtype.char != "l" or not all(a.flags.c_contiguous for a in (target, index, rows)):
         return NotImplemented
     length, width = target.shape
     split, n = ("columns", width) if width >= 16 * get_num_threads() else ("rows", length)
-    function = add_rows.compiled(T=kind, SPLIT=split, W=max(2, HOST.vector_bytes // target.itemsize))
+    function = _adding(kind, split, max(2, HOST.vector_bytes // target.itemsize))
     _share(
         function, n, rows.size * 2 * rows.itemsize,
         address(target), address(index), address(rows), len(index), width,

@@ -7,8 +7,9 @@ Long reductions keep float32 accurate: several accumulators run over blocks of s
 blocks are combined pairwise. How an array is cut does not depend on the number of threads, so neither does any bit of a result.
 """
 
+from typing import Any
+
 from ....codegen.llvm.language import (
-    I,
     Int,
     Pointer,
     S,
@@ -126,7 +127,7 @@ def reduce_short_rows(
 
 @loops
 def combine_vector(
-    totals: Pointer[S], x: Pointer[T], center: Pointer[S], inner: Int, here: I, MASKED: Static, ROWS: Static, CENTERED: Static,
+    totals: Pointer[S], x: Pointer[T], center: Pointer[S], inner: Int, here: Any, MASKED: Static, ROWS: Static, CENTERED: Static,
     W: Static, MAP: Static, COMBINE: Static,
 ) -> None:  # fmt: skip
     """Combine a vector of each of `ROWS` rows, one or four, with their totals; `here` says which of its elements there are."""
