@@ -118,8 +118,8 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
             except Exception as error:
                 explain(error, node)
                 raise
-            if node.hooks is not None and node.hooks.post:  # which unpacking what it saved has put there
-                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
+            if node.hooks is not None and node.hooks.post:  # type: ignore[unreachable]  # unpacking what it saved has put them there
+                results = run_post_hooks(node, results, grad, create_graph, edges)
         number = 0
         for edge in edges:  # counted by hand, as `zip` costs more than all that is done with one gradient
             result = results[number]

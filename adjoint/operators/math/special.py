@@ -8,8 +8,7 @@ from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, publish, unary
-from ...kernels.math import incomplete
-from ...kernels.math import bessel
+from ...kernels.math import bessel, incomplete
 from ...kernels.math import special as kernels
 from ...tensor import Tensor
 
