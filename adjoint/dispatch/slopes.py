@@ -55,7 +55,7 @@ def with_slope(
             "__doc__": f"The derivative of `{declaration.__name__}` times `grad_output`.",
             "__module__": declaration.__module__,
             "forward": written["forward"],
-            "grad_grad_output": members.get("slope_grad_output", written["grad_grad_output"]),
+            "grad_grad_output": members.get("slope_grad_output", written["grad_self"]),
             "grad_self": members.get("slope_grad_self", _zero),
         }
         chosen = slope or {}
@@ -71,11 +71,10 @@ def with_slope(
 
 
 def _functions(name: str, parameters: list[str]) -> dict[str, Any]:
-    """The signature of the derivative, its formula by the gradient, and the formula of the operator, which calls it."""
+    """The signature of the derivative, and the formula that calls it, of the operator and of the derivative itself."""
     more = "".join(f", {parameter}" for parameter in parameters)
     source = (
         f"def forward(grad_output, self{more}): ...\n\n"
-        f"def grad_grad_output(grad, self{more}, xp):\n    return xp.{name}(grad, self{more})\n\n"
         f"def grad_self(grad, self{more}, xp):\n    return xp.{name}(grad, self{more})\n"
     )
     functions: dict[str, Any] = {}

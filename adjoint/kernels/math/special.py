@@ -19,7 +19,6 @@ from ...codegen.elementary import decomposition, elementary
 from ...codegen.expression import OPERATIONS, Operation
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import ARRAY, apply, xp
-from ..runtime.layout import row_major
 from ..runtime.scalar import Number
 
 Array = numpy.ndarray[Any, Any]
@@ -453,19 +452,6 @@ def polygamma(n: int, x: ndarray) -> ndarray:
     if n == 0:
         return digamma(x)
     return _trigamma_kernel.general(x) if n == 1 else _polygamma_kernel.general(x, n)
-
-
-def polygamma_of(x: ndarray, n: int) -> ndarray:
-    """`polygamma`, the array first."""
-    return polygamma(n, x)
-
-
-def mvlgamma(x: Array, p: int) -> Array:
-    """The logarithm of the multivariate gamma function of dimension `p`."""
-    total = lgamma(x)
-    for k in range(1, p):
-        total = total + lgamma(x - x.dtype.type(k / 2))
-    return row_major(total + x.dtype.type(p * (p - 1) / 4 * math.log(math.pi)))
 
 
 def _trigamma(x: ndarray) -> ndarray:

@@ -96,7 +96,7 @@ class digamma:
 
 
 @operator(
-    kernel=kernels.polygamma_of,
+    kernel=lambda self, n: kernels.polygamma(n, self),
     promote="float",
     namespace=None,
     method=(),
@@ -144,7 +144,7 @@ def _check_order(self, p):
         raise RuntimeError("p has to be greater than or equal to 1")
 
 
-@operator(kernel=kernels.mvlgamma, promote="float", inplace=True, check=_check_order, batch="elementwise")
+@operator(kernel=incomplete.mvlgamma, promote="float", inplace=True, check=_check_order, batch="elementwise")
 class mvlgamma:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise."""
 

@@ -149,27 +149,42 @@ def _total_weight(node):
 _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 
 
-def _nll_operator(dims, batch):
-    class declaration:
-        """The negative log-likelihood of classes, or of classes at each place."""
-
-        constants = {"weight": f"nll_loss{dims}_forward"}
-        saved_display = _SHOWN_OF_NLL
-
-        def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
-
-        def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
-            return getattr(xp, f"nll_loss{dims}_backward")(grad, self, target, weight, ignore_index, reduction)
-
+def _nll_operator(**options):
+    """Declare an operator of a likelihood."""
     return operator(
         kernel=Kernel(kernels.nll_loss, quiet=True, rows=kernels.nll_rows),
-        check=_check_nll, namespace=None, method=False, out=False,
-        name=f"nll_loss{dims}_of", node=f"NllLoss{dims.upper()}Backward0", batch=batch,
-    )(declaration)  # fmt: skip
+        check=_check_nll,
+        namespace=None,
+        method=False,
+        out=False,
+        **options,
+    )
 
 
-nll_loss_of = _nll_operator("", batched_losses.nll_loss)
-nll_loss2d_of = _nll_operator("2d", batched_losses.nll_loss2d)
+@_nll_operator(node="NllLossBackward0", batch=batched_losses.nll_loss)
+class nll_loss_of:
+    """The negative log-likelihood of classes."""
+
+    constants = {"weight": "nll_loss_forward"}
+    saved_display = _SHOWN_OF_NLL
+
+    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
+
+    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
+        return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
+
+
+@_nll_operator(node="NllLoss2DBackward0", batch=batched_losses.nll_loss2d)
+class nll_loss2d_of:
+    """The negative log-likelihood of classes at each place."""
+
+    constants = {"weight": "nll_loss2d_forward"}
+    saved_display = _SHOWN_OF_NLL
+
+    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
+
+    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
+        return xp.nll_loss2d_backward(grad, self, target, weight, ignore_index, reduction)
 
 
 def _nll_backward_operator(dims, batch):
