@@ -234,12 +234,13 @@ def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -
 
     A node of several outputs has a list of what has arrived, to which this adds. An edge to nowhere takes nothing.
     """
-    if type(edge) is tuple and edge[0].is_nowhere:
-        return None
-    grad = as_taken(grad, edge, source)
-    if type(edge) is not tuple or type(edge[0].shape) is not list:
-        return grad
+    if type(edge) is not tuple:
+        return as_taken(grad, edge, source)
     node, number = edge
+    if type(node.shape) is not list:
+        return None if node.is_nowhere else as_taken(grad, edge, source)
+    if grad.shape != node.shape[number] or grad.dtype is not node.dtype[number]:  # a tensor's dtype is never NumPy's
+        grad = as_taken(grad, edge, source)
     held = buffers.get(node)
     if held is None:
         held = buffers[node] = [None] * len(node.shape)

@@ -18,8 +18,9 @@ from .validate_grad import as_taken
 
 def stop_recording() -> None:
     """Record nothing of what the user's hooks do until the backward ends, unless it records gradients."""
-    if STATE.grad_enabled and STATE.task is not None:
-        STATE.task.stop_recording()
+    task = STATE.task
+    if task is not None:
+        task.stop_recording()
 
 
 class recording_mode:

@@ -109,7 +109,7 @@ def result_lines(op: Operator) -> list[str]:
     for item in op.saved_results:
         array = f"{item}_array" if op.outputs else "array"
         lines += [f"node.saved_{item} = {array}", f"node.version_{item} = 0"]
-        lines.append(f"node.counter_{item} = {item}._counter = [0]")
+        lines.append(f"node.counter_{item} = {item}._counter = [0, None]")
     return lines
 
 

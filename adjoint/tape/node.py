@@ -18,7 +18,7 @@ from ..late_bound import LATE
 from ..tensor import Tensor
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle
-from .modes import ANOMALY
+from .modes import ANOMALY, FLAGS
 from .node_interface import NodeInterface
 
 FREED_MESSAGE = (
@@ -200,7 +200,9 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     node.edges = tuple([None if edge is NOWHERE else edge for edge in edges])
     node.hooks = None
     node.sequence = next_sequence()
-    frame = origin.user_frame(depth + 1)
+    frame = origin.getframe(depth + 1)
+    if frame.f_globals is not FLAGS.user:
+        frame = origin.nearest_user_frame(frame)
     node.code = frame.f_code
     node.lasti = frame.f_lasti
     if ANOMALY.enabled:

@@ -53,7 +53,13 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
         frame = sys._getframe(2)
         if frame.f_globals is not _GATE.user:
             frame = nearest_user_frame(frame)
-        edge = (_part_node(part, 0, input if edge is LEAF else edge, before, array, frame), 0)
+        if edge is LEAF:
+            edge = input
+        select_node, slice_node, _ = _part_nodes()
+        if kind is int:
+            edge = (select_node(edge, before, array, frame, 0, part), 0)
+        else:
+            edge = (slice_node(edge, before, array, frame, 0, start, stop, 1 if step is None else step), 0)
     elif input._extra is not None and input._extra.inference:
         return None
     return _view(input, array, edge)

@@ -125,7 +125,7 @@ def view_dtype(input, dtype):
     if input.is_conj() or input.is_neg():
         what = "conjugate view tensors" if input.is_conj() else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {what} when converting to a different dtype.")
-    result = detached(input, [0] if input.is_inference() else shared_counter(input))
+    result = detached(input, [0, None] if input.is_inference() else shared_counter(input))
     result._array = kernels.view_dtype(input._array, dtype.numpy)
     if modes.STATE.inference:
         mark_inference(result)
