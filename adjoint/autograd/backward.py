@@ -78,7 +78,8 @@ def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, crea
         retain_graph = create_graph
     plain = plain_root(tensors, grad_tensors, create_graph) if inputs is None else None
     if plain is not None:
-        start(*plain, retain_graph, create_graph, None, True, grad_tensors)
+        edges, grads = plain
+        start(edges, grads, retain_graph, create_graph, None, True, grad_tensors)
     else:
         roots = as_tuple(tensors)
         if inputs is not None and len(as_tuple(inputs)) == 0:

@@ -64,7 +64,9 @@ def run(
     only stored in `capture`. `given`: the tensors whose arrays `grads` are. Returns the tensors as which gradients are
     known outside.
     """
-    task = GraphTask(retain_graph, create_graph, capture, accumulating, given)
+    task = GraphTask()
+    task.retain_graph, task.create_graph, task.accumulating = retain_graph, create_graph, accumulating
+    task.capture, task.given = capture, given
     state = STATE.__dict__  # this thread's, so as to look for it once
     outer = state.get("task")
     if outer is not None:
@@ -94,12 +96,30 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
     plain = nodes_without_watch(task) if capture is not None or FLAGS.special else None
     needed = task.needed
     buffers: dict[Any, Any] = {}
+    arrive(roots, grads, buffers, task)
     complete: list[Tensor] = []
-    nodes = iter(order)
-    node: Node | None = None
-    edges: Any = roots  # what the caller gives arrives as what a node returns
-    results: Any = grads
-    while True:
+    for node in order:
+        grad = buffers.pop(node, None)
+        edges = node.edges
+        if needed is not None:
+            edges = needed.get(node, edges)
+        if grad is None or node.hooks is not None or (plain is not None and node not in plain):
+            results = visit(node, grad, task, edges)
+            if results is None:
+                results = (None,) * len(edges)
+        else:
+            try:
+                if not create_graph:
+                    results = node.backward(grad, retain_graph, edges)
+                elif WRAPPERS.open:
+                    results = recorded(node, grad, retain_graph, edges)
+                else:
+                    results = node.backward_recorded(grad, retain_graph, edges)
+            except Exception as error:
+                explain(error, node)
+                raise
+            if node.hooks is not None:  # which unpacking what it saved has put there
+                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         number = 0
         for edge in edges:  # counted by hand, as `zip` costs more than all that is done with one gradient
             result = results[number]
@@ -128,30 +148,27 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
                 else:
                     finish_leaf(leaf, buffers.pop(leaf, None), task)
             complete.clear()
-        node = next(nodes, None)
-        if node is None:
+
+
+def arrive(roots: list[Any], grads: list[Any], buffers: dict[Any, Any], task: GraphTask) -> None:
+    """Put the gradients that the caller gives where the nodes and leaves at `roots` find them."""
+    if len(roots) == 1 and type(roots[0]) is tuple:
+        node, grad = roots[0][0], grads[0]
+        array = grad._array if task.create_graph else grad
+        if array.shape == node.shape and array.dtype is node.dtype:
+            buffers[node] = grad
             return
-        grad = buffers.pop(node, None)
-        edges = node.edges
-        if needed is not None:
-            edges = needed.get(node, edges)
-        if grad is None or node.hooks is not None or (plain is not None and node not in plain):
-            results = visit(node, grad, task, edges)
-            if results is None:
-                results = (None,) * len(edges)
-        else:
-            try:
-                if not create_graph:
-                    results = node.backward(grad, retain_graph, edges)
-                elif WRAPPERS.open:
-                    results = recorded(node, grad, retain_graph, edges)
-                else:
-                    results = node.backward_recorded(grad, retain_graph, edges)
-            except Exception as error:
-                explain(error, node)
-                raise
-            if node.hooks is not None:  # which unpacking what it saved has put there
-                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
+    for edge, grad in zip(roots, grads, strict=True):
+        if edge is None:
+            continue
+        grad = None if grad is None else fitted(grad, edge, None, buffers)
+        target = edge[0] if type(edge) is tuple else edge
+        if grad is not None:
+            buffers[target] = buffers[target] + grad if target in buffers else grad
+        if target is edge:
+            task.uses[edge] -= 1
+            if not task.uses[edge] and edge in buffers:
+                finish_leaf(edge, buffers.pop(edge), task)
 
 
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
