@@ -155,18 +155,18 @@ def grad(
         roots = as_tuple(outputs)
         grads = make_grads(roots, grad_outputs, create_graph)
         starts = [root_edge(root) for root in roots]
-    capture = Capture()
-    edges = [edge_of_input(item) for item in targets]
-    for edge in edges:
+    capture, edges = Capture(), []
+    for item in targets:
+        edge = edge_of_input(item)
         capture.add(edge)
+        edges.append(edge)
     shown = start(starts, grads, retain_graph, create_graph, capture, False, grad_outputs)
-    values = [capture.value(edge) for edge in edges]
-    if not create_graph:
-        single = len(values) == 1 and shown is None and grad_outputs is None
-        tensor_of = made if single else (shown or Shown(grad_outputs)).tensor
-        values = [
-            value if value is None or isinstance(value, Tensor) else tensor_of(as_array(value)) for value in values
-        ]
+    single = len(edges) == 1 and shown is None and grad_outputs is None
+    tensor_of = made if single else (shown or Shown(grad_outputs)).tensor
+    values = []
+    for edge in edges:
+        value = capture.value(edge)
+        values.append(value if value is None or isinstance(value, Tensor) else tensor_of(as_array(value)))
     return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
 
 
