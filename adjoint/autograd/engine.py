@@ -18,6 +18,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..extra import OWN
+from ..kernels.runtime.floating import quiet, restore
 from ..late_bound import LATE
 from ..tape import mode_switches, modes
 from ..tape.modes import FLAGS, STATE
@@ -58,7 +59,7 @@ def run(
     accumulating: bool,
     given: Any = None,
 ) -> Shown | None:
-    """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`.
+    """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`, with NumPy's warnings off.
 
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are
     only stored in `capture`. `given`: the tensors whose arrays `grads` are. Returns the tensors as which gradients are
@@ -74,6 +75,7 @@ def run(
         if task.depth > DEEPEST:
             return in_another_thread(run, roots, grads, retain_graph, create_graph, capture, accumulating, given)
     state["task"] = task
+    token = quiet()
     try:
         execute(roots, grads, task)
         if task.callbacks is not None:
@@ -81,6 +83,7 @@ def run(
             run_callbacks(task.callbacks)
         return task.shown
     finally:
+        restore(token)
         state["task"] = outer
         if task.stopped_recording:
             modes.set_grad(True)
