@@ -12,8 +12,6 @@ them is recorded. State is local to the call, so backward may run in many thread
 
 from __future__ import annotations
 
-import contextvars
-import threading
 from operator import attrgetter
 from typing import Any
 
@@ -73,7 +71,9 @@ def run(
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth > DEEPEST:
-            return in_another_thread(run, roots, grads, retain_graph, create_graph, capture, accumulating, given)
+            return mode_switches.in_another_thread(
+                run, roots, grads, retain_graph, create_graph, capture, accumulating, given
+            )
     state["task"] = task
     token = quiet()
     try:
@@ -121,8 +121,8 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
             except Exception as error:
                 explain(error, node)
                 raise
-            if node.hooks is not None and node.hooks.post:  # which unpacking what it saved has put there
-                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
+            if node.hooks is not None and node.hooks.post:  # type: ignore[unreachable]  # put there by unpacking
+                results = run_post_hooks(node, results, grad, create_graph, edges)
         number = 0
         for edge in edges:  # counted by hand, as `zip` costs more than all that is done with one gradient
             result = results[number]
@@ -309,22 +309,3 @@ def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
         if grad is not None:
             accumulate(leaf, grad, task.create_graph)
         run_post_accumulate_hooks(leaf)
-
-
-def in_another_thread(function: Any, *args: Any) -> Any:
-    """What `function(*args)` returns in a new thread, in the modes of this one."""
-    state, context, results, errors = mode_switches.inherited(), contextvars.copy_context(), [], []
-
-    def call() -> None:
-        try:
-            with state:
-                results.append(context.run(function, *args))
-        except BaseException as error:  # noqa: BLE001  (raised again by who waits)
-            errors.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors.pop()
-    return results.pop()
