@@ -121,8 +121,9 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
             except Exception as error:
                 explain(error, node)
                 raise
-            if node.hooks is not None and node.hooks.post:  # type: ignore[unreachable]  # put there by unpacking
-                results = run_post_hooks(node, results, grad, create_graph, edges)
+            # Unpacking what it saved may have put hooks there.
+            if node.hooks is not None and node.hooks.post:  # type: ignore[unreachable]
+                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         number = 0
         for edge in edges:  # counted by hand, as `zip` costs more than all that is done with one gradient
             result = results[number]
