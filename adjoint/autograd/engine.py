@@ -165,7 +165,7 @@ def arrive(roots: list[Any], grads: list[Any], buffers: dict[Any, Any], task: Gr
     for edge, grad in zip(roots, grads, strict=True):
         if edge is None:
             continue
-        grad = None if grad is None else fitted(grad, edge, None, buffers)
+        grad = fitted(grad, edge, None, buffers)
         target = edge[0] if type(edge) is tuple else edge
         if grad is not None:
             buffers[target] = buffers[target] + grad if target in buffers else grad

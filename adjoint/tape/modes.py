@@ -116,9 +116,11 @@ def set_grad(enabled: bool) -> None:
     if enabled != state.get("grad_enabled", True):
         state["grad_enabled"] = enabled
         _lock.acquire()  # as `count`, in fewer steps: `with` costs as much as all the rest
-        _away_from_default["grad"] = away = _away_from_default["grad"] + (-1 if enabled else 1)
-        FLAGS.grad = away == 0
-        _lock.release()
+        try:
+            _away_from_default["grad"] = away = _away_from_default["grad"] + (-1 if enabled else 1)
+            FLAGS.grad = away == 0
+        finally:
+            _lock.release()
 
 
 def set_inference(enabled: bool) -> None:
