@@ -12,12 +12,11 @@ them is recorded. State is local to the call, so backward may run in many thread
 
 from __future__ import annotations
 
-import contextvars
-import threading
 from operator import attrgetter
 from typing import Any
 
 from ..extra import OWN
+from ..kernels.runtime.floating import quiet, restore
 from ..late_bound import LATE
 from ..tape import mode_switches, modes
 from ..tape.modes import FLAGS, STATE
@@ -58,7 +57,7 @@ def run(
     accumulating: bool,
     given: Any = None,
 ) -> Shown | None:
-    """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`.
+    """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`, with NumPy's warnings off.
 
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are
     only stored in `capture`. `given`: the tensors whose arrays `grads` are. Returns the tensors as which gradients are
@@ -72,8 +71,11 @@ def run(
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth > DEEPEST:
-            return in_another_thread(run, roots, grads, retain_graph, create_graph, capture, accumulating, given)
+            return mode_switches.in_another_thread(
+                run, roots, grads, retain_graph, create_graph, capture, accumulating, given
+            )
     state["task"] = task
+    token = quiet()
     try:
         execute(roots, grads, task)
         if task.callbacks is not None:
@@ -81,6 +83,7 @@ def run(
             run_callbacks(task.callbacks)
         return task.shown
     finally:
+        restore(token)
         state["task"] = outer
         if task.stopped_recording:
             modes.set_grad(True)
@@ -118,8 +121,9 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
             except Exception as error:
                 explain(error, node)
                 raise
-            if node.hooks is not None and node.hooks.post:  # type: ignore[unreachable]  # unpacking what it saved has put them there
-                results = run_post_hooks(node, results, grad, create_graph, edges)
+            # Unpacking what it saved may have put hooks there.
+            if node.hooks is not None and node.hooks.post:  # type: ignore[unreachable]
+                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         number = 0
         for edge in edges:  # counted by hand, as `zip` costs more than all that is done with one gradient
             result = results[number]
@@ -306,22 +310,3 @@ def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
         if grad is not None:
             accumulate(leaf, grad, task.create_graph)
         run_post_accumulate_hooks(leaf)
-
-
-def in_another_thread(function: Any, *args: Any) -> Any:
-    """What `function(*args)` returns in a new thread, in the modes of this one."""
-    state, context, results, errors = mode_switches.inherited(), contextvars.copy_context(), [], []
-
-    def call() -> None:
-        try:
-            with state:
-                results.append(context.run(function, *args))
-        except BaseException as error:  # noqa: BLE001  (raised again by who waits)
-            errors.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors.pop()
-    return results.pop()

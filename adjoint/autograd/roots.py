@@ -85,9 +85,11 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], list[
     if type(array) is not ndarray:
         return None
     if given is None:
-        if array.ndim or array.dtype not in _ONES:
+        seed = None if array.ndim else _ONES.get(array.dtype)
+        if seed is None:
             return None
-        seed = first_grad(root, True) if as_tensor else _ONES[array.dtype]
+        if as_tensor:
+            seed = wrap(seed.copy())
     elif type(given) is Tensor:
         seed = given._array
         if type(seed) is not ndarray or seed.dtype is not array.dtype or seed.shape != array.shape:

@@ -15,8 +15,7 @@ from .accumulate import made
 class Shown(dict[int, Any]):
     """The tensors as which gradients of one backward are known outside: one for each array, by its id.
 
-    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given,
-    or a single one.
+    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
     """
 
     owners: Sequence[tuple[Any, Tensor]] = ()
