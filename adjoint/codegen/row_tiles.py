@@ -96,7 +96,7 @@ def run_rows(
         out: Any = outs[number]
         parts: list[Any] = [run.sums[key][place] for key in sorted(run.sums)]
         wide = numpy.dtype(numpy.float64) if out.dtype.kind == "f" else out.dtype
-        total = parts[0] if len(parts) == 1 else numpy.add.reduce(parts, 0, wide)
+        total = parts[0] if len(parts) == 1 else numpy.add.reduce(numpy.array(parts, wide), 0)
         out[...] = total.reshape(out.shape)
 
 

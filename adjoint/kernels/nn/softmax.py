@@ -18,7 +18,7 @@ from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import row, xp
 from ..reduce import reduction
 from ..reduce.reduction import sum_kept
-from ..runtime.floating import is_floating, is_inexact, quietly, refuse
+from ..runtime.floating import is_floating, is_inexact, quietly, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, normalize_dims
 
@@ -153,8 +153,8 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     if reduction.count(x.shape, dims) == 0:
         shape = [1 if axis in dims else n for axis, n in enumerate(x.shape) if keepdim or axis not in dims]
         return numpy.full(shape, -math.inf, x.dtype)
-    if x.dtype.kind == "c":
-        total = _complex_logsumexp(x, dims)
+    if x.dtype.kind == "c" or x.size <= _SMALL:
+        total = _logsumexp_in_steps(widen(x), dims)
     else:
         total = _as_rows(x, dims, lambda rows: logsumexp_rows.run((rows,), 1))
     return row_major((total if keepdim else total.squeeze(dims)).astype(x.dtype, copy=False))
@@ -176,7 +176,7 @@ def _as_rows(x: ndarray, dims: tuple[int, ...], function: Callable[[ndarray], nd
     return function(rows).reshape(kept)
 
 
-def _complex_logsumexp(x: ndarray, dims: tuple[int, ...]) -> ndarray:
+def _logsumexp_in_steps(x: ndarray, dims: tuple[int, ...]) -> ndarray:
     largest = reduction.amax(x.real, dims, True)
     largest = numpy.where(numpy.isinf(largest), 0, largest)
     total: ndarray = numpy.log(reduction.sum(_exp(x - largest), dims, True)) + largest

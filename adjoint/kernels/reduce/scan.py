@@ -85,6 +85,8 @@ def reversed_cumsum(x: Array, dim: int) -> Array:
     """Sums of each element and all later ones along `dim`."""
     if x.ndim == 0:
         return x
+    if x.size < _LARGE:
+        return row_major(numpy.flip(cumsum(numpy.flip(x, dim), dim), dim))
     result: Array = reversed_cumsum_rows.run((x,), dim)
     return result
 
