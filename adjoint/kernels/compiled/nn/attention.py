@@ -118,6 +118,7 @@ class _Call:
         heads, length = query.shape[1:3]
         keys = key.shape[2]
         self.sizes[:7] = heads, heads // key.shape[1], length, keys, width, value_width, causal
+        self.sizes[blocks.TWO] = 2
         for place, array in ((blocks.Q, self.query), (blocks.K, self.key), (blocks.V, self.value)):
             self.note(place, array)
         kind = self.query.dtype

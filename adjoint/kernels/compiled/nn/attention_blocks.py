@@ -53,7 +53,9 @@ MASK, KEEP = range(32, 40, 4)
 """The steps of the mask between batches, heads, keys and queries; and of the weights that dropout keeps."""
 PARTS = 40
 """The steps between the parts of keys' and of values' gradients."""
-SIZES = 42
+TWO = 42
+"""The number 2. A loop over it stays a loop: LLVM does not know its end, and so compiles its body once."""
+SIZES = 43
 
 
 @loops
@@ -185,7 +187,7 @@ def attend(
                 k + offset_of(sizes, batch, shared, block, K),
                 v + offset_of(sizes, batch, shared, block, V),
             )
-            for job in range(2):
+            for job in range(sizes[TWO]):
                 # The scores; then, from their weights, the result.
                 own = job == 0
                 if job == 1:
@@ -271,7 +273,7 @@ def attend_backward(
             turn = split + part * splits
             head, first = shared * group + turn // blocks, turn % blocks * (VECTORS * W)
             rows = minimum(queries - first, VECTORS * W)
-            for job in range(2):
+            for job in range(sizes[TWO]):
                 own = job == 0
                 source = where(
                     own, q + offset_of(sizes, batch, head, first, Q), grad + offset_of(sizes, batch, head, first, GO)
@@ -297,7 +299,7 @@ def attend_backward(
                 k_block, v_block = k_head + block * sizes[K + 2], v_head + block * sizes[V + 2]
                 clear(weights, KEYS * VECTORS * W, W)
                 clear(changes, KEYS * VECTORS * W, W)
-                for job in range(5):
+                for job in range(sizes[TWO] + 3):
                     # Scores, the gradients of weights, and from these the gradients of values, of keys, and of queries.
                     if job == 2:
                         for column in range(0, VECTORS * W, W):
@@ -360,7 +362,7 @@ def attend_backward(
             copy_rows(grad_q + offset_of(sizes, batch, head, first, GQ), sizes[GQ + 2], sums, rows, width, W)
         to_key = grad_k + (split * sizes[PARTS] + offset_of(sizes, batch, shared, 0, GK))
         to_value = grad_v + (split * sizes[PARTS + 1] + offset_of(sizes, batch, shared, 0, GV))
-        for job in range(2):
+        for job in range(sizes[TWO]):
             own = job == 0
             copy_rows(
                 where(own, to_key, to_value), where(own, sizes[GK + 2], sizes[GV + 2]), where(own, k_sums, v_sums), key_count,
