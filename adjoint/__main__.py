@@ -14,7 +14,7 @@ SUFFIXES = ".html, .svg, .png, .dot, .json, .mmd, .txt"
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command accepts."""
+    """Build the parser of the command line."""
     command = argparse.ArgumentParser(prog="adjoint", description="Automatic differentiation: look into it.")
     command.add_argument("--version", action="version", version=f"adjoint {__version__}")
     parts = command.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments of the command say; returns the exit code."""
+    """Run the command with `arguments`; return the exit code."""
     wanted = parser().parse_args(arguments)
     return info() if wanted.command == "info" else graph(wanted)
 
@@ -51,7 +51,7 @@ def info() -> int:
 
 
 def graph(wanted: argparse.Namespace) -> int:
-    """Run a script and save or open the graph of its last backward."""
+    """Run a script, and save or open the graph of its last backward."""
     from .inspect.drawing import form_of
     from .inspect.script import exit_code, run_script, traceback_of
 

@@ -1,7 +1,7 @@
-"""`torch._utils`: what programs beside PyTorch use of it.
+"""`torch._utils`: the private functions that programs outside PyTorch use.
 
-Tensors packed into one buffer and taken out again, tensors rebuilt from the parts of a pickle, and exceptions handed from one
-thread or process to another.
+Tensors flattened into one buffer and unflattened, tensors rebuilt from pickles, and exceptions passed from one thread
+or process to another.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ __all__ = [
 ]
 
 
-# --- many tensors in one --------------------------------------------------------------------------------------
+# --- flat buffers -----------------------------------------------------------------------------------------------
 
 
 def _flatten_dense_tensors(tensors: Any) -> Tensor:
-    """The elements of all `tensors`, one after the other; of a single contiguous one, on its memory.
+    """The elements of all `tensors`, concatenated; a single contiguous tensor shares its memory with the result.
 
     >>> import adjoint as torch
     >>> from adjoint._utils import _flatten_dense_tensors, _unflatten_dense_tensors
@@ -75,7 +75,7 @@ def _flatten_dense_tensors(tensors: Any) -> Tensor:
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
-    """Views of parts of `flat`, with the shapes of `tensors`, in order; an empty one has memory of its own."""
+    """Views of consecutive parts of `flat`, with the shapes of `tensors`; an empty tensor has memory of its own."""
     parts, offset = [], 0
     for tensor in tensors:
         count = tensor.numel()
@@ -88,7 +88,7 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
 
 
 def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Lists of tensors of one dtype, in order, of at most `size_limit` bytes each, but for larger single tensors."""
+    """Lists of tensors of one dtype, in order, of at most `size_limit` bytes each, except for larger single tensors."""
     held: defaultdict[str, list[Tensor]] = defaultdict(list)
     sizes: defaultdict[str, int] = defaultdict(int)
     for tensor in tensors:
@@ -102,7 +102,7 @@ def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[T
 
 
 def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Tensor]) -> tuple[Any, ...]:
-    """`tensors` in the order of `ordered_tensors`: those of each type are in order among themselves."""
+    """`tensors` in the order of `ordered_tensors`; `tensors` of one type are already in order."""
     by_type: defaultdict[str, list[Tensor]] = defaultdict(list)
     for tensor in tensors:
         by_type[tensor.type()].append(tensor)
@@ -111,7 +111,7 @@ def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Ten
 
 
 def _handle_complex(tensor: Any) -> Tensor:
-    """A complex tensor as pairs of real and imaginary part, and any other as it is."""
+    """A complex tensor as pairs of real and imaginary parts; any other tensor as it is."""
     return operators.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
@@ -124,7 +124,7 @@ def _element_size(dtype: dtypes.dtype) -> int:
 
 
 def _get_obj_state(obj: Any) -> Any:
-    """What pickle would keep of the attributes of `obj`: those in its dict, and in its slots beside it if there are any."""
+    """The state that pickle would store for `obj`: the contents of its dict, and of its slots if there are any."""
     get_state = type(obj).__dict__.get("__getstate__")
     if get_state is not None:
         return get_state(obj)
@@ -140,7 +140,7 @@ def _slots_of(cls: type) -> list[str]:
 
 
 def _set_obj_state(obj: Any, state: Any) -> Any:
-    """Give `obj` the attributes that `_get_obj_state` found: a dict, or a pair of one and that of its slots."""
+    """Set the state that `_get_obj_state` returned: a dict, or a pair (dict, contents of slots)."""
     dict_state, slots_state = state, None
     if isinstance(state, tuple):
         if len(state) != 2:
@@ -152,7 +152,7 @@ def _set_obj_state(obj: Any, state: Any) -> Any:
 
 
 class classproperty:
-    """A property that is read on a class, and computed from that."""
+    """A property that is read on the class."""
 
     def __init__(self, func: Callable[[Any], Any]) -> None:
         self.func = func
@@ -162,7 +162,7 @@ class classproperty:
 
 
 def _import_dotted_name(name: str) -> Any:
-    """What `name` stands for: `a.b.c` is an attribute of an attribute of module `a`, as far as that is imported."""
+    """The object with the dotted name `name`: attributes of a module, as far as that module is imported."""
     first, *others = name.split(".")
     found: Any = importlib.import_module(first)
     for other in others:
@@ -171,7 +171,7 @@ def _import_dotted_name(name: str) -> Any:
 
 
 def try_import(module_name: str) -> ModuleType | None:
-    """The module `module_name`; None where it is not installed."""
+    """The module `module_name`; None if it is not installed."""
     try:
         return importlib.import_module(module_name)
     except ImportError:
@@ -179,7 +179,7 @@ def try_import(module_name: str) -> ModuleType | None:
 
 
 def render_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The call of `fn` as text, without the elements of tensors."""
+    """The call of `fn` as text; tensors are shown without elements."""
     name = _qualified_name(fn)
     given = [_in_short(arg) for arg in args] + [f"{key}={_in_short(value)}" for key, value in kwargs.items()]
     return f"{name}({', '.join(given)})"
@@ -207,11 +207,11 @@ def _in_short(value: Any) -> str:
     return repr(value)
 
 
-# --- exceptions of other threads ------------------------------------------------------------------------------
+# --- exceptions of other threads and processes ------------------------------------------------------------------
 
 
 class KeyErrorMessage(str):
-    """The message of a KeyError, which shows its lines as lines."""
+    """The message of a KeyError; its `repr` keeps line breaks."""
 
     __slots__ = ()
 
@@ -220,7 +220,7 @@ class KeyErrorMessage(str):
 
 
 class ExceptionWrapper:
-    """The exception that is being handled, or `exc_info`, to be raised again elsewhere; it keeps the traceback as text.
+    """Store the current exception, or `exc_info`, to raise it elsewhere; the traceback is stored as text.
 
     >>> from adjoint._utils import ExceptionWrapper
     >>> try:
@@ -238,7 +238,7 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> None:
-        """Raise an exception of the same type that tells the traceback; RuntimeError where the type takes no message alone."""
+        """Raise an exception of the same type with the traceback in its message, or RuntimeError if it takes other arguments."""
         message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             message = KeyErrorMessage(message)
@@ -246,7 +246,7 @@ class ExceptionWrapper:
             raise self.exc_type(message=message)
         try:
             exception = self.exc_type(message)
-        except Exception:  # noqa: BLE001  (any class of the user's)
+        except Exception:  # noqa: BLE001  (the class is the user's)
             raise RuntimeError(message) from None
         raise exception
 
@@ -255,7 +255,7 @@ class ExceptionWrapper:
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
-    """The number of a device that is no CPU; -1 for a CPU if `allow_cpu`, None for what is no device if `optional`."""
+    """The index of a device that is not a CPU; -1 for a CPU if `allow_cpu`; None for other objects if `optional`."""
     if isinstance(device, str):
         device = device_class(device)
     index = None
@@ -271,7 +271,7 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
 
 
 def _get_async_or_non_blocking(function_name: str, non_blocking: bool, kwargs: dict[str, Any]) -> bool:
-    """`non_blocking`, or what the keyword `async` of older programs says; TypeError for other keywords."""
+    """`non_blocking`, or the value of the keyword `async` of older programs; TypeError for other keywords."""
     if not kwargs:
         return non_blocking
     if len(kwargs) != 1 or "async" not in kwargs:
@@ -285,5 +285,5 @@ def is_compiling() -> bool:
 
 
 def cpu_count() -> int | None:
-    """How many CPUs this process may run on."""
+    """The number of CPUs that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

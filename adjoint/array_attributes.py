@@ -1,4 +1,4 @@
-"""What a tensor tells of its array: shape, strides, dtype, device. It asks nothing of the graph."""
+"""The attributes of tensors that depend only on their arrays, not on the graph: shape, strides, dtype, device."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 
 def _never() -> property:
-    """An attribute of tensors that is False: another device or layout."""
+    """An attribute of tensors that is always False: another device or layout."""
     return property(lambda self: False)
 
 
 def methods_of_tensor(kind: type[_Kind]) -> type[_Kind]:
-    """Let the functions of `kind`, from which `Tensor` inherits, be called its methods in errors and pickles."""
+    """Make the functions of `kind`, a base class of `Tensor`, appear as methods of `Tensor` in errors and pickles."""
     for function in vars(kind).values():
         if type(function) is FunctionType:
             function.__module__, function.__qualname__ = "adjoint.tensor", f"Tensor.{function.__name__}"
@@ -40,7 +40,7 @@ def methods_of_tensor(kind: type[_Kind]) -> type[_Kind]:
 
 @methods_of_tensor
 class ArrayAttributes:
-    """The attributes and methods of tensors that their arrays answer."""
+    """The attributes and methods of tensors that depend only on their arrays."""
 
     __slots__ = ()
     _array: numpy.ndarray[Any, Any]
@@ -52,12 +52,12 @@ class ArrayAttributes:
 
     @property
     def device(self) -> device:
-        """Where the elements live; on `meta` there are none."""
+        """The device of the elements; a tensor on `meta` has no elements."""
         return meta if type(self._array) is Meta else cpu
 
     @property
     def layout(self) -> layout:
-        """How the elements are laid out; always `strided`."""
+        """The layout of the elements; always `strided`."""
         return strided
 
     @property
@@ -72,12 +72,12 @@ class ArrayAttributes:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the elements are in the CPU's memory; always, but on `meta`."""
+        """Whether the elements are in CPU memory: always, except on `meta`."""
         return type(self._array) is not Meta
 
     @property
     def is_meta(self) -> bool:
-        """Whether there are no elements, but only shape, strides and dtype."""
+        """Whether the tensor has no elements, but only shape, strides and dtype."""
         return type(self._array) is Meta
 
     is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
@@ -146,11 +146,11 @@ class ArrayAttributes:
         return self.dtype.is_signed
 
     def is_conj(self) -> bool:
-        """Whether conjugation is pending: this is a conjugate, on the memory of the other."""
+        """Whether conjugation is lazy: the memory holds the conjugate of the values."""
         return bool(lazy_bits_of(self._array) & CONJ)
 
     def is_neg(self) -> bool:
-        """Whether negation is pending, as for the imaginary part of a conjugate."""
+        """Whether negation is lazy, as for the imaginary part of a lazy conjugate."""
         return bool(lazy_bits_of(self._array) & NEG)
 
     def is_shared(self) -> bool:
@@ -158,7 +158,7 @@ class ArrayAttributes:
         return False
 
     def share_memory_(self) -> Self:
-        """Does nothing: threads share memory anyway."""
+        """Do nothing: threads share memory anyway."""
         return self
 
     def is_pinned(self) -> bool:
@@ -170,11 +170,11 @@ class ArrayAttributes:
         return -1
 
     def cpu(self, memory_format: Any = None) -> Self:
-        """The tensor itself: it is on the CPU. On `meta` there is nothing to copy."""
+        """The tensor itself, because it is on the CPU. Raises on `meta`: there are no elements to copy."""
         check_copy(self._array)
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-        """The dimensions in the order they have in memory, the one of the largest stride first."""
+        """The dimensions in the order of their strides, the largest stride first."""
         steps = storages.element_strides(self._array)
         return tuple(sorted(range(self._array.ndim), key=lambda dim: (-steps[dim], dim)))

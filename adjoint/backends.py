@@ -1,7 +1,7 @@
-"""`adjoint.backends`: the compiler of kernels, and the libraries that PyTorch may be told to use.
+"""`adjoint.backends`: the compiler of kernels, and stand-ins for the libraries that PyTorch can use.
 
-`backends.llvm` compiles kernels for large arrays where llvmlite is installed. The others are not used here: programs switch them
-(`backends.cudnn.deterministic = True`) and ask for them; switches are kept and change nothing.
+`backends.llvm` compiles kernels for large arrays if llvmlite is installed. The other libraries are not used. Programs
+may read and set their switches (`backends.cudnn.deterministic = True`); the values are stored and have no effect.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from .codegen.acceleration import LOOPS
 
 
 class _Backend:
-    """A library that is not there, with its switches."""
+    """A library that is not available, with its switches."""
 
     def __init__(self, **switches: bool) -> None:
         for name, value in switches.items():
@@ -36,7 +36,7 @@ class _Llvm:
 
     @property
     def enabled(self) -> bool:
-        """Whether compiled kernels run. Set it to turn them off and on; `ADJOINT_LLVM=0` in the environment begins with off."""
+        """Whether compiled kernels run. Settable; `ADJOINT_LLVM=0` in the environment makes False the initial value."""
         return LOOPS.enabled
 
     @enabled.setter
@@ -56,7 +56,7 @@ class _Llvm:
 
     @property
     def compiled(self) -> dict[str, float]:
-        """The kernels that this process has compiled, by name, and how many milliseconds each took."""
+        """The kernels that this process has compiled, by name, and the compile time of each in milliseconds."""
         if not self.is_available():
             return {}
         from .codegen.llvm.report import compiled_functions
@@ -65,11 +65,11 @@ class _Llvm:
 
     @property
     def failures(self) -> dict[str, str]:
-        """The kernels that could not be compiled, and why; NumPy computes in their place."""
+        """The kernels that failed to compile, and the reason; NumPy computes these operators."""
         return dict(LOOPS.failures)
 
     def source(self, name: str) -> str:
-        """What runs for a kernel: its source, LLVM's text and the processor's instructions.
+        """The code of a kernel: its source, the LLVM assembly and the machine instructions.
 
         Raises:
             LookupError: if no kernel of this name has been compiled in this process.
@@ -79,7 +79,7 @@ class _Llvm:
         return source(name)
 
     def describe(self) -> str:
-        """One line: whether compiled kernels run, on which instructions, how many there are and how long they took."""
+        """One line: whether compiled kernels run, the instruction set, the number of kernels and the compile time."""
         if not self.is_available():
             return "llvmlite is not installed (pip install 'adjoint[fast]')"
         if not self.enabled:

@@ -1,4 +1,4 @@
-"""`adjoint.cuda`, as it is on a machine without a GPU: programs ask whether there is one, and go on without.
+"""`adjoint.cuda` on a machine without a GPU: programs find that no GPU is available, and use the CPU.
 
 >>> import adjoint as torch
 >>> torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -11,27 +11,27 @@ _initialized = False
 
 
 def is_available() -> bool:
-    """Whether there is a GPU to compute on; never."""
+    """Whether a GPU is available; always False."""
     return False
 
 
 def is_initialized() -> bool:
-    """Whether a GPU is in use; never."""
+    """Whether a GPU is in use; always False."""
     return False
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the GPU knows bfloat16; there is none."""
+    """Whether the GPU supports bfloat16; always False."""
     return False
 
 
 def device_count() -> int:
-    """How many GPUs there are: none."""
+    """The number of GPUs: 0."""
     return 0
 
 
 def memory_allocated(device: Any = None) -> int:
-    """How many bytes tensors occupy on a GPU: none."""
+    """The number of bytes that tensors occupy on a GPU: 0."""
     return 0
 
 
@@ -39,25 +39,25 @@ max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 
 def empty_cache() -> None:
-    """Do nothing: no memory is cached."""
+    """Do nothing: there is no cached GPU memory."""
 
 
 def manual_seed(seed: int) -> None:
-    """Do nothing: no GPU draws random numbers."""
+    """Do nothing: there is no GPU generator."""
 
 
 manual_seed_all = manual_seed
 
 
 def seed() -> None:
-    """Do nothing: no GPU draws random numbers."""
+    """Do nothing: there is no GPU generator."""
 
 
 seed_all = seed
 
 
 def get_rng_state_all() -> list[Any]:
-    """The states of the generators of all GPUs: none."""
+    """The states of the generators of all GPUs: an empty list."""
     return []
 
 
@@ -71,7 +71,7 @@ get_device_capability = current_stream = default_stream = get_rng_state = initia
 
 
 def __getattr__(name: str) -> Any:
-    """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`, which nothing is an instance of."""
+    """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`; no object is an instance of them."""
     if name.endswith("Tensor"):
         from .operators.create.legacy import ON_CUDA
 

@@ -1,4 +1,4 @@
-"""Where a tensor lives and how its memory is laid out: `device`, `layout`, `memory_format`, and a shape's `Size`."""
+"""The device and memory layout of tensors: `device`, `layout`, `memory_format`; and `Size`, the type of shapes."""
 
 import operator
 import re
@@ -16,10 +16,10 @@ _DEVICE_STRING = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?", re.ASCII)
 
 
 class device:
-    """A place for tensors: `device('cpu')`, `device('cuda:1')`, `device('cuda', 1)`.
+    """A device: `device('cpu')`, `device('cuda:1')`, `device('cuda', 1)`.
 
-    Any device that PyTorch knows can be named and compared; tensors live on the CPU, or on `meta`, where they have a shape and
-    no elements. As a context manager it is where new tensors are made that are told no other place.
+    Any device of PyTorch can be named and compared. Tensors are on the CPU, or on `meta`, where they have a shape but
+    no elements. As a context manager, a device becomes the default device of new tensors.
 
     Raises:
         RuntimeError: if the string does not name a device.
@@ -60,7 +60,7 @@ class device:
 
     @property
     def index(self) -> int | None:
-        """Which device of its kind, or None for the current one."""
+        """The index among devices of the same type, or None for the current one."""
         return self._index
 
     def __enter__(self) -> "device":
@@ -127,7 +127,7 @@ meta: device = _make("meta", None)
 
 
 class _Constant:
-    """A named value of which there is one object; pickled by its name."""
+    """A named constant: one object, pickled by its name."""
 
     __slots__ = ("_name",)
     _name: str
@@ -155,13 +155,13 @@ class _Constant:
 
 
 class layout(_Constant):
-    """How elements are stored. Tensors are `strided`; the others exist to be compared with."""
+    """The layout of elements. Tensors are `strided`; the other layouts exist only for comparison."""
 
     __slots__ = ()
 
 
 class memory_format(_Constant):
-    """An order of dimensions in memory that creation and copying may be asked for."""
+    """The order of dimensions in memory, as an argument of functions that create or copy tensors."""
 
     __slots__ = ()
 
@@ -194,7 +194,7 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, *iterable: Iterable[SupportsIndex]) -> "Size":
-        """Take the lengths from `iterable`, each a whole number."""
+        """Create a shape from `iterable`; each length must be a whole number."""
         items = tuple(*iterable)
         for item in items:
             if type(item) is not int:
@@ -202,7 +202,7 @@ class Size(tuple[int, ...]):
         return tuple.__new__(cls, items)
 
     def numel(self) -> int:
-        """How many elements a tensor of this shape has."""
+        """The number of elements in a tensor of this shape."""
         return prod(self)
 
     @overload
@@ -236,7 +236,7 @@ class Size(tuple[int, ...]):
 
 
 def _checked_length(position: int, item: Any) -> int:
-    """The length as an int; whole-number tensors and NumPy integers count, floats and strings do not."""
+    """Convert a length to int; integer tensors and NumPy integers are accepted, floats and strings are not."""
     try:
         return int(operator.index(item))
     except (TypeError, ValueError, RuntimeError):

@@ -1,7 +1,8 @@
-"""Data types: what an element of a tensor is, and which type results when several meet.
+"""Data types: the types of tensor elements, and type promotion.
 
-Every type is one object (`float32` is `float`), wrapping a NumPy dtype. Nothing here knows tensors or arrays: promotion
-works on abstract operands, a type and a `Rank`, so that operators ask one dictionary what their result is.
+Every type is one object (`float32` is `float`), which wraps a NumPy dtype. This module knows neither tensors nor
+arrays: promotion works on abstract operands, pairs of a type and a `Rank`, so that operators look up the type of a
+result in one dictionary.
 """
 
 import builtins
@@ -22,7 +23,7 @@ class dtype:
         name: the name within the package, as in `'float32'`.
         numpy: the NumPy dtype that holds such elements.
         itemsize: bytes per element.
-        is_floating_point, is_complex, is_signed: what the numbers can be.
+        is_floating_point, is_complex, is_signed: the kind of numbers.
         abbr: a short name, as in `'f32'`.
         scalar_type: the name that error messages use, as in `'Float'`; `torch.FloatTensor` is named after it.
     """
@@ -40,15 +41,15 @@ class dtype:
     scalar_type: str
 
     def __new__(cls) -> "dtype":
-        """Refuse: all types there are exist already."""
+        """Raise: all dtypes exist already."""
         raise TypeError("cannot create 'torch.dtype' instances")
 
     def to_real(self) -> "dtype":
-        """The type of the real part: `complex64` gives `float32`; a real type gives itself."""
+        """The type of the real part: `float32` for `complex64`; a real type is returned as it is."""
         return _REAL.get(self, self)
 
     def to_complex(self) -> "dtype":
-        """The complex type with parts of this type; `float16`, which NumPy has no complex type for, gives `complex64`.
+        """The complex type with parts of this type; `complex64` for `float16`, for which NumPy has no complex type.
 
         Raises:
             RuntimeError: for integers and bool.
@@ -118,8 +119,8 @@ def from_numpy(np_dtype: NumpyDtype) -> dtype:
     """The type of a NumPy array's elements.
 
     Raises:
-        TypeError: if no tensor can hold such elements.
-        ValueError: if their bytes are not in the machine's order.
+        TypeError: if no dtype has such elements.
+            ValueError: if the byte order is not that of the machine.
     """
     try:
         return _FROM_NUMPY[np_dtype]
@@ -148,12 +149,12 @@ _default: dtype = float32
 
 
 def get_default_dtype() -> dtype:
-    """The type of a tensor made from Python floats: `float32` unless `set_default_dtype` changed it."""
+    """The type of a tensor that is made from Python floats: `float32` unless `set_default_dtype` has changed it."""
     return _default
 
 
 def set_default_dtype(d: dtype, /) -> None:
-    """Make `d` the type of tensors made from Python floats, and of the quotient of integers.
+    """Set the type of tensors that are made from Python floats, and of quotients of integers.
 
     Raises:
         TypeError: if `d` is not a floating-point type.
@@ -167,12 +168,12 @@ def set_default_dtype(d: dtype, /) -> None:
 
 
 def get_default_complex() -> dtype:
-    """The type of a tensor made from Python complex numbers: the complex partner of the default type."""
+    """The type of a tensor that is made from Python complex numbers: the complex counterpart of the default type."""
     return _COMPLEX[_default]
 
 
 def scalar_dtype(value: object) -> dtype:
-    """The type that a Python (or NumPy) scalar counts as: `bool`, `int64`, or the default real or complex type.
+    """The type of a Python (or NumPy) scalar in promotion: `bool`, `int64`, or the default real or complex type.
 
     Raises:
         TypeError: if `value` is not a number.
@@ -226,7 +227,7 @@ _PAIRS = _read_promotions()
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """The smallest type that both `type1` and `type2` convert to without changing category.
+    """The smallest type that `type1` and `type2` both convert to without a change of category.
 
     Raises:
         RuntimeError: for `uint16`, `uint32` and `uint64` with another integer, bool or complex type.
@@ -244,7 +245,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 def can_cast(from_: dtype, to: dtype | None = None) -> "builtins.bool":
-    """Whether `from_` converts to `to` without dropping to a lower category (bool < integer < float < complex)."""
+    """Whether `from_` converts to `to` without falling to a lower category (bool < integer < float < complex)."""
     if to is None:
         raise TypeError('can_cast() missing 1 required positional arguments: "to"')
     _require_dtype("can_cast", "from_", 1, from_)
@@ -264,7 +265,7 @@ def _require_dtype(function: str, argument: str, position: "builtins.int", value
 
 
 class Rank(IntEnum):
-    """How much an operand's type counts: a Python scalar bends to a zero-dimensional tensor, that to any other."""
+    """The weight of an operand's type: a Python scalar yields to a zero-dimensional tensor, which yields to any other tensor."""
 
     SCALAR = 0
     ZERO_DIM = 1
@@ -275,7 +276,7 @@ Operand = tuple[dtype, "builtins.int"]
 
 
 class _Promotions(dict[tuple[Operand, ...], dtype]):
-    """Result types by operands; an entry is worked out when it is first asked for."""
+    """Result types by operands; an entry is computed on first use."""
 
     def __missing__(self, operands: tuple[Operand, ...]) -> dtype:
         by_rank: list[dtype | None] = [None, None, None]
@@ -291,7 +292,7 @@ class _Promotions(dict[tuple[Operand, ...], dtype]):
 
 
 def _prefer(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
-    """The stronger rank's type, unless the weaker one is of a higher category."""
+    """The type of the stronger rank, unless the weaker one is of a higher category."""
     if stronger is None:
         return weaker
     if weaker is None or _category(weaker) <= _category(stronger):
@@ -304,11 +305,11 @@ def _prefer(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
 
 
 promote: Callable[[tuple[Operand, ...]], dtype] = _Promotions().__getitem__
-"""The type of a result, given its operands as a tuple of `(dtype, rank)`.
+"""The type of a result, from its operands as a tuple of `(dtype, rank)`.
 
-Among operands of one rank `promote_types` decides. A weaker rank only counts where its category (bool < integer <
-float < complex) is higher: `promote(((int32, Rank.DIMENSIONED), (int64, Rank.SCALAR)))` is `int32`. The type of a
-Python scalar is `scalar_dtype(value)`. Answered by one dictionary look-up after the first time.
+Among operands of one rank, `promote_types` decides. A weaker rank counts only if its category (bool < integer < float <
+complex) is higher: `promote(((int32, Rank.DIMENSIONED), (int64, Rank.SCALAR)))` is `int32`. The type of a Python scalar
+is `scalar_dtype(value)`. After the first call, a dictionary look-up returns the result.
 """
 
 
@@ -323,7 +324,7 @@ def _limit_of(info: str, kind: object) -> dtype:
 
 
 class finfo:
-    """Limits of a floating-point type (of the default type when none is given; of the parts of a complex type).
+    """Limits of a floating-point type (by default, of the default type; for a complex type, of its parts).
 
     Attributes: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution` and `dtype`, the type's name.
 
@@ -399,4 +400,4 @@ C_NAMES = {
     uint64: "long unsigned int", bool: "bool", complex64: "c10::complex<float>",
     complex128: "c10::complex<double>",
 }  # fmt: skip
-"""The names of the C++ types, which some messages use."""
+"""The names of the C++ types, which appear in some messages."""

@@ -1,4 +1,4 @@
-"""What few tensors have besides what all have, and who is told of new tensors, which few programs ask for."""
+"""Rare attributes of tensors, and callbacks for new tensors, which few programs use."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ OWN: Any = "the tensor's own"
 
 
 class Extra:
-    """What few tensors have, so that the others carry one `None` for all of it.
+    """The rare attributes of a tensor, in one record, so that other tensors store a single `None`.
 
-    `hooks`: the hooks of a leaf; `post_hooks`: called after accumulation; `accumulator`: weak reference to the
-    `AccumulateGrad`; `inference`: made in inference mode; `number`: the Python number this constant stands for;
-    `tangents`: in forward mode, the tangent by level; `transform`: the transform of a function whose graph begins here;
-    `made_by`: the operations that lead from base to view, where followed; `grad_dtype`: of `.grad`, None (any) or `OWN`;
-    `former`: shape and dtype of a leaf before its `data` was replaced, which graphs recorded until then go by;
-    `stands_for`: weak reference to the tensor that has been changed by itself, which a node has saved this one for.
+    `hooks`: the hooks of a leaf. `post_hooks`: called after accumulation. `accumulator`: weak reference to the
+    `AccumulateGrad`. `inference`: created in inference mode. `number`: the Python number that this constant replaces.
+    `tangents`: in forward mode, the tangent by level. `transform`: the function transform whose graph this leaf belongs
+    to. `made_by`: the operations that lead from the base to this view, if recorded. `grad_dtype`: the dtype of `.grad`,
+    None (any) or `OWN`. `former`: shape and dtype of a leaf before its `data` was replaced, which older graphs refer
+    to. `stands_for`: weak reference to the tensor that was an operand of its own in-place change; the node has saved
+    this tensor instead.
     """
 
     __slots__ = tuple(
@@ -38,9 +39,9 @@ class Extra:
 
 
 class _Creations:
-    """`notes` are called with each tensor that `wrap` makes; there is one while a function is being transformed.
+    """`notes` are called with each tensor that `wrap` creates; there is one while a function transform runs.
 
-    For one on the memory of another it is called again, with both.
+    For a tensor on the memory of another it is called again, with both tensors.
     """
 
     __slots__ = ("notes",)

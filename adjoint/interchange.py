@@ -1,4 +1,4 @@
-"""Tensors as numbers of Python, arrays of NumPy, storages, and as what the DLPack protocol passes to other libraries."""
+"""Conversion of tensors to Python numbers, NumPy arrays, storages, and to other libraries by the DLPack protocol."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .late_bound import LATE
 
 
 class DLDeviceType(enum.IntEnum):
-    """The kinds of devices that the DLPack protocol knows and tensors may be on."""
+    """The device types of the DLPack protocol that tensors may have."""
 
     kDLCPU = 1
 
 
 @methods_of_tensor
 class Interchange(ArrayAttributes):
-    """The methods of tensors that give their elements to others."""
+    """The methods of tensors that export their elements."""
 
     __slots__ = ()
-    if TYPE_CHECKING:  # what `Tensor` defines
+    if TYPE_CHECKING:  # defined by `Tensor`
 
         @property
         def requires_grad(self) -> bool:
@@ -48,7 +48,7 @@ class Interchange(ArrayAttributes):
         return storages.to_python(self._array)
 
     def numpy(self, *, force: bool = False) -> ndarray[Any, Any]:
-        """The array itself, sharing memory. Of a tensor that requires grad only with `force` or under `no_grad`."""
+        """The array itself, sharing memory. For a tensor that requires grad, this needs `force` or `no_grad`."""
         if self.requires_grad and not force and LATE.is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         array = self._array
@@ -61,12 +61,12 @@ class Interchange(ArrayAttributes):
         return materialize(array)
 
     def untyped_storage(self) -> storages.UntypedStorage:
-        """The bytes this tensor is a window on, shared with its views."""
+        """The bytes of the storage of this tensor, shared with its views."""
         array = self._array
         return storages.UntypedStorage(storages.root_of(array), array, self._put_array)
 
     def storage(self) -> storages.TypedStorage:
-        """The storage seen as elements of this tensor's dtype."""
+        """The storage as elements of this tensor's dtype."""
         array = self._array
         return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
 
@@ -111,7 +111,7 @@ class Interchange(ArrayAttributes):
         return complex(self._only_number(None))
 
     def _only_number(self, real: str | None) -> Any:
-        """The only element; for a `real` C++ type, one without an imaginary part."""
+        """The only element; `real`: the name of a C++ type that accepts no imaginary part."""
         if self._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         number = self.item()

@@ -1,7 +1,8 @@
-"""What lower layers call and higher layers implement: one record, whose fields the implementing modules fill.
+"""Functions that lower layers call and higher layers implement: one record, whose fields the implementing modules set.
 
-Imports point downward. Where something below needs something above (a stale view a new node, which operators make), it reads
-a field of `LATE`; the module that implements the field assigns it, once. A call before that imports the module.
+Imports point downward. Where a lower layer needs a function of a higher layer (for example the node of a view that must
+be regenerated), it reads a field of `LATE`. The module that implements the field sets it, once. A call before that
+imports the module.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ MODULES = {
     "subclassed": "tape.torch_function",
     "vmap": "transforms.reverse",
 }
-"""What implements the fields that are called before their modules may have been imported."""
+"""The modules that implement the fields that may be called before their modules are imported."""
 
 
 class LateBound:
-    """The late-bound functions. To read a field costs one attribute."""
+    """The late-bound functions. Reading a field costs one attribute access."""
 
     __slots__ = (
         "as_strided_node",
@@ -73,73 +74,73 @@ class LateBound:
     )
 
     as_strided_node: Callable[[Tensor, Tensor, Any], Any]
-    """`(base, view, edge of the base)`: the node of `as_strided` that makes the view."""
+    """`(base, view, edge of the base)`: the node of the `as_strided` that produces the view."""
 
     check_new_grad: Callable[[Tensor, Any], None]
-    """Raise unless the second may become the `.grad` of the first."""
+    """Raise unless the second tensor may become the `.grad` of the first."""
 
     complex_view: Callable[[Tensor], Tensor]
     """`view_as_complex`."""
 
     engine_globals: dict[str, Any]
-    """The globals of the engine, by which a frame of a backward is known; those of no frame until there is an engine."""
+    """The globals of the engine, which identify its frames; an empty dictionary until the engine is imported."""
 
     enter_device: Callable[[device], device]
-    """Make new tensors on the device from now on."""
+    """Create new tensors on the device from now on."""
 
     forward_tangent: Callable[[Any], Any]
-    """The tangent of a tensor in forward mode; None until there is forward mode."""
+    """The tangent of a tensor in forward mode; None until forward mode is imported."""
 
     in_inference_mode: Callable[[], bool]
     """Whether this thread is in inference mode."""
 
     is_grad_enabled: Callable[[], bool]
-    """Whether operators record in this thread."""
+    """Whether gradients are enabled in this thread."""
 
     lazy_view: Callable[[Tensor, int], Tensor]
-    """A view of a tensor of which more bits are yet to be conjugated or negated."""
+    """A view of a tensor with more bits of lazy conjugation and negation."""
 
     leave_device: Callable[[device], None]
-    """The reverse of `enter_device`."""
+    """Undo `enter_device`."""
 
     legacy_array: Callable[..., Array]
     """The array of `Tensor(2, 3)` or `Tensor(data)`."""
 
     mark_if_inference: Callable[[Tensor], None]
-    """Make a new tensor an inference tensor in inference mode."""
+    """Make a new tensor an inference tensor, if inference mode is on."""
 
     note_node: Callable[[Any], None]
-    """Keep with a new node, under anomaly detection, the traceback of the call that made it."""
+    """Under anomaly detection, store the traceback of the call with the new node."""
 
     real_view: Callable[[Tensor], Tensor]
     """`view_as_real`."""
 
     reduce_array: Callable[[Array], tuple[Callable[..., Any], Any]]
-    """What pickles an array as checkpoints hold it: a function and its arguments."""
+    """Return a function and its arguments that pickle an array in the format of checkpoints."""
 
     regenerate: Callable[[Tensor, bool], None]
-    """`(view, told)`: give a stale view an edge into the present history of its base."""
+    """`(view, told)`: give a stale view an edge into the current history of its base."""
 
     replay: Callable[[Tensor, tuple[Any, ...]], Any]
-    """The edge of a view of the base that these operations make."""
+    """The edge of the view of the base that these operations produce."""
 
     run_accumulate_grad: Callable[..., tuple[()]]
     """Call an `AccumulateGrad` with a gradient."""
 
     share_inference: Callable[[Tensor, Tensor], Tensor]
-    """Make the first, an alias of the second, an inference tensor if that is one."""
+    """Make the first tensor, an alias of the second, an inference tensor if the second is one."""
 
     subclassed: Callable[[type[Tensor]], None]
-    """Told of each new class of tensors."""
+    """Called with each new class of tensors."""
 
     text_within_transforms: Callable[[Any], str | None]
-    """The text of a tensor that a transform wraps; None until there are transforms."""
+    """The text of a tensor that a transform wraps; None until transforms are imported."""
 
     vmap: Callable[..., Callable[..., Any]]
     """`vmap` of a function."""
 
     wrap_public_functions: Callable[[], None]
-    """Put wrappers in front of all functions that classes may take over, once."""
+    """Install wrappers on all functions that classes can override, once."""
 
     def __init__(self) -> None:
         for name in self.__slots__:
@@ -148,10 +149,10 @@ class LateBound:
             object.__setattr__(self, name, Absent(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Fill a field.
+        """Set a field.
 
         Raises:
-            AttributeError: if there is no such field, or if it is filled already.
+            AttributeError: if there is no such field, or if it has been set already.
         """
         if not isinstance(getattr(self, name), Unfilled):
             raise AttributeError(f"the late-bound {name!r} is filled already")
@@ -177,16 +178,16 @@ class Unfilled:
 
 
 class Absent(Unfilled):
-    """Stands for what nothing has as long as the layer above is not imported."""
+    """The value of a field for which nothing applies until the higher layer is imported."""
 
     __slots__ = ()
 
     def __call__(self, *args: Any, **names: Any) -> None:
-        """Nothing, for every tensor."""
+        """Return None for every tensor."""
 
 
 def importing(module: str) -> Callable[[], None]:
-    """A function for which there is nothing left to do once `module` is imported."""
+    """A function that imports `module` on its first call and does nothing else."""
 
     def call() -> None:
         import_module(module)

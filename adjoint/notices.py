@@ -1,4 +1,4 @@
-"""Warnings, given at the line of the user's code that led to them."""
+"""Warnings that are reported at the line of the user's code that caused them."""
 
 import sys
 import warnings
@@ -8,7 +8,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the nearest line outside this package, however many calls away that is."""
+    """Warn at the nearest line outside this package, however deep the call stack is."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_internal(frame.f_globals):
         level, frame = level + 1, frame.f_back

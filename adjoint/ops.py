@@ -1,4 +1,4 @@
-"""`torch.ops`: operators by the names that PyTorch's dispatcher has for them; names, no logic."""
+"""`torch.ops`: operators under the names of PyTorch's dispatcher; names, no logic."""
 
 from types import SimpleNamespace
 

@@ -1,7 +1,8 @@
-"""`torch.overrides`: what can be overridden by `__torch_function__`, and modes that see every call.
+"""`torch.overrides`: the functions that `__torch_function__` can override, and modes that receive every call.
 
-Importing this puts wrappers (`adjoint.dispatch.wrappers`) in front of all of it: it is imported with the first class of tensors
-that may take over calls, or when another class that does is first met (`adjoint.dispatch.lazy_stubs`).
+Importing this module installs wrappers (`adjoint.dispatch.wrappers`) on all these functions. The module is imported
+when the first tensor class that may override calls is defined, or when another overriding class first appears in a call
+(`adjoint.dispatch.lazy_stubs`).
 """
 
 from __future__ import annotations
@@ -51,23 +52,23 @@ __all__ = [
 
 PACKAGE = sys.modules[__name__.rpartition(".")[0]]
 
-# --- which functions there are, and how PyTorch tells of their calls ------------------------------------------------
+# --- the functions, and how PyTorch presents their calls ------------------------------------------------------------
 
 NEVER_TAKEN_OVER = """
     broadcast_shapes frombuffer from_numpy get_default_device is_storage is_tensor set_default_device set_default_tensor_type
     typename
 """.split()
-"""Functions that PyTorch runs whatever their arguments and the modes are."""
+"""Functions that PyTorch never overrides, whatever the arguments and modes are."""
 
 MAKERS = """
     arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye fill full hamming_window
     hann_window kaiser_window linspace logspace normal ones rand rand_like randint randint_like randn randn_like randperm range
     result_type scalar_tensor tensor tril_indices triu_indices vander zeros as_strided
 """.split()
-"""Functions that PyTorch's list of what can be overridden leaves out, though modes, and some classes, take them over."""
+"""Functions missing from PyTorch's list of overridable functions, although modes, and some classes, override them."""
 
 DATA_TAKERS = "as_tensor asarray tensor".split()
-"""Functions to which a tensor of any class is data."""
+"""Functions that treat a tensor of any class as data."""
 
 IN_PYTHON = {
     "torch": """
@@ -96,13 +97,13 @@ IN_PYTHON = {
         share_memory_ split stft storage unflatten unique unique_consecutive
     """.split(),
 }
-"""What PyTorch writes in Python."""
+"""Functions that PyTorch writes in Python."""
 
 PYTHON_MODULES = {"torch": "torch.functional", "torch.Tensor": "torch._tensor"}
-"""The modules in which it does so, where these are not the namespaces."""
+"""The modules of these functions, where they differ from the namespaces."""
 
 ERROR_NAMES = {"torch.nn.functional": "torch.nn"}
-"""What errors call a namespace whose functions are not written in Python."""
+"""The name in error messages of a namespace whose functions are not written in Python."""
 
 SHOWN_AS = {
     "__add__": "add", "__radd__": "add", "__sub__": "sub", "__mul__": "mul", "__rmul__": "mul", "__truediv__": "div",
@@ -112,25 +113,25 @@ SHOWN_AS = {
     "__div__": "div", "__idiv__": "div_",
     "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__rtruediv__": "__rdiv__",
 }  # fmt: skip
-"""The methods that Python's operators are said to call."""
+"""The methods that Python's operators are reported to call."""
 
 CALLED = {"__pow__": "pow", "__ipow__": "pow_"}
-"""Methods whose `__name__` is another than the one they are found by."""
+"""Methods whose `__name__` differs from the attribute name."""
 
 OF_OPERATORS = """
     add sub mul truediv floordiv mod pow matmul and or xor lshift rshift radd rsub rmul rtruediv rdiv rfloordiv rmod rpow rmatmul
     rand ror rxor rlshift rrshift iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift eq ne lt le gt ge
 """.split()
-"""The methods, without underscores, that return NotImplemented to let the other operand have its turn."""
+"""The methods, without underscores, that return NotImplemented to let the other operand handle the operation."""
 
 UNTOUCHED = """
     __new__ __init_subclass__ __torch_function__ __hash__ __iter__ __delitem__ __setstate__ as_subclass _make_subclass
     _make_wrapper_subclass
 """.split()
-"""Methods that nothing takes over."""
+"""Methods that cannot be overridden."""
 
 PRIVATE = "_is_view _version _backward_hooks".split()
-"""Members with an underscore that PyTorch has."""
+"""Members of PyTorch's tensors whose names begin with an underscore."""
 
 _names: dict[Any, str] = {}
 _members: defaultdict[str, list[Any]] = defaultdict(list)
@@ -143,7 +144,7 @@ def _remember(namespace: str, name: str, function: Any) -> None:
 
 
 def _put(namespace: str, name: str, function: Any, shown: Any = None) -> None:
-    """A wrapper in front of one function, unless it has got one under another name."""
+    """Install a wrapper on one function, unless it has one already under another name."""
     _remember(namespace, name, function)
     if wrappers.wrapper_of(function) is not None:
         return
@@ -164,7 +165,7 @@ def _put_in_front_of_namespace(namespace: str, module: ModuleType, names: Iterab
 
 
 def _put_in_front_of_tensors() -> None:
-    """Wrappers in front of the methods and the attributes of tensors."""
+    """Install wrappers on the methods and the attributes of tensors."""
     members = {name: member for kind in reversed(Tensor.__mro__[:-1]) for name, member in vars(kind).items()}
     for name, member in members.items():
         private = name.startswith("_") and not name.endswith("__")
@@ -185,7 +186,7 @@ def _put_in_front_of_tensors() -> None:
 
 
 def _put_in_front_of_attribute(name: str, attribute: property) -> None:
-    """Wrappers in front of reading, setting and deleting an attribute."""
+    """Install wrappers on reading, setting and deleting an attribute."""
     for function, access in ((attribute.fget, "__get__"), (attribute.fset, "__set__"), (attribute.fdel, "__delete__")):
         if function is not None:
             shown = getattr(attribute, access)
@@ -196,7 +197,7 @@ def _put_in_front_of_attribute(name: str, attribute: property) -> None:
 
 
 def _open() -> None:
-    """Put the wrappers in front of everything, once."""
+    """Install all wrappers, once."""
     load_all()
     of_layers = [name for name, value in vars(functional).items() if type(value) is FunctionType and name[0] != "_"]
     in_python = [name for name in of_layers if name in IN_PYTHON["torch.nn.functional"]]
@@ -216,11 +217,11 @@ with profiled_functions.unwatched():
     _open()
 
 
-# --- questions about them -------------------------------------------------------------------------------------------
+# --- queries --------------------------------------------------------------------------------------------------------
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """The functions that `__torch_function__` can take over, by the module or class they are in."""
+    """The functions that `__torch_function__` can override, by the module or class that contains them."""
     owners = {"torch": PACKAGE, "torch.Tensor": Tensor, "torch.nn.functional": functional, "torch.linalg": linalg}
     owners |= {"torch.special": special, "torch.fft": fft, "torch.nn.init": init}
     ignored = get_ignored_functions()
@@ -230,7 +231,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 @functools.cache
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """The public functions that `__torch_function__` does not take over."""
+    """The public functions that `__torch_function__` cannot override."""
     names = [*NEVER_TAKEN_OVER, *MAKERS, "manual_seed", "save", "load", "set_printoptions", "can_cast", "promote_types"]
     functions = [getattr(PACKAGE, name, None) for name in names]
     methods = [
@@ -242,12 +243,12 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 
 @functools.cache
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """For each function that can be overridden, one of the same parameters that returns -1."""
+    """For each overridable function, a function with the same parameters that returns -1."""
     return {function: _returning(function) for group in get_overridable_functions().values() for function in group}
 
 
 def _returning(function: Any) -> Callable[..., Any]:
-    """A function of the parameters of `function` that returns -1."""
+    """A function with the parameters of `function` that returns -1."""
     if not isinstance(function, FunctionType):
         return lambda self: -1
 
@@ -259,12 +260,12 @@ def _returning(function: Any) -> Callable[..., Any]:
 
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
-    """The functions whose results `Tensor.__torch_function__` returns as they are, not as tensors of the subclass."""
+    """The functions whose results `Tensor.__torch_function__` does not convert to the subclass."""
     return set(NOT_WRAPPED)
 
 
 def resolve_name(f: Any) -> str | None:
-    """The name by which a function that can be overridden is found, as in `'torch.Tensor.add'`; None for any other."""
+    """The dotted name of an overridable function, as in `'torch.Tensor.add'`; None for any other function."""
     return _names.get(f) if getattr(f, "__hash__", None) else None
 
 
@@ -278,13 +279,13 @@ def _tensor_members() -> set[Any]:
     return set(_members["torch.Tensor"])
 
 
-# --- functions of one's own that can be overridden ------------------------------------------------------------------
+# --- user-defined overridable functions -----------------------------------------------------------------------------
 
 
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Have the call of `public_api` taken over by the innermost mode, or by the class of one of `relevant_args`.
+    """Let the innermost mode, or the class of one of `relevant_args`, override the call of `public_api`.
 
     Raises:
         TypeError: if all return NotImplemented.
@@ -311,7 +312,7 @@ def handle_torch_function(
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
-    """Decorate a function so that it can be overridden: `dispatcher`, of its parameters, returns the arguments that count."""
+    """Decorate a function so that it can be overridden; `dispatcher(*args)` returns the relevant arguments."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -330,10 +331,10 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
 
 
 class TorchFunctionMode:
-    """A context within which `__torch_function__`, a method of yours, is told of every call in this thread.
+    """A context within which `__torch_function__`, a method that you define, receives every call of this thread.
 
-    It gets the function, the types among the arguments that take over calls, and the arguments. What it calls itself is told
-    to the mode around it.
+    The method receives the function, the overriding types among the arguments, and the arguments. Calls that it makes
+    itself go to the enclosing mode.
 
     >>> import adjoint as torch
     >>> class Log(torch.overrides.TorchFunctionMode):
@@ -353,7 +354,7 @@ class TorchFunctionMode:
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Override: what the call of `func` returns, or NotImplemented."""
+        """Override this method: return the result of `func`, or NotImplemented."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -365,13 +366,13 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """A new mode of this class, to be entered; its old name."""
+        """Create a mode of this class; an old name of the constructor."""
         warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that lets every call pass."""
+    """A mode that overrides nothing."""
 
     def __torch_function__(
         self,
@@ -385,10 +386,10 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
-    """The modes that this thread has entered, the innermost last."""
+    """The modes that this thread has entered, innermost last."""
     return list(STATE.function_modes)
 
 
 def _get_current_function_mode() -> TorchFunctionMode | None:
-    """The innermost of them."""
+    """The innermost mode that this thread has entered."""
     return STATE.function_modes[-1] if STATE.function_modes else None

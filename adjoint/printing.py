@@ -1,6 +1,7 @@
-"""Tensors as text, character for character as PyTorch prints them.
+"""Tensors as text, character for character as in PyTorch.
 
-Works on a tensor's array and a few attributes, and knows no operator. Only items that appear in the text are formatted.
+Printing uses the array and a few attributes of a tensor, and no operator. Only items that appear in the text are
+formatted.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ __all__ = ["format_tensor", "format_with", "get_printoptions", "printoptions", "
 
 
 class Printable(Protocol):
-    """What printing needs to know of a tensor."""
+    """The attributes of a tensor that printing uses."""
 
     _array: numpy.ndarray[Any, Any]
 
@@ -69,8 +70,8 @@ def set_printoptions(
         edgeitems: items shown at the start and the end of each summarised dimension (3).
         linewidth: characters per line (80).
         profile: `'default'`, `'short'` or `'full'`: sets the four above before they are applied.
-        sci_mode: scientific notation always (True), never (False) or where the numbers call for it (None, also whenever
-            this argument is left out).
+        sci_mode: scientific notation always (True), never (False) or depending on the numbers (None, the default of
+            each call).
 
     >>> import adjoint as torch
     >>> torch.set_printoptions(precision=2)
@@ -86,13 +87,13 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The options in force, by name."""
+    """The current options, by name."""
     return asdict(_options)
 
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """Set the options of `set_printoptions` within a `with` block and restore what was before."""
+    """Set the options of `set_printoptions` within a `with` block, and restore them afterwards."""
     global _options
     before = _options
     set_printoptions(**options)
@@ -111,7 +112,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
 
     Args:
         tensor: what to print.
-        name: what stands before the parenthesis; a subclass of Tensor gives its own name.
+        name: the text before the parenthesis; for a subclass of Tensor, the name of the class.
         contents: printed in place of the elements.
     """
     if contents is None and (wrapped := LATE.text_within_transforms(tensor)) is not None:
@@ -141,7 +142,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
 
 
 def _attributes(tensor: Printable, options: _Options) -> list[str]:
-    """What follows the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, where they are not evident."""
+    """The text after the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, where they are not evident."""
     array, dtype = materialize(tensor._array), tensor.dtype
     parts = []
     if type(array) is Meta:
@@ -152,7 +153,7 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
         parts.append(f"dtype={dtype!r}")
     try:
         grad_fn = tensor.grad_fn
-    except RuntimeError:  # a view whose base has been changed behind its back
+    except RuntimeError:  # an in-place change of the base has made the edge of this view ambiguous
         return [*parts, "grad_fn=<Invalid>"]
     if grad_fn is not None:
         parts.append(f"grad_fn=<{grad_fn.name().rpartition('::')[2]}>")
@@ -165,13 +166,13 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
 
 
 def _is_evident(dtype: dtypes.dtype, empty: bool) -> bool:
-    """Whether the elements, as printed, tell the dtype."""
+    """Whether the printed elements imply the dtype."""
     default = dtypes.get_default_dtype()
     return dtype is default or (not empty and dtype in (dtypes.int64, dtypes.bool, default.to_complex()))
 
 
 def format_with(tensor: Printable, specification: str) -> str:
-    """The text of `format(tensor, specification)`: that of its number, if it has no dimensions; others take none.
+    """The text of `format(tensor, specification)`: for a zero-dimensional tensor, that of its number.
 
     Raises:
         TypeError: for a specification that is not empty and a tensor with dimensions.
@@ -206,7 +207,7 @@ def _format_array(array: numpy.ndarray[Any, Any], dtype: dtypes.dtype, indent: i
 
 
 def _edges(array: numpy.ndarray[Any, Any], edge: int) -> numpy.ndarray[Any, Any]:
-    """The first and last `edge` items along every dimension that is longer than both together."""
+    """The first and last `edge` items along every dimension that is longer than `2 * edge`."""
     for dim, length in enumerate(array.shape):
         if length > 2 * edge:
             keep = [*range(edge), *range(length - edge, length)]
@@ -281,7 +282,7 @@ def _format_floats(values: list[float], options: _Options) -> tuple[list[str], i
 
 
 def _float_format(magnitudes: list[float], options: _Options) -> Callable[[float], str]:
-    """How to write finite numbers, of which `magnitudes` are those that are not zero."""
+    """Choose the format of finite numbers from `magnitudes`, those that are not zero."""
     whole = all(value == floor(value) for value in magnitudes)
     scientific = options.sci_mode
     if not magnitudes:

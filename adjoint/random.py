@@ -1,6 +1,6 @@
-"""The generators that random tensors are drawn from, and the default one's seed and state.
+"""The random generators, and the seed and state of the default generator.
 
-A `Generator` wraps a stream of `kernels.random`; what is drawn from it lives in `operators`.
+A `Generator` wraps a stream of `kernels.random`; the functions that draw random tensors are in `operators`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -51,11 +51,11 @@ class Generator:
 
     @property
     def device(self) -> device_class:
-        """Where the numbers are drawn."""
+        """The device of the generator."""
         return cpu
 
     def manual_seed(self, seed: int, /) -> "Generator":
-        """Start over from `seed`, an int in [-2**63, 2**64), and return the generator.
+        """Restart from `seed`, an int in [-2**63, 2**64), and return the generator.
 
         A negative seed counts back from 2**64.
 
@@ -72,15 +72,15 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Start over from a seed that cannot be foreseen, and return it."""
+        """Restart from an unpredictable seed, and return it."""
         return self._stream.seed()
 
     def initial_seed(self) -> int:
-        """The seed last given, a number in [0, 2**64)."""
+        """The latest seed, a number in [0, 2**64)."""
         return self._stream.initial_seed
 
     def get_state(self) -> Tensor:
-        """The state as a tensor of bytes that PyTorch's generators accept too."""
+        """The state as a tensor of bytes, which PyTorch's generators accept too."""
         return wrap(self._stream.get_state())
 
     def set_state(self, new_state: Tensor, /) -> None:
@@ -95,7 +95,7 @@ class Generator:
         self._stream.set_state(new_state._array)
 
     def clone_state(self) -> "Generator":
-        """A generator of its own that continues as this one would."""
+        """A new generator in the same state."""
         return _from_stream(self._stream.clone())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -131,11 +131,11 @@ def _from_state(state: Tensor) -> Generator:
 
 
 default_generator = Generator()
-"""The generator drawn from where none is given."""
+"""The generator for calls that name none."""
 
 
 def manual_seed(seed: Any) -> Generator:
-    """Start the default generator over from `seed`, anything that `int` accepts, and return it.
+    """Restart the default generator from `seed`, anything that `int` accepts, and return it.
 
     Raises:
         ValueError: if it is outside [-2**63, 2**64).
@@ -149,12 +149,12 @@ def manual_seed(seed: Any) -> Generator:
 
 
 def seed() -> int:
-    """Start the default generator over from a seed that cannot be foreseen, and return it."""
+    """Restart the default generator from an unpredictable seed, and return it."""
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The seed last given to the default generator."""
+    """The latest seed of the default generator."""
     return default_generator.initial_seed()
 
 
@@ -164,7 +164,7 @@ def get_rng_state() -> Tensor:
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Let the default generator continue from a state that `get_rng_state` returned; see `Generator.set_state`."""
+    """Set the default generator to a state that `get_rng_state` returned; see `Generator.set_state`."""
     default_generator.set_state(new_state)
 
 
@@ -172,10 +172,10 @@ def set_rng_state(new_state: Tensor) -> None:
 def fork_rng(
     devices: Iterable[Any] | None = None, enabled: bool = True, *, device_type: str | None = None
 ) -> Iterator[None]:
-    """Within the block draw what comes next; after it, go on as if nothing had been drawn.
+    """Context manager: restore the state of the default generator at the end of the block.
 
     Args:
-        devices: accelerators whose generators to fork too; there are none, so it must be empty.
+        devices: accelerators whose generators to restore as well; there are none, so it must be empty.
         enabled: whether to do anything.
         device_type: the kind of `devices`; `'meta'` has no generator, and nothing is forked.
 

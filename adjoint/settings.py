@@ -1,6 +1,7 @@
-"""Settings of PyTorch's that programs make and ask for. They are kept; what they choose between does not exist here.
+"""Settings of PyTorch that programs read and set. Their values are stored and have no effect.
 
-Every operation is deterministic, products of float32 matrices are computed in float32, and there is one pool of threads.
+Every operation is deterministic, products of float32 matrices are computed in float32, and there is one pool of
+threads.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _DEBUG_MODES = ("default", "warn", "error")
 
 
 def use_deterministic_algorithms(mode: Any, *, warn_only: bool = False) -> None:
-    """Ask for operations that always give the same result, as all do here.
+    """Request deterministic operations; all operations here are deterministic.
 
     Raises:
         TypeError: if `mode` is not a bool.
@@ -39,26 +40,26 @@ def use_deterministic_algorithms(mode: Any, *, warn_only: bool = False) -> None:
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether `use_deterministic_algorithms` has been asked for."""
+    """Whether `use_deterministic_algorithms` has been requested."""
     return bool(_kept["deterministic"])
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether it has been asked for with `warn_only`."""
+    """Whether deterministic algorithms have been requested with `warn_only`."""
     return bool(_kept["deterministic"] == 1)
 
 
 def get_deterministic_debug_mode() -> int:
-    """0, or what `use_deterministic_algorithms` has asked for: 1 with `warn_only`, 2 without."""
+    """The setting of `use_deterministic_algorithms` as a number: 0 (off), 1 (with `warn_only`) or 2 (without)."""
     return int(_kept["deterministic"])
 
 
 def set_deterministic_debug_mode(debug_mode: Any) -> None:
-    """`use_deterministic_algorithms` by number, or by name: "default" (0), "warn" (1) or "error" (2).
+    """Call `use_deterministic_algorithms` by number or name: "default" (0), "warn" (1) or "error" (2).
 
     Raises:
         TypeError: if `debug_mode` is neither an int nor a str.
-        RuntimeError: if it is another one.
+        RuntimeError: if `debug_mode` is another int or str.
     """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
@@ -74,12 +75,12 @@ def set_deterministic_debug_mode(debug_mode: Any) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """The precision asked for by `set_float32_matmul_precision`; "highest" at first, and what there is."""
+    """The value of `set_float32_matmul_precision`; "highest" is the default, and the precision that is always used."""
     return str(_kept["matmul_precision"])
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Allow products of float32 matrices to be less precise ("high", "medium") or not ("highest"). They are not."""
+    """Permit less precise products of float32 matrices ("high", "medium") or not ("highest"). Products stay precise."""
     if precision not in ("highest", "high", "medium"):
         warnings.warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
@@ -92,12 +93,12 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """The number asked for by `set_num_interop_threads`."""
+    """The value of `set_num_interop_threads`."""
     return int(_kept["interop_threads"])
 
 
 def set_num_interop_threads(num: Any) -> None:
-    """Ask for threads that run operations beside each other, of which there are none here.
+    """Set the number of threads that run operations in parallel; it has no effect here.
 
     Raises:
         RuntimeError: if `num` is not a positive int.
@@ -110,17 +111,17 @@ def set_num_interop_threads(num: Any) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Whether numbers too small for a full mantissa can be flushed to zero as asked: only left as they are."""
+    """Return whether flushing denormal numbers can be set to `mode`: only False is possible."""
     return not mode
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether `set_warn_always` has asked for warnings to be repeated."""
+    """Whether `set_warn_always` has requested repeated warnings."""
     return bool(_kept["warn_always"])
 
 
 def set_warn_always(b: Any) -> None:
-    """Ask for warnings to be repeated; whether they are is up to Python's filters (`warnings.simplefilter`).
+    """Request repeated warnings; Python's filters (`warnings.simplefilter`) decide whether they are repeated.
 
     Raises:
         RuntimeError: if `b` is not a bool.

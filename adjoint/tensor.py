@@ -1,7 +1,8 @@
-"""What a tensor is: an array, and its place in the graph. It knows no operator (operators install their methods).
+"""The class `Tensor`: an array and its edge in the graph. The module knows no operator; operators install their
+methods.
 
-`Tensor` here has what needs no computation: its storage, gradient and graph attributes, copying and pickling. What its array
-answers is in `array_attributes`, its conversion to Python and NumPy in `interchange`.
+`Tensor` defines what needs no computation: storage, gradient, graph attributes, copying and pickling. Attributes that
+depend on the array alone are in `array_attributes`, conversions to Python and NumPy in `interchange`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .kernels.runtime.meta_array import Meta, Unread
 from .late_bound import LATE
 
 if TYPE_CHECKING:
-    from .operators import TensorMethods  # what operators install
+    from .operators import TensorMethods  # the methods that operators install
 else:
     TensorMethods = object
 
@@ -33,19 +34,19 @@ LEAF: Any = True
 """The `_edge` of a leaf that requires grad: the gradient goes to the tensor's own `.grad`."""
 
 PLAIN_TYPES: set[type] = set()
-"""Subclasses that operators compute with as with a `Tensor`: all but those of ours that stand for something else."""
+"""Tensor classes that operators treat as `Tensor`: all subclasses except those of this package with another meaning."""
 
 
 class Tensor(Interchange, TensorMethods):
-    """A multi-dimensional array that remembers how it was made.
+    """A multi-dimensional array that records the operations on it.
 
     `Tensor(2, 3)` is uninitialised memory of that shape, `Tensor([1.0, 2.0])` holds the given data in the default
-    dtype; `adjoint.tensor` is the constructor to prefer.
+    dtype. Prefer the constructor `adjoint.tensor`.
 
-    Slots: `_array`, the data; `_edge`, where a gradient goes (`None`: nowhere, `LEAF`: to `.grad`, or
-    `(node, output_nr)`); `_grad`; `_base`, the tensor this one is a view of; `_counter`, the version counter shared
-    with views and detached aliases, made when first needed (`None` means version 0); `_creation`, why a view must not
-    be changed in place; `_view_version`, the version at which a view's `_edge` was made; `_extra`.
+    Slots: `_array`, the data; `_edge`, the receiver of the gradient (`None`: nowhere, `LEAF`: `.grad`, or `(node,
+    output_nr)`); `_grad`; `_base`, the tensor that this view belongs to; `_counter`, the version counter shared with
+    views and detached aliases, created on first use (`None` means version 0); `_creation`, why a view must not be
+    changed in place; `_view_version`, the version at which the `_edge` of a view was created; `_extra`.
     """
 
     __module__ = "adjoint"
@@ -71,16 +72,16 @@ class Tensor(Interchange, TensorMethods):
     _view_version: int
     _extra: Extra | None
 
-    # Put here by `adjoint.tape.deep_copy`, `adjoint.tape.torch_function` and `adjoint.operators.memory.subclassing`.
+    # Set by `adjoint.tape.deep_copy`, `adjoint.tape.torch_function` and `adjoint.operators.memory.subclassing`.
     __deepcopy__: ClassVar[Any]
     __torch_function__: ClassVar[Any]
     _make_subclass: ClassVar[Any]
 
-    __array_priority__ = 1000  # NumPy's operators give way to the reflected operators of tensors.
+    __array_priority__ = 1000  # NumPy's operators defer to the reflected operators of tensors.
     __hash__ = object.__hash__
 
     def __new__(cls, *args: Any, device: Any = None, **others: Any) -> Tensor:
-        """A tensor of the given sizes, not initialised, or of the given data."""
+        """Create an uninitialised tensor of the given sizes, or a tensor of the given data."""
         names = others if cls is Tensor else None
         return make_subclass(cls, LATE.legacy_array(args, dtypes.get_default_dtype(), device, names))
 
@@ -118,16 +119,16 @@ class Tensor(Interchange, TensorMethods):
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def _put_array(self, seen: numpy.ndarray[Any, Any], array: numpy.ndarray[Any, Any]) -> None:
-        """Look at the elements of `array` instead of those of `seen`, unless at others by now."""
+        """Replace the array of `seen` by `array`, if the two are still on the same memory."""
         if self._array is seen:
             self._array = array
 
     def resolve_conj(self) -> Tensor:
-        """The tensor itself, or a copy if conjugation is pending."""
+        """The tensor itself, or a materialized copy if conjugation is lazy."""
         return self.clone() if self.is_conj() else self
 
     def resolve_neg(self) -> Tensor:
-        """The tensor itself, or a copy if negation is pending."""
+        """The tensor itself, or a materialized copy if negation is lazy."""
         return self.clone() if self.is_neg() else self
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
@@ -182,7 +183,7 @@ class Tensor(Interchange, TensorMethods):
     def requires_grad(self, value: bool) -> None:
         if value is not True and value is not False:
             raise RuntimeError("requires_grad must be a bool")
-        if is_recorded(self._edge):  # that of a view may be out of date: only who uses it asks
+        if is_recorded(self._edge):  # the edge of a view may be stale, which does not matter here
             advice = " If you want to use a computed variable in a subgraph that doesn't require differentiation use"
             advice = "" if value else f"{advice} var_no_grad = var.detach()."
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{advice}")
@@ -198,29 +199,29 @@ class Tensor(Interchange, TensorMethods):
 
     @property
     def name(self) -> None:
-        """Always None: a name, for exporters of graphs, that nothing sets."""
+        """Always None: a name for exporters of graphs, which is never set."""
         return None
 
     @property
     def grad_fn(self) -> Any:
-        """The node that made this tensor, None for a leaf."""
+        """The node that created this tensor, or None for a leaf."""
         edge = self._edge if self._base is None else history(self)
         return edge[0] if is_recorded(edge) else None
 
     @property
     def output_nr(self) -> int:
-        """Which output of `grad_fn` this tensor is."""
+        """The position of this tensor among the outputs of `grad_fn`."""
         edge = self._edge
         return edge[1] if type(edge) is tuple else 0
 
     @property
     def is_leaf(self) -> bool:
-        """Whether this tensor was not made by a recorded operation."""
+        """Whether no recorded operation created this tensor."""
         return not is_recorded(self._edge if self._base is None else history(self))
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient of a leaf (or of a tensor whose `retain_grad` was called), None before."""
+        """The accumulated gradient of a leaf (or of a tensor that retains its gradient), or None."""
         grad = self._grad
         if grad is None and is_recorded(self._edge) and not self.retains_grad:
             warnings.warn(
@@ -254,7 +255,7 @@ class Tensor(Interchange, TensorMethods):
         return self._base is not None
 
     def is_inference(self) -> bool:
-        """Whether this tensor was made in inference mode."""
+        """Whether this tensor was created in inference mode."""
         return self._extra is not None and self._extra.inference
 
     def _own_extra(self) -> Extra:
@@ -279,11 +280,11 @@ def rebuild(cls: type[Tensor], build: Callable[..., Any], parts: Any, requires_g
 
 
 new_tensor: Callable[[], Tensor] = functools.partial(object.__new__, Tensor)
-"""Makes a tensor of which nothing has been set yet; a partial call takes less time than one with the class as argument."""
+"""Creates a tensor without attributes; a partial call is faster than a call with the class as argument."""
 
 
 def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
-    """A leaf on `array` itself."""
+    """Create a leaf on `array` itself."""
     tensor = new_tensor()
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
@@ -294,7 +295,7 @@ def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
 
 
 def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
-    """A leaf of type `cls` on `array` itself."""
+    """Create a leaf of type `cls` on `array` itself."""
     tensor: Tensor = new(cls)
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
@@ -305,12 +306,12 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
 
 
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
-    """`value` as an array: NumPy's scalars, which reductions of arrays give, become zero-dimensional arrays."""
+    """`value` as an array: NumPy scalars, which reductions of arrays return, become zero-dimensional arrays."""
     return value if type(value) is ndarray or isinstance(value, (Meta, LazyConjNeg)) else numpy.asarray(value)
 
 
 def pending(tensor: Tensor) -> int:
-    """The bits that say what is pending of `tensor`, or of the examples it stands for."""
+    """The bits of lazy conjugation and negation of `tensor` (for a batched tensor, of its batch)."""
     return CONJ * tensor.is_conj() + NEG * tensor.is_neg()
 
 
@@ -321,19 +322,19 @@ def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
 
 
 def tensor_array(value: Any) -> Any:
-    """The array of a tensor, anything else as it is."""
+    """The array of a tensor; any other value as it is."""
     if not isinstance(value, Tensor):
         return value
     return value.numpy() if type(value._array) is Unread else materialize(value._array)
 
 
 def is_recorded(edge: Any) -> bool:
-    """Whether an edge leads to the operation that made the tensor."""
+    """Whether an edge leads to the operation that created the tensor."""
     return type(edge) is tuple and not edge[0].is_nowhere
 
 
 def history(view: Tensor) -> Any:
-    """The edge of a view for those who ask for it; RuntimeError where it has become ambiguous."""
+    """The edge of a view, for user code; RuntimeError if it has become ambiguous."""
     if view._view_version != (0 if view._counter is None else view._counter[0]):
         LATE.regenerate(view, True)
     return view._edge

@@ -1,4 +1,4 @@
-"""Names for the types of arguments, for annotations."""
+"""Names of argument types, for annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.version`: which version this is, and of what it was built with: nothing that PyTorch can be built with."""
+"""`torch.version`: the version of this package, and of the libraries it was built with (none of PyTorch's)."""
 
 from ._version import __version__
 

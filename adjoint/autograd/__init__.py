@@ -70,7 +70,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What few programs need, imported when first used."""
+    """Import rarely used names on first use."""
     if name in ("_functions", "forward_ad", "functional", "profiler", "profiler_util"):
         return importlib.import_module(f"{__name__}.{name}")
     if name in ("Explanation", "explain"):

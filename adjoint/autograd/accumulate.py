@@ -1,4 +1,4 @@
-"""Adding a gradient to `.grad` of a leaf: the buffer is taken over where nobody else has it, copied where somebody may."""
+"""Adding a gradient to `.grad` of a leaf: the buffer is adopted if no other reference to it exists, and copied otherwise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOCKS = tuple(threading.Lock() for _ in range(64))
 
 
 def _measure() -> int:
-    """What `sys.getrefcount` says of an array that only a caller's argument holds, in the interpreter at hand."""
+    """The value of `sys.getrefcount` for an array that only the argument of the caller refers to, in this interpreter."""
     return _as_in_accumulate(numpy.empty(1))
 
 
@@ -32,7 +32,7 @@ _UNSHARED = _measure()
 
 
 def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
-    """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless it has been frozen since."""
+    """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless the leaf no longer requires grad."""
     if leaf._edge is None:
         return
     lock = _LOCKS[hash(leaf) % 64]
@@ -60,7 +60,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             if FLAGS.special and STATE.inference:
                 mark_inference(result)
             leaf._grad = result
-        else:  # in place, also where `held` has a history: the engine is not recording
+        else:  # in place, even if `held` has a history: the engine is not recording
             check_inference(held)
             array = held._array
             if array.flags.writeable and (held._base is None or 0 not in array.strides):
@@ -81,7 +81,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
 
 
 def made(array: Any) -> Tensor:
-    """A gradient that the engine has computed, as a tensor of whoever asks for it."""
+    """Make a tensor of a gradient that the engine has computed."""
     tensor = wrap(array)
     if FLAGS.special and STATE.inference:
         mark_inference(tensor)
@@ -89,7 +89,7 @@ def made(array: Any) -> Tensor:
 
 
 def owns_memory(array: Any) -> bool:
-    """Whether nobody else can have the memory of `array`: its own, or that of an array only it refers to."""
+    """Whether no other object can refer to the memory of `array`: it owns its memory, or is the only reference to the owner."""
     base = array.base
     if base is None:
         return True
@@ -102,11 +102,11 @@ def _references_of_base(view: Any) -> int:
 
 
 _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
-"""What `sys.getrefcount` says of the base of a single view, held in a local variable."""
+"""The value of `sys.getrefcount` for the base of a single view that is held in a local variable."""
 
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
-    """`grad` as a tensor of its own, laid out like `leaf`, still connected to its history."""
+    """`grad` as a tensor of its own, with the layout of `leaf`, still connected to its history."""
     if type(grad) is not Tensor or type(leaf._array) is Meta or STATE.interpreters:
         return grad.clone()
     array = leaf._array if STATE.grad_layout else grad._array
@@ -115,7 +115,7 @@ def own(grad: Tensor, leaf: Tensor) -> Tensor:
 
 def laid_out_like(grad: Any, array: Any) -> Any:
     """A copy of `grad`, with the strides of `array` where those leave no gaps."""
-    if array.flags.c_contiguous or grad.shape != array.shape:  # the leaf has been given another one
+    if array.flags.c_contiguous or grad.shape != array.shape:  # the leaf has another shape now
         return grad.copy()
     copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
     copy[...] = grad

@@ -1,6 +1,6 @@
-"""`backward` and `grad`: what the caller asks for, the run of the engine, and what the caller gets.
+"""`backward` and `grad`: they check the request, run the engine and return its results.
 
-`roots` checks the tensors that they begin at and the gradients for them; `engine` walks the graph.
+`roots` checks the root tensors and their gradients; `engine` walks the graph.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def backward(
 
 
 def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool, inputs: Any) -> None:
-    """`backward` without the question whether something overrides it, which the method of a tensor has answered."""
+    """`backward` without the check for overrides, which the method of a tensor has done already."""
     if FLAGS.special and STATE.transforms:
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
@@ -171,7 +171,7 @@ def grad(
 
 
 def retaining(inputs: tuple[Any, ...]) -> Capture:
-    """The inputs that a backward is asked to accumulate into, of which those that are not leaves shall retain their gradients."""
+    """A `Capture` of the `inputs` argument of `backward`; inputs that are not leaves will retain their gradients."""
     capture = Capture()
     for item in inputs:
         if isinstance(item, Tensor) and edge_of(item) is None:
@@ -186,7 +186,7 @@ def retaining(inputs: tuple[Any, ...]) -> Capture:
 def checked_results(
     targets: tuple[Any, ...], values: Sequence[Any], allow_unused: bool, zeros: bool, create_graph: bool
 ) -> tuple[Any, ...]:
-    """The gradients found for `targets` as tensors; what becomes of those that are None is up to the caller of `grad`."""
+    """The gradients of `targets` as tensors; the caller decides what to do with those that are None."""
     for value in values:
         if value is None:
             break
@@ -235,7 +235,7 @@ _warned_of_cycle = False
 
 
 def warn_of_cycle() -> None:
-    """Warn, once in a process, of what `backward(create_graph=True)` leaves behind."""
+    """Warn once in a process about the reference cycle that `backward(create_graph=True)` leaves."""
     global _warned_of_cycle
     if is_warn_always_enabled() or not _warned_of_cycle:
         _warned_of_cycle = _warned_of_cycle or not is_warn_always_enabled()

@@ -1,4 +1,4 @@
-"""`grad(..., is_grads_batched=True)`: a vector-Jacobian product for each slice of a leading dimension, all at once."""
+"""`grad(..., is_grads_batched=True)`: one vector-Jacobian product for each slice of a leading dimension, in one pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .roots import metadata_of
 
 
 def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor]:
-    """The `grad_outputs` of a batched `grad`: checked, of one and the same leading size."""
+    """Check the `grad_outputs` of a batched `grad`: all must have the same leading size."""
     grads = grads or (None,) * len(roots)
     if len(grads) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(grads)} gradients")
@@ -51,7 +51,7 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
 
 
 def batched_products(product: Callable[..., tuple[Any, ...]], grads: list[Tensor]) -> list[Any]:
-    """The results of `product(vector)` for each slice of `grads`, in one pass under `vmap`; a result that is None stays so."""
+    """The results of `product(vector)` for each slice of `grads`, in one pass under `vmap`; results that are None stay None."""
     unused: list[bool] = []
 
     def used(*vector: Tensor) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""`torch._C._autograd`: those names of PyTorch's C library that programs which look into the engine use."""
+"""`torch._C._autograd`: the names of PyTorch's C library that other programs use to inspect the engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _pop_saved_tensors_default_hooks() -> None:
     """Leave the innermost `saved_tensors_hooks`.
 
     Raises:
-        RuntimeError: if there are none.
+        RuntimeError: if there is no `saved_tensors_hooks` to leave.
     """
     if not modes.STATE.saved_tensor_hooks:
         raise RuntimeError("there are no saved tensor hooks to leave")
@@ -38,7 +38,7 @@ def _saved_tensors_hooks_is_enabled() -> bool:
 
 
 def _saved_tensors_hooks_disable(error_message: str, fail_if_non_empty: bool = True) -> None:
-    """Let the use of saved-tensor hooks raise RuntimeError with `error_message` from now on."""
+    """Disable saved-tensor hooks: from now on, using them raises RuntimeError with `error_message`."""
     if fail_if_non_empty and modes.STATE.saved_tensor_hooks:
         raise RuntimeError(error_message)
     modes.STATE.hooks_disabled = error_message
@@ -50,12 +50,12 @@ def _saved_tensors_hooks_enable() -> None:
 
 
 def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
-    """The message of `_saved_tensors_hooks_disable`, None while they are allowed."""
+    """The message given to `_saved_tensors_hooks_disable`, or None while hooks are allowed."""
     return modes.STATE.hooks_disabled
 
 
 def _unsafe_set_version_counter(tensors: tuple[Tensor, ...], versions: tuple[int, ...]) -> None:
-    """Set how many in-place changes of each of `tensors` there have been, as backward sees it."""
+    """Set the version of each of `tensors`, that is, the number of in-place changes that backward sees."""
     if len(tensors) != len(versions):
         raise RuntimeError(f"tensors_len={len(tensors)}, versions_len={len(versions)}")
     for tensor, version in zip(tensors, versions, strict=True):
@@ -75,7 +75,7 @@ def will_engine_execute_node(node: Any) -> bool:
     """Whether the backward that is running in this thread reaches `node`.
 
     Raises:
-        RuntimeError: outside of a backward, or for what is no node.
+        RuntimeError: outside of a backward, or if `node` is not a node.
     """
     if not isinstance(node, Node):
         raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")

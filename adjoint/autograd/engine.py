@@ -1,13 +1,13 @@
-"""The engine: walks the recorded graph from the roots and brings every gradient to where it belongs.
+"""The engine: walks the recorded graph from the roots and passes every gradient to its receiver.
 
-Nodes are numbered as they are recorded, and an edge always leads to a node that existed before; so descending order of
-their numbers is an order in which all gradients into a node have arrived when its turn comes (once somebody has set a number,
-the edges are counted instead). A first pass finds
-the reachable nodes and counts how often each leaf is used; a second visits the nodes in that order. A leaf accumulates
-as soon as its last gradient is in. There is no recursion: a graph may be a million nodes deep.
+Nodes are numbered as they are recorded, and an edge always leads to an older node. In descending order of numbers, all
+gradients of a node have therefore arrived before the node runs. (If a user has set a sequence number, edges are counted
+instead.) A first pass finds the reachable nodes and counts how often each leaf is used; a second pass visits the nodes
+in that order. A leaf accumulates as soon as its last gradient has arrived. There is no recursion: a graph may be a
+million nodes deep.
 
-In an ordinary backward gradients are bare arrays; under `create_graph=True` they are tensors, and what is computed on
-them is recorded. State is local to the call, so backward may run in many threads and within a backward.
+In an ordinary backward gradients are bare arrays. Under `create_graph=True` they are tensors, and operations on them
+are recorded. State is local to the call, so backward may run in many threads and within a backward.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ LATE.engine_globals = globals()
 
 
 DEEPEST = 40
-"""So many backwards may run one within the other in a thread, whose stack is limited; those deeper within get one of
-their own."""
+"""The maximum number of nested backwards in one thread, whose stack is limited; a deeper backward runs in a new thread."""
 
 
 def run(

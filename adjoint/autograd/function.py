@@ -1,6 +1,6 @@
 """`Function`: operations whose derivative the user writes.
 
-The `ctx` that `forward` and `backward` share is the node itself, so whatever is stored on it lives as long as the graph.
+The `ctx` that `forward` and `backward` share is the node itself, so its attributes live as long as the graph.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FunctionNode(FunctionCtx, Node):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` was given, checked for changes since; in `jvp` what `save_for_forward` was."""
+        """The tensors given to `save_for_backward`, checked for later changes; in `jvp` those given to `save_for_forward`."""
         if self.in_jvp:
             kept = self.saved_for_forward if self.saved_for_forward is not None else self.to_save
             if kept is not None:
@@ -78,13 +78,13 @@ class FunctionNode(FunctionCtx, Node):
         return tuple(SavedNone() if saved is None else saved for saved in self._saved)
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-        """Call the user's `backward` on tensors, nothing recorded."""
+        """Call the user's `backward` on tensors, without recording."""
         stop_recording()
         results = self._call([to_tensor(item) for item in grad], retain_graph, edges)
         return tuple([None if result is None else materialize(result._array) for result in results])
 
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-        """Call the user's `backward` as an operation among others, recorded where they are."""
+        """Call the user's `backward` like any other operation; it is recorded if recording is on."""
         return self._call(grad, retain_graph, edges)
 
     def _call(self, grads: list[Any], retain_graph: bool, edges: Any) -> tuple[Any, ...]:
@@ -102,7 +102,7 @@ class FunctionNode(FunctionCtx, Node):
             self._saved = None
         checked = checked_grads(self, results if isinstance(results, tuple) else (results,))
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
-            check_nan(self, grads, checked)  # here, because the engine does not see the gradients that nobody needs
+            check_nan(self, grads, checked)  # here, because the engine does not see gradients that are not needed
             for edge, result in zip(self.edges, checked, strict=True):
                 if edge is not None and result is None:
                     note_end(self, edge)
@@ -115,12 +115,12 @@ BackwardCFunction = FunctionNode
 
 
 def _is_setup_context_defined(fn: Callable[..., Any]) -> bool:
-    """Whether a class's `setup_context` is its own."""
+    """Whether a class defines its own `setup_context`."""
     return fn is not Function.setup_context
 
 
 def only_vjp(cls: type[Function]) -> Callable[..., Any]:
-    """The `vjp` of a function that has no `backward`, as which it serves."""
+    """The `vjp` of a function that has no `backward`, used in place of `backward`."""
     if cls.backward is not Function.backward:
         raise RuntimeError(
             "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
@@ -129,7 +129,7 @@ def only_vjp(cls: type[Function]) -> Callable[..., Any]:
 
 
 class FunctionMeta(type):
-    """Gives each custom function the class of its nodes, `<name>Backward`."""
+    """Creates the class of nodes of each custom function, `<name>Backward`."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
         super().__init__(name, bases, members)
@@ -173,7 +173,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Raise: functions are not instantiated and called, but applied by `apply`."""
+        """Raise: the operation is called with `apply`; a `Function` is never instantiated and called."""
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
             "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
@@ -186,12 +186,12 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Keep on `ctx` what `backward` needs."""
+        """Store on `ctx` the values that `backward` needs."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of the inputs, given those of the outputs."""
+        """Map the gradients of the outputs to the gradients of the inputs."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
             "mode AD."
@@ -201,14 +201,14 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of the outputs, given those of the inputs (None for one without)."""
+        """Map the tangents of the inputs (None for an input without a tangent) to the tangents of the outputs."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        """The function of batches: its outputs, and in which of their dimensions the batch lies."""
+        """Compute the function for batched inputs: return its outputs and the batch dimension of each."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
         )
@@ -228,7 +228,7 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def applied(cls, args: tuple[Any, ...], *computed: Any) -> tuple[Any, Any]:
-        """The node (`ctx`), and what `apply` returns; `computed`: the output, where `forward` is not to be called."""
+        """Return the node (`ctx`) and the result of `apply`; `computed`: the output, if `forward` must not be called."""
         node: Any = cls._backward_cls()
         edges, needs, tensors = [], [], []
         for arg in args:
@@ -255,7 +255,7 @@ class Function(metaclass=FunctionMeta):
             modes.set_grad(was_recording)
         start(node, tuple(edges), 1)
         if isinstance(output, list):
-            return node, output  # only tuples are taken apart
+            return node, output  # only tuples count as several outputs
         recording = was_recording and True in needs
         if recording and is_simple(output, node, args):
             node.shape, node.dtype = [output._array.shape], [output._array.dtype]
@@ -276,7 +276,7 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def applied_with_context(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
-        """A `ctx` for `jvp`, and what `apply` returns."""
+        """Return a `ctx` for `jvp`, and the result of `apply`."""
         if cls.setup_context is Function.setup_context:
             return cls.applied(args)
         output = cls.apply(*args)
@@ -291,7 +291,7 @@ class Function(metaclass=FunctionMeta):
 
 
 def without_setup_context() -> RuntimeError:
-    """The error for applying a function of the older form within the transforms of functions."""
+    """The error for calling a function without `setup_context` inside a function transform."""
     return RuntimeError(
         "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
         "setup_context staticmethod."
@@ -299,7 +299,7 @@ def without_setup_context() -> RuntimeError:
 
 
 def __getattr__(name: str) -> Any:
-    """The older forms of `Function`, which are derived from it."""
+    """The older forms of `Function`, imported on first use."""
     if name in ("InplaceFunction", "NestedIOFunction"):
         value = globals()[name] = getattr(import_module(".nested_function", __package__), name)
         return value

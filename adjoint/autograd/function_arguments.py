@@ -1,4 +1,4 @@
-"""The arguments of a custom function that is called with keywords, or without those that have defaults."""
+"""Binding the arguments of a custom function that is called with keywords or without arguments that have defaults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 def bound(
     forward: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], separate: bool
 ) -> tuple[Any, ...]:
-    """The arguments of `forward` in order, without `ctx`, with defaults filled in; `separate`: it takes no `ctx`."""
+    """The arguments of `forward` in order, without `ctx`, with defaults filled in; `separate`: `forward` takes no `ctx`."""
     signature = inspect.signature(forward)
     if separate:
         values = signature.bind(*args, **keywords)

@@ -1,4 +1,4 @@
-"""`ctx`: what `forward`, `setup_context` and `backward` of a custom function say to the node, and to one another."""
+"""`ctx`: the interface between the node and the `forward`, `setup_context` and `backward` of a custom function."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from ..tensor import Tensor
 
 
 class FunctionCtx:
-    """What `ctx` offers to `forward`, `setup_context` and `backward`."""
+    """The methods of `ctx` for `forward`, `setup_context` and `backward`."""
 
     __slots__ = ("__dict__",)
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep inputs or outputs for `backward`, where `ctx.saved_tensors` gives them back."""
+        """Save inputs or outputs for `backward`, which reads them as `ctx.saved_tensors`."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep inputs or outputs for `jvp`, where `ctx.saved_for_forward` gives them back."""
+        """Save inputs or outputs for `jvp`, which reads them as `ctx.saved_for_forward`."""
         for tensor in tensors:
             if not (isinstance(tensor, Tensor) or tensor is None):
                 raise AssertionError(
@@ -26,12 +26,12 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say which inputs `forward` has changed in place; they must also be returned."""
+        """Declare which inputs `forward` has changed in place; `forward` must also return them."""
         self._check_tensors("mark_dirty can only accept variables, but argument", tensors)
         self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say which outputs have no gradient."""
+        """Declare which outputs have no gradient."""
         self._check_tensors("mark_non_differentiable only accepts variable arguments, but got", tensors)
         self.non_differentiable = tensors
 
@@ -42,5 +42,5 @@ class FunctionCtx:
             raise RuntimeError(f"{words} {type(wrong).__name__}")
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros (the default) or None for outputs that no gradient arrived at."""
+        """Set whether `backward` gets zeros (the default) or None for outputs that received no gradient."""
         self.materialize_grads = value

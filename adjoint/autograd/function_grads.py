@@ -1,4 +1,4 @@
-"""The gradients that the `backward` of a custom function is given, and those that it returns: completed and checked."""
+"""The gradients that the `backward` of a custom function receives and returns: filled in and checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def materialized(node: FunctionNode, grads: list[Any]) -> list[Any]:
-    """The gradients, zeros in the places of those that are None."""
+    """Replace None among the gradients by zeros."""
     absent = () if node._materialize_non_diff_grads else node._constant_outputs
     completed = list(grads)
     for number, grad in enumerate(grads):
@@ -25,11 +25,11 @@ def materialized(node: FunctionNode, grads: list[Any]) -> list[Any]:
 
 
 def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The gradients of the tensors among the arguments, one for each edge."""
+    """Check the gradients of the tensor arguments; return one for each edge."""
     if len(results) != len(node._tensor_inputs):
         results = counted(node, results)
     checked: list[Tensor | None] = []
-    for position, (result, is_tensor) in enumerate(zip(results, node._tensor_inputs), start=1):  # noqa: B905  (of one length)
+    for position, (result, is_tensor) in enumerate(zip(results, node._tensor_inputs), start=1):  # noqa: B905  (of equal length)
         if is_tensor:
             if result is not None:
                 if not isinstance(result, Tensor):
@@ -46,7 +46,7 @@ def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ..
 
 
 def counted(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """As many gradients as there were arguments, if only Nones are too many."""
+    """Check the number of gradients: one for each argument; further ones must be None."""
     expected = len(node._tensor_inputs)
     if len(results) < expected or any(result is not None for result in results[expected:]):
         raise RuntimeError(
@@ -56,7 +56,7 @@ def counted(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
-    """A complex gradient as its receiver takes it; for a real input it is an error here, not a matter of course."""
+    """A complex gradient in the form that its receiver takes; a complex gradient of a real input is an error here."""
     if edge is None:
         return grad
     result: Tensor = as_taken(grad, edge, node)
@@ -68,7 +68,7 @@ def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
 
 
 def check_unwanted(node: FunctionNode, results: tuple[Any, ...], edges: Any) -> None:
-    """Raise, as the engine does for those it takes, if a gradient that nobody needs this time does not fit its input."""
+    """Raise if a gradient that is not needed does not fit its input, as the engine does for needed gradients."""
     for result, edge, wanted in zip(results, node.edges, edges, strict=True):
         if result is not None and edge is not None and wanted is None:
             as_taken(result, edge, node)

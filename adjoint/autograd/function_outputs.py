@@ -1,4 +1,4 @@
-"""What `apply` of a custom function returns for each output of `forward`, and which history that tensor has.
+"""The results of `apply` of a custom function: one for each output of `forward`, with its history.
 
 A tensor that `forward` returns may be new, an argument as it was given, an argument that `forward` has changed in place
 (`mark_dirty`), a view of an argument, or a tensor that it has returned already. `stand_in` chooses what `apply` returns:
@@ -30,7 +30,7 @@ from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass
 
 
 def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
-    """Whether the output is one new tensor, of which there is nothing to be seen to but that `node` becomes its history."""
+    """Whether the output is one new tensor that needs nothing but `node` as its history."""
     if type(output) is not Tensor or output._edge is not None or output._base is not None:
         return False
     if node.dirty_tensors or node.non_differentiable or output._array.dtype.kind not in "fc":
@@ -42,7 +42,7 @@ def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
 
 
 def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:
-    """What `apply` returns for each of `outputs`; if it is `recording`, `node` is the history of those that are tracked."""
+    """The results of `apply` for `outputs`; if `recording`, `node` becomes the history of those that are tracked."""
     check_dirty_are_returned(node.dirty_tensors, outputs)
     node.marked_dirty = numbers_of(node.dirty_tensors, outputs)
     node.marked_constant = numbers_of(node.non_differentiable, outputs)
@@ -56,7 +56,7 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
             earlier = returned.get(id(output))
             if earlier is None:
                 result = call.tie(output, number)
-                if result is output or id(output) not in call.given:  # an argument gets another view or alias each time
+                if result is output or id(output) not in call.given:  # an argument gets a new view or alias each time
                     returned[id(output)] = result
             else:
                 result = call.move(earlier, number)
@@ -69,7 +69,7 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
 
 
 def numbers_of(tensors: Sequence[Any], outputs: Sequence[Any]) -> tuple[int, ...]:
-    """Which of `outputs` are among `tensors`."""
+    """The positions in `outputs` of the tensors that are also in `tensors`."""
     if not tensors:
         return ()
     return tuple([number for number, output in enumerate(outputs) if any(output is tensor for tensor in tensors)])
@@ -86,7 +86,7 @@ def check_dirty_are_returned(dirty: Sequence[Tensor], outputs: list[Any]) -> Non
 
 
 class Role(NamedTuple):
-    """What a tensor that `forward` has returned is to the call."""
+    """The relation of an output of `forward` to the arguments of the call."""
 
     is_argument: bool
     is_dirty: bool
@@ -95,7 +95,7 @@ class Role(NamedTuple):
 
 
 class Outputs:
-    """The outputs of one call of a custom function, which are tied to its node one after the other."""
+    """The outputs of one call of a custom function, which are connected to its node one after the other."""
 
     __slots__ = ("args", "given", "node", "outputs", "recording")
 
@@ -107,7 +107,7 @@ class Outputs:
         self.recording = recording
 
     def tie(self, output: Tensor, number: int) -> Tensor:
-        """The tensor that is returned for `output`, with its place in the graph."""
+        """Return the result for `output`, with its edge."""
         node = self.node
         role = Role(id(output) in self.given, number in node.marked_dirty, number in node.marked_constant)
         if role.is_dirty:
@@ -125,9 +125,9 @@ class Outputs:
         return result
 
     def rebase(self, changed: Tensor, number: int) -> None:
-        """Let the history of an argument that `forward` has changed in place go on with the node."""
+        """Append the node to the history of an argument that `forward` has changed in place."""
         if changed._base is None:
-            changed._grad = None  # as PyTorch has it here, but not in other changes
+            changed._grad = None  # PyTorch clears it here, but not for other in-place changes
         elif self.are_several():
             raise RuntimeError(DIRTY_VIEW)
         else:
@@ -135,7 +135,7 @@ class Outputs:
         views.rebase_history(changed, self.node, 2, number)
 
     def lead_to_node(self, result: Tensor, number: int) -> None:
-        """Make the node the history of a result; a view of an argument may not be changed in place, which would replace it."""
+        """Make the node the history of a result. A view of an argument is marked: an in-place change of it raises."""
         result._edge = (self.node, number)
         if result._base is not None:
             result._view_version = shared_counter(result)[0]
@@ -143,30 +143,30 @@ class Outputs:
                 result._creation = views.MULTI_OUTPUT if self.are_several() else views.CUSTOM
 
     def leave_untracked(self, result: Tensor, role: Role) -> None:
-        """Leave a result out of the graph; a view of an argument may not be changed in place."""
+        """Leave a result out of the graph. A view of an argument is marked: an in-place change of it raises."""
         if role.is_constant:
             result._edge = None
         if result._base is not None and not is_recorded(result._edge) and self.shows_argument(result):
             result._creation = views.CUSTOM
 
     def are_several(self) -> bool:
-        """Whether more than one of the outputs is a tensor."""
+        """Whether more than one output is a tensor."""
         return len(self.outputs) > 1 and sum(isinstance(output, Tensor) for output in self.outputs) > 1
 
     def shows_argument(self, view: Tensor) -> bool:
-        """Whether `view` is a view of an argument, or of the base of one."""
+        """Whether `view` is a view of an argument, or of the base of an argument."""
         args = [arg for arg in self.args if isinstance(arg, Tensor)]
         return any(view._base is (arg if arg._base is None else arg._base) for arg in args)
 
     def move(self, earlier: Tensor, number: int) -> Tensor:
-        """A tensor that is returned once more: it stays one tensor, and the last of its places in the graph counts."""
+        """Handle a tensor that is returned more than once: the result is one tensor, and its last edge counts."""
         if type(earlier._edge) is tuple and earlier._edge[0] is self.node:
             earlier._edge = (self.node, number)
         return earlier
 
 
 def stand_in(output: Tensor, role: Role, recording: bool) -> Tensor:
-    """What `apply` returns for `output`: itself, or another tensor on its memory, which may have another history."""
+    """The result of `apply` for `output`: the output itself, or another tensor on its memory with another history."""
     if role.is_dirty:
         is_alias = not recording and output.requires_grad
     elif role.is_argument:
@@ -180,7 +180,7 @@ def stand_in(output: Tensor, role: Role, recording: bool) -> Tensor:
 
 def viewed(tensor: Tensor) -> Tensor:
     """A view of the whole of `tensor`."""
-    if hasattr(tensor, "without_history"):  # `vmap` has a batch of it
+    if hasattr(tensor, "without_history"):  # a batched tensor of `vmap`
         view = tensor.without_history()
     else:
         view = make_subclass(type(tensor) if has_override(tensor) else Tensor, tensor._array.view())
@@ -195,7 +195,7 @@ def viewed(tensor: Tensor) -> Tensor:
 
 
 def check_dirty(tensor: Tensor) -> None:
-    """Raise if autograd does not allow `tensor` to have been changed in place."""
+    """Raise if autograd forbids the in-place change of `tensor`."""
     if tensor.requires_grad and not is_recorded(tensor._edge):
         raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
     views.check_history(tensor)

@@ -1,7 +1,7 @@
 """Derivatives of functions: Jacobians, Hessians, and their products with vectors.
 
-All take a function of tensors, and its inputs: a tensor or a tuple of tensors. Results have the structure of inputs and
-outputs.
+All functions take a function of tensors and its inputs: a tensor or a tuple of tensors. The structure of results
+follows that of the inputs and outputs.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def vjp(
     """The outputs of `func`, and the product of the vector `v` with its Jacobian: v^T J.
 
     Args:
-        v: of the shape of the outputs; may be left out if these are a single element.
+        v: of the shape of the outputs; may be left out if the output is a single element.
         create_graph: let the results be differentiated.
-        strict: raise RuntimeError where an output does not depend on an input; otherwise that makes zeros.
+        strict: raise RuntimeError if an output does not depend on an input; otherwise the result is zeros.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.vjp(lambda x: x * x, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
@@ -56,8 +56,9 @@ def jvp(
 ) -> tuple[Any, Any]:
     """The outputs of `func`, and the product of its Jacobian with the vector `v`: J v.
 
-    `v` has the shape of the inputs; it may be left out if these are a single element. Computed by differentiating the
-    vector-Jacobian product, which is linear in its vector, with respect to that. Other arguments are as in `vjp`.
+    `v` has the shape of the inputs; it may be left out if the input is a single element. The product is computed by
+    differentiating the vector-Jacobian product, which is linear in its vector, with respect to that vector. Other
+    arguments are as in `vjp`.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.jvp(lambda x: x.sum() ** 2, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
@@ -86,7 +87,7 @@ def jacobian(
         create_graph, strict: as in `vjp`.
         vectorize: compute all rows at once.
         strategy: "reverse-mode" computes rows, one for each element of the outputs; "forward-mode" (with `vectorize`)
-            columns, one for each element of the inputs.
+            computes columns, one for each element of the inputs.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.jacobian(lambda x: x * x.sum(), torch.tensor([1.0, 2.0]))
@@ -166,7 +167,7 @@ def _all_rows(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Tens
 
 
 def _basis(tensors: Any) -> list[Tensor]:
-    """All the standard basis vectors of the space of these tensors together, in a leading dimension of each."""
+    """All the standard basis vectors of the joint space of `tensors`, stacked in a leading dimension of each tensor."""
     total = sum(tensor.numel() for tensor in tensors)
     bases, start = [], 0
     for tensor in tensors:
@@ -280,7 +281,7 @@ def hvp(
 ) -> tuple[Any, Any]:
     """The single element that `func` returns, and the product of its Hessian with the vector `v`: H v.
 
-    As `vhp`, which is faster and, as Hessians are symmetric, gives the same.
+    `vhp` is faster and, because Hessians are symmetric, computes the same product.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.hvp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
@@ -298,9 +299,10 @@ def hvp(
 def _pushed(
     outputs: Any, inputs: Any, vector: Any, strict: bool, create_graph: bool, stages: tuple[str, str]
 ) -> tuple[Tensor, ...]:
-    """The product of the Jacobian of `outputs` with `vector`: the vector-Jacobian product, differentiated by its vector.
+    """The product of the Jacobian of `outputs` with `vector`, by differentiating the vector-Jacobian product.
 
-    In that it is linear, so it does not matter where. `stages`: what the two derivatives are called in errors.
+    The vector-Jacobian product is linear in its vector, so the point of differentiation does not matter. `stages`: the
+    names of the two derivatives in error messages.
     """
     with enable_grad():
         vectors = tuple(zeros_like(output).requires_grad_() for output in outputs)
@@ -319,7 +321,7 @@ def _first_derivative(func: Function, inputs: Any, name: str, strict: bool) -> t
     return output, first
 
 
-# --- what goes in ---------------------------------------------------------------------------------------------
+# --- inputs ----------------------------------------------------------------------------------------------------
 
 
 def _tensors(value: Any, what: str, function: str) -> tuple[bool, tuple[Tensor, ...]]:
@@ -335,7 +337,7 @@ def _tensors(value: Any, what: str, function: str) -> tuple[bool, tuple[Tensor, 
 
 
 def _prepared(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
-    """The inputs as tensors that a derivative with respect to them concerns only this call."""
+    """Copies or views of the inputs that require grad, so that the derivative is confined to this call."""
     return tuple(
         tensor.view_as(tensor) if create_graph and tensor.requires_grad else tensor.detach().requires_grad_()
         for tensor in inputs
@@ -402,7 +404,7 @@ def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...], many: bool, name: str
 
 
 def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
-    """`v`, as many tensors and of the same shapes as `others`, which the user gave as a tuple if `many`."""
+    """Check `v`: it must match `others` in number and shapes; the user gave `others` as a tuple if `many`."""
     _, vector = _tensors(v, "v", name)
     if len(vector) != len(others):
         if not many:
@@ -415,11 +417,11 @@ def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -
     return vector
 
 
-# --- what comes out -------------------------------------------------------------------------------------------
+# --- outputs ---------------------------------------------------------------------------------------------------
 
 
 def _grad(outputs: Any, inputs: Any, vector: Any, create_graph: bool, retain_graph: bool | None = None) -> Any:
-    """As `grad`, of those outputs that have a gradient; None where there is nothing."""
+    """`grad` for those outputs that have a gradient; None where there is no gradient."""
     wanted = [(output, value) for output, value in zip(outputs, vector, strict=True) if output.requires_grad]
     if not wanted:
         return (None,) * len(inputs)
@@ -450,7 +452,7 @@ _STRICT = {
 def _filled(
     found: Any, like: Any, strict: bool, create_graph: bool, stage: str, check: bool = True
 ) -> tuple[Tensor, ...]:
-    """The derivatives, with zeros for what there is none of; in strict mode that is an error."""
+    """Replace missing derivatives by zeros; in strict mode a missing derivative is an error."""
     results = []
     for index, (value, tensor) in enumerate(zip(found, like, strict=True)):
         if value is None:

@@ -1,7 +1,7 @@
-"""`no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode` and rarer switches: context managers that also decorate.
+"""Context managers that also decorate: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`, rarer switches.
 
-A decorated function runs in the mode; a decorated generator is in it while it runs, not while it is suspended; a decorated
-class becomes a function that constructs its instances in it.
+A decorated function runs in the mode. A decorated generator is in the mode while it runs, not while it is suspended. A
+decorated class becomes a function that constructs its instances in the mode.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_bool(name: str, mode: Any) -> None:
 
 
 class _Mode:
-    """A context manager that may be entered again, and decorates functions, generators and classes."""
+    """A context manager that can be entered again, and that decorates functions, generators and classes."""
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
@@ -97,7 +97,7 @@ class _Mode:
 
 
 class no_grad(_Mode):
-    """Operations are not recorded: their results do not require grad.
+    """Do not record operations: results do not require grad.
 
     >>> import adjoint as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -108,11 +108,11 @@ class no_grad(_Mode):
     """
 
     def __new__(cls, function: Any = None) -> Any:
-        """Make a context manager, or decorate the function that is given in its place."""
+        """Create a context manager, or decorate the function given in place of arguments."""
         instance = object.__new__(cls)
         return instance if function is None else instance(function)
 
-    if TYPE_CHECKING:  # tools take the type of the instances from here; the call of it would cost as much as entering
+    if TYPE_CHECKING:  # for type checkers; at run time, this call would cost as much as entering the mode
 
         def __init__(self, function: Any = None) -> None: ...
 
@@ -123,10 +123,10 @@ class no_grad(_Mode):
 
 
 class enable_grad(_Mode):
-    """Operations are recorded, also within `no_grad`."""
+    """Record operations, even inside `no_grad`."""
 
     def __new__(cls, function: Any = None) -> Any:
-        """Make a context manager, or decorate the function that is given in its place."""
+        """Create a context manager, or decorate the function given in place of arguments."""
         instance = object.__new__(cls)
         return instance if function is None else instance(function)
 
@@ -139,7 +139,7 @@ class enable_grad(_Mode):
 
 
 class set_grad_enabled(_Mode):
-    """Switch recording on or off, at once; as a context manager, back again at its end."""
+    """Switch recording on or off immediately; as a context manager, restore it at the end of the block."""
 
     def __init__(self, mode: bool) -> None:
         check_bool("set_grad_enabled", mode)
@@ -148,7 +148,7 @@ class set_grad_enabled(_Mode):
         modes.set_grad(mode)
 
     def __call__(self, function: F) -> F:
-        """Decorate `function`: the mode holds while it runs, and not at once."""
+        """Decorate `function`: the mode holds only while the function runs."""
         modes.set_grad(self.prev)
         return super().__call__(function)
 
@@ -166,7 +166,7 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """Like `no_grad`, and the tensors made inside can never take part in recording later.
+    """Like `no_grad`; in addition, tensors created inside can never be recorded later.
 
     >>> import adjoint as torch
     >>> with torch.inference_mode():
@@ -176,7 +176,7 @@ class inference_mode(_Mode):
     """
 
     def __new__(cls, mode: Any = True) -> Any:
-        """Make a context manager, or decorate the function that is given in its place."""
+        """Create a context manager, or decorate the function given in place of arguments."""
         instance = super().__new__(cls)
         if isinstance(mode, bool):
             return instance
@@ -202,7 +202,7 @@ class inference_mode(_Mode):
 
 
 class _Switch(_Mode):
-    """Sets a flag of this thread's state at once; as a context manager, back again at its end."""
+    """Sets a flag of this thread's state immediately; as a context manager, restores it at the end of the block."""
 
     flag: str
 
@@ -227,7 +227,10 @@ class _Switch(_Mode):
 
 
 class set_multithreading_enabled(_Switch):
-    """Accepted for PyTorch's sake: a backward always runs in the thread that calls it, and many threads may call one."""
+    """Accepted for compatibility with PyTorch.
+
+    A backward always runs in the thread that calls it; any number may run at once.
+    """
 
     flag = "multithreading"
 
@@ -236,7 +239,7 @@ class set_multithreading_enabled(_Switch):
 
 
 class enforce_grad_layout_policy(_Switch):
-    """Whether `.grad` of a leaf gets the strides of the leaf, by a copy if need be, or those that the gradient comes with.
+    """Choose the strides of `.grad` of a leaf: those of the leaf (copying if necessary) or of the incoming gradient.
 
     >>> import adjoint as torch
     >>> x = torch.ones(2, 3, requires_grad=True)
@@ -251,9 +254,9 @@ class enforce_grad_layout_policy(_Switch):
 
 
 class _force_original_view_tracking(_Switch):
-    """Whether views whose base has been changed in place are followed by the operations that made them.
+    """Choose how a view is regenerated after an in-place change of its base: by replaying the operations that made it.
 
-    Otherwise, and for views that were made while this was off, `as_strided` stands for all of them.
+    If this is off, or was off when the view was made, the view is regenerated by one `as_strided`.
     """
 
     flag = "view_replay"
@@ -266,7 +269,7 @@ class _force_original_view_tracking(_Switch):
 
 
 class _unsafe_preserve_version_counter(_Mode):
-    """What happens to `tensors` inside does not count as an in-place change."""
+    """Context manager: in-place changes of `tensors` inside are not counted."""
 
     def __init__(self, tensors: Tensor | tuple[Tensor, ...]) -> None:
         self.tensors = (tensors,) if isinstance(tensors, Tensor) else tensors
@@ -287,12 +290,12 @@ class _unsafe_preserve_version_counter(_Mode):
 
 
 def is_multithreading_enabled() -> bool:
-    """What `set_multithreading_enabled` has last set in this thread."""
+    """The latest value of `set_multithreading_enabled` in this thread."""
     return modes.STATE.multithreading
 
 
 def is_view_replay_enabled() -> bool:
-    """What `_force_original_view_tracking` has last set in this thread."""
+    """The latest value of `_force_original_view_tracking` in this thread."""
     return modes.STATE.view_replay
 
 

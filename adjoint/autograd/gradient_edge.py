@@ -1,4 +1,4 @@
-"""Places in the graph where gradients arrive, as users name them."""
+"""Gradient edges: the public names of edges of the graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..tensor import Tensor
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient arrives: output `output_nr` of `node`. `ownership_token` keeps `node` alive where it alone would not."""
+    """An edge: output `output_nr` of `node`. `ownership_token` keeps `node` alive if no other reference does."""
 
     node: Node
     output_nr: int
@@ -18,9 +18,9 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The place where a gradient of `tensor` arrives: its `grad_fn` (or `AccumulateGrad`) and output number.
+    """The gradient edge of `tensor`: its `grad_fn` (or `AccumulateGrad`) and output number.
 
-    It can stand for the tensor in `backward` and `grad`, and does not keep the tensor's memory.
+    The edge can replace the tensor in `backward` and `grad`, and does not keep the memory of the tensor alive.
 
     Raises:
         RuntimeError: for a tensor that does not require grad.
@@ -42,5 +42,5 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def recorded_edge(edge: GradientEdge) -> Any:
-    """A public gradient edge as nodes hold it."""
+    """Convert a public gradient edge to the internal form."""
     return edge.node.variable if isinstance(edge.node, AccumulateGrad) else (edge.node, edge.output_nr)

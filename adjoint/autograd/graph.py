@@ -1,4 +1,4 @@
-"""`adjoint.autograd.graph`: looking at the graph, and the hooks that pack and unpack saved tensors."""
+"""`adjoint.autograd.graph`: inspection of the graph, and the hooks that pack and unpack saved tensors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Node(abc.ABC):
-    """What every node of the graph is: `isinstance(tensor.grad_fn, Node)`. It cannot be made itself."""
+    """The abstract base class of all nodes: `isinstance(tensor.grad_fn, Node)`. It cannot be instantiated."""
 
     @abc.abstractmethod
     def name(self) -> str:
@@ -56,20 +56,20 @@ class Node(abc.ABC):
 
     @abc.abstractmethod
     def metadata(self) -> dict[Any, Any]:
-        """A dict for the user's own notes."""
+        """A dictionary for the user's own data."""
 
     @property
     @abc.abstractmethod
     def _input_metadata(self) -> tuple[Any, ...]:
-        """Shape and dtype of the gradients that the node takes."""
+        """Shape and dtype of the gradients that the node receives."""
 
     @abc.abstractmethod
     def _sequence_nr(self) -> int:
-        """The number of the node, later ones having higher numbers."""
+        """The sequence number of the node; later nodes have higher numbers."""
 
     @abc.abstractmethod
     def _register_hook_dict(self, tensor: Any) -> None:
-        """Also run the hooks in a dict that its owner goes on changing."""
+        """Also run the hooks in a dictionary, which its owner may change later."""
 
     @abc.abstractmethod
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
@@ -93,14 +93,14 @@ Node.register(node.Node)
 
 
 class saved_tensors_hooks:
-    """Context manager: tensors that operations save are passed through `pack_hook`, and back through `unpack_hook`.
+    """Context manager: pass the tensors that operations save through `pack_hook`, and back through `unpack_hook`.
 
-    `pack_hook(tensor)` may return anything; `unpack_hook(packed)` must return a tensor of the same value. The innermost
-    pair applies. Saving to disk, compressing or counting what a graph keeps are done this way.
+    `pack_hook(tensor)` may return any object; `unpack_hook(packed)` must return a tensor of the same value. The
+    innermost pair applies. Uses are saving to disk, compression, and counting the memory of a graph.
 
     Raises:
-        RuntimeError: where a pack hook changes its tensor in place.
-        TypeError: where an unpack hook returns something else than a tensor.
+        RuntimeError: if a pack hook changes its tensor in place.
+            TypeError: if an unpack hook does not return a tensor.
 
     >>> import adjoint as torch
     >>> x = torch.ones(3, requires_grad=True)
@@ -127,9 +127,9 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Context manager: saved tensors are moved to the CPU's memory, and back when they are needed.
+    """Context manager: saved tensors are moved to CPU memory, and moved back when they are needed.
 
-    Here they are there anyway: what is saved are further tensors on the same memory; copies with `pin_memory`.
+    Tensors are in CPU memory already: the saved tensors are aliases on the same memory, or copies with `pin_memory`.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -159,7 +159,7 @@ class disable_saved_tensors_hooks:
         modes.STATE.hooks_disabled = self.previous
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate `function`: hooks are disabled while it runs."""
+        """Decorate `function`: hooks are disabled while the function runs."""
 
         @functools.wraps(function)
         def decorated(*args: Any, **keywords: Any) -> Any:
@@ -170,9 +170,9 @@ class disable_saved_tensors_hooks:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Count a change that was made to the memory of `tensor` (or each of several) behind autograd's back.
+    """Count a change of the memory of `tensor` (or of each of several tensors) that autograd has not seen.
 
-    Backward then refuses to use what was saved before the change.
+    Backward then refuses to use values that were saved before the change.
 
     >>> import adjoint as torch
     >>> x = torch.ones(2)
@@ -191,7 +191,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 def region_activation_memory_budget(budget: float) -> AbstractContextManager[None]:
-    """For code that is being compiled; outside of a compiler, as always here, it raises RuntimeError."""
+    """For code that is being compiled. Outside of a compiler, as always here, it raises RuntimeError."""
     raise RuntimeError(
         "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has no "
         "effect in eager mode."
@@ -199,8 +199,8 @@ def region_activation_memory_budget(budget: float) -> AbstractContextManager[Non
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Accepted for PyTorch's sake: there are no streams on a CPU."""
+    """Accepted for compatibility with PyTorch: a CPU has no streams."""
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Accepted for PyTorch's sake: there are no streams on a CPU."""
+    """Accepted for compatibility with PyTorch: a CPU has no streams."""

@@ -1,4 +1,4 @@
-"""What a running backward knows of itself: for hooks and custom functions that ask, and for backwards within it."""
+"""The state of a running backward, for hooks and custom functions that query it, and for nested backwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _next_id = count().__next__
 
 
 class Capture:
-    """The inputs whose gradients are asked for: by leaf, and by (node, output_nr)."""
+    """The inputs whose gradients are requested: by leaf, and by (node, output_nr)."""
 
     __slots__ = ("leaves", "outputs")
 
@@ -25,7 +25,7 @@ class Capture:
         self.outputs: dict[Node, dict[int, Any]] = {}
 
     def add(self, edge: Any) -> None:
-        """Ask for the gradient that arrives at `edge`."""
+        """Request the gradient that arrives at `edge`."""
         if type(edge) is tuple and edge[0].is_nowhere:
             return
         if type(edge) is tuple:
@@ -34,7 +34,7 @@ class Capture:
             self.leaves[edge] = None
 
     def value(self, edge: Any) -> Any:
-        """The gradient that arrived, None if none did."""
+        """The gradient that arrived, or None."""
         if type(edge) is tuple and edge[0].is_nowhere:
             return None
         return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
@@ -74,13 +74,13 @@ class GraphTask:
         return self.capture is None or (self.accumulating and leaf in self.capture.leaves)
 
     def stop_recording(self) -> None:
-        """Record nothing in this thread until the run ends, unless it records gradients; for the user's code that it calls."""
+        """Record nothing in this thread until the run ends, unless it records gradients; called before user code runs."""
         if not self.create_graph and modes.STATE.grad_enabled:
             modes.set_grad(False)
             self.stopped_recording = True
 
     def will_run(self, node: Node) -> bool:
-        """Whether this run reaches `node`, or accumulates into the leaf whose `AccumulateGrad` it is."""
+        """Whether this run reaches `node`, or accumulates into the leaf whose `AccumulateGrad` is `node`."""
         capture = self.capture
         if isinstance(node, AccumulateGrad):
             if capture is None:
@@ -97,7 +97,7 @@ class GraphTask:
 
 
 def current_task_id() -> int:
-    """A number that the backward running in this thread has alone; -1 outside of one."""
+    """The unique number of the backward that is running in this thread; -1 outside of a backward."""
     task = modes.STATE.task
     if task is None:
         return -1
@@ -107,13 +107,13 @@ def current_task_id() -> int:
 
 
 def is_checkpoint_valid() -> bool:
-    """Whether a backward may be run within the one that is running: where all leaves accumulate, none are asked for."""
+    """Whether a nested backward may run: only if all leaves accumulate and no inputs are requested."""
     task = modes.STATE.task
     return task is None or task.capture is None
 
 
 def queue_callback(callback: Callable[[], Any]) -> None:
-    """Call `callback()` once the backward that is running has finished, before it returns.
+    """Call `callback()` when the backward that is running has finished, before it returns.
 
     Raises:
         RuntimeError: outside of a backward.
@@ -127,13 +127,13 @@ def queue_callback(callback: Callable[[], Any]) -> None:
 
 
 def run_callbacks(callbacks: list[Callable[[], Any]]) -> None:
-    """Run the callbacks of a backward that has finished, also those that they queue."""
-    for callback in callbacks:  # which may grow meanwhile
+    """Run the callbacks of a finished backward, including those that the callbacks queue."""
+    for callback in callbacks:  # the list may grow during the loop
         callback()
 
 
 def current_node() -> Node | None:
-    """The node that this thread is running in a backward: in a hook, the node whose hook it is; None elsewhere."""
+    """The node that this thread is running in a backward (in a hook, the node of that hook), or None."""
     task = modes.STATE.task
     if task is None:
         return None

@@ -1,4 +1,4 @@
-"""Running hooks: of tensors before a node, of the node before and after it, of leaves before they accumulate."""
+"""Running hooks: tensor hooks before a node, the hooks of a node before and after it, leaf hooks before accumulation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stop_recording() -> None:
 
 
 class recording_mode:
-    """Gradients on or off for a while."""
+    """Context manager: switch gradients on or off."""
 
     __slots__ = ("enabled", "previous")
 
@@ -40,7 +40,7 @@ class recording_mode:
 
 
 def to_tensor(grad: Any) -> Any:
-    """A gradient as hooks see it, who may change it, unless elements share memory."""
+    """A gradient as a tensor for hooks; it is writable unless its elements share memory."""
     if type(grad) is not ndarray:
         if grad is None or isinstance(grad, Tensor):
             return grad
@@ -54,12 +54,12 @@ def to_tensor(grad: Any) -> Any:
 
 
 def from_tensor(grad: Any, create_graph: bool) -> Any:
-    """A gradient as the engine carries it."""
+    """A gradient in the form in which the engine passes it on."""
     return grad if create_graph or grad is None else materialize(grad._array)
 
 
 def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> None:
-    """Raise if a hook returned something that cannot stand for the gradient it was given."""
+    """Raise if a hook returned a value that cannot replace the gradient."""
     if not isinstance(replacement, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(replacement).__name__}'")
     if original is None:
@@ -89,13 +89,13 @@ def apply_hooks(hooks: Any, grad: Tensor | None) -> Tensor | None:
 
 
 def run_leaf_hooks(leaf: Tensor, grad: Any, create_graph: bool) -> Any:
-    """The hooks of a leaf, on the sum of its gradients."""
+    """Run the hooks of a leaf on the sum of its gradients."""
     stop_recording()
     return from_tensor(apply_hooks(leaf._extra.hooks, to_tensor(grad)), create_graph)  # type: ignore[union-attr]
 
 
 def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
-    """The hooks of the tensors that are outputs of `node`, then their `retain_grad`."""
+    """Run the hooks of the tensors that are outputs of `node`, then fill the `.grad` of those that retain it."""
     hooks = own_hooks(node)
     several = type(grad) is list
     values = [to_tensor(item) for item in grad] if several else [to_tensor(grad)]
@@ -119,7 +119,7 @@ def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
 
 
 def run_with_hooks(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
-    """Run `node` with its own hooks around it; those of its outputs have run."""
+    """Run `node` with its pre-hooks and post-hooks; the hooks of its outputs have run already."""
     hooks = own_hooks(node)
     several = type(grad) is list
     if hooks.pre:
@@ -133,7 +133,7 @@ def run_with_hooks(node: Node, grad: Any, retain_graph: bool, create_graph: bool
 
 
 def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
-    """Run the node itself, unless there is no gradient to run it with."""
+    """Run the node itself, unless it has received no gradient."""
     undefined = all(item is None for item in grad) if type(grad) is list else grad is None
     if undefined and not node.runs_undefined:
         return (None,) * len(node.edges)
@@ -145,7 +145,7 @@ def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edge
 
 
 def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The gradients after a node's hook, whose result, if any, stands for all of them."""
+    """The gradients after a hook of a node; the result of the hook, if any, replaces all of them."""
     if result is None:
         return grads
     if not isinstance(result, tuple):
@@ -164,15 +164,16 @@ def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any,
 
 
 def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edges: Any) -> tuple[Any, ...]:
-    """The node's own hooks, also those that came while it ran.
+    """Run the post-hooks of the node, including those registered while it ran.
 
-    They get the gradients that were asked of it, as its inputs at `edges` will take them, and those that it was given.
+    A hook receives the gradients at `edges` that were requested, in the form that the inputs take, and the gradients
+    that the node received.
     """
     post = [hook for group in own_hooks(node).post for hook in list(group.values())]
     if not post:
         return results
     outputs = tuple(to_tensor(item) for item in (grad[: node.grad_count] if type(grad) is list else [grad]))
-    given = node.edges if node.runs_undefined else edges  # a custom function is not asked for less than it gives
+    given = node.edges if node.runs_undefined else edges  # a custom function computes all gradients, needed or not
     inputs = tuple(
         None
         if result is None or (edge is None and not node.runs_undefined)
@@ -186,7 +187,7 @@ def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edge
 
 
 def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
-    """Accumulate through an `AccumulateGrad` that somebody has put hooks on."""
+    """Accumulate through an `AccumulateGrad` that has hooks."""
     hooks = own_hooks(node)
     grads: tuple[Any, ...] = (to_tensor(grad),)
     stop_recording()
@@ -201,12 +202,12 @@ def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None
 
 
 def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
-    """Accumulate a gradient, as calling an `AccumulateGrad` does."""
+    """Accumulate a gradient: the call `accumulate_grad(grad)`."""
     node._check_call(grads, names)
     leaf = node.variable
     if grads[0] is not None:
         recorded = modes.is_grad_enabled()
-        grad = from_tensor(grads[0], recorded)  # which the caller keeps: held here, it is not taken over
+        grad = from_tensor(grads[0], recorded)  # the caller keeps the tensor: this reference prevents adoption of its buffer
         accumulate(leaf, grad, recorded)
     with recording_mode(False):
         run_post_accumulate_hooks(leaf)
@@ -217,7 +218,7 @@ LATE.run_accumulate_grad = run_alone
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:
-    """What is to run once the gradient of `leaf` has been added to its `.grad`."""
+    """Run the hooks that follow accumulation into the `.grad` of `leaf`."""
     extra = leaf._extra
     if extra is not None and extra.post_hooks:
         stop_recording()

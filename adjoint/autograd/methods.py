@@ -29,19 +29,19 @@ def backward(
 ) -> None:
     """Accumulate the gradient of this tensor into the `.grad` of the leaves it was computed from.
 
-    `gradient` is the vector of the vector-Jacobian product, of the shape of this tensor; a scalar needs none. The other
-    arguments are those of `adjoint.autograd.backward`.
+    `gradient` is the vector of the vector-Jacobian product, of the shape of this tensor; a scalar needs none. For the
+    other arguments, see `adjoint.autograd.backward`.
     """
     backward_of(self, gradient, retain_graph, create_graph, inputs)
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-    """Call `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns replaces the gradient."""
+    """Call `hook(grad)` whenever the gradient of this tensor is computed; a returned tensor replaces the gradient."""
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     extra = self._own_extra()
     if extra.hooks is None:
-        # The dict is tied to the node of this moment: after an in-place operation, hooks stay with the old value.
+        # The dictionary is tied to the current node: after an in-place operation, its hooks stay with the old value.
         edge = edge_of(self) if self._base is None else history(self)
         extra.hooks = HookDict()
         if type(edge) is tuple:
@@ -65,7 +65,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 
 def retain_grad(self: Tensor) -> None:
-    """Also fill `.grad` of this tensor, which is not a leaf, during backward."""
+    """Fill `.grad` of this tensor, which is not a leaf, during backward."""
     if not self.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if modes.STATE.transforms:
@@ -91,7 +91,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _left_to_transforms(method: str, also: str = "") -> RuntimeError:
-    """The error where the transform of a function says what is differentiated, not the function."""
+    """The error inside a function transform, which alone determines what is differentiated."""
     return RuntimeError(
         f"You are attempting to call Tensor.{method}{also} inside of a function being transformed by a functorch transform. This "
         "is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
@@ -114,12 +114,12 @@ def backward_hooks(self: Tensor) -> HookDict | None:
 
 
 def post_accumulate_hooks(self: Tensor) -> HookDict | None:
-    """Those that run after accumulation."""
+    """The hooks that run after accumulation."""
     return None if self._extra is None else self._extra.post_hooks
 
 
 def grad_dtype(self: Tensor) -> dtype | None:
-    """The dtype of the `.grad` of a leaf: its own unless set to another one, or to None, which allows any.
+    """The dtype of the `.grad` of a leaf: its own dtype, another one that was set, or None, which allows any dtype.
 
     >>> import adjoint as torch
     >>> w = torch.ones(2, requires_grad=True)
@@ -134,7 +134,7 @@ def grad_dtype(self: Tensor) -> dtype | None:
 
 
 def set_grad_dtype(self: Tensor, value: dtype | None) -> None:
-    """Set it, while there is no gradient of another dtype."""
+    """Set `grad_dtype`, unless a gradient of another dtype exists."""
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
     if value is not None and not isinstance(value, dtype):
@@ -149,7 +149,7 @@ def set_grad_dtype(self: Tensor, value: dtype | None) -> None:
 
 
 def set_backward_hooks(self: Tensor, hooks: Any) -> None:
-    """Put other hooks, or None, in the place of those of this tensor."""
+    """Replace the hooks of this tensor, or remove them (None)."""
     own = self._own_extra()
     if own.hooks is not None:
         own.hooks.clear()
@@ -159,13 +159,13 @@ def set_backward_hooks(self: Tensor, hooks: Any) -> None:
 
 
 def volatile(self: Tensor) -> bool:
-    """Always False: what `no_grad` does now once was a property of tensors."""
+    """Always False: `no_grad` has replaced this property of early tensors."""
     warn("volatile was removed (Variable.volatile is always False)", UserWarning)
     return False
 
 
 def set_volatile(self: Tensor, value: bool | None = None) -> None:
-    """Warn that it does nothing."""
+    """Warn that `volatile` has no effect."""
     warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning)
 
 

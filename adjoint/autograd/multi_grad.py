@@ -40,13 +40,12 @@ def register_multi_grad_hook(
 ) -> RemovableHandle:
     """Call `fn` in each backward that computes gradients of `tensors`.
 
-    With `mode="all"` it is called once all of these gradients are there that this backward computes, with a list of them
-    that has None for the others; with `mode="any"` as soon as there is the first, with that one. What it returns is
-    ignored.
+    With `mode="all"`, `fn` is called when all gradients that this backward computes for `tensors` have arrived, with a
+    list that has None for the others. With `mode="any"`, it is called with the first gradient. Its result is ignored.
 
     Raises:
         ValueError: for another mode.
-        AssertionError: for a tensor that does not require grad, unless any will do.
+        AssertionError: for a tensor that does not require grad, in mode "all".
 
     >>> import adjoint as torch
     >>> x, y, z = (torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 3.0))
@@ -62,7 +61,7 @@ def register_multi_grad_hook(
 
 
 class _All:
-    """Waits for the gradients of all its tensors, in each backward for itself."""
+    """Waits for the gradients of all its tensors, separately in each backward."""
 
     def __init__(self, tensors: Sequence[Tensor], fn: Callable[..., None]) -> None:
         self.nodes = [_node_of(tensor) for tensor in tensors]
@@ -76,7 +75,7 @@ class _All:
         return lambda grad: self.take(number, grad)
 
     def take(self, number: int, grad: Tensor) -> None:
-        """Note a gradient; call the function if it was the last."""
+        """Store a gradient; call the function if the gradient was the last."""
         task = modes.STATE.task
         with self.lock:
             if task not in self.expected:
@@ -99,11 +98,11 @@ class _Any:
         self.lock = threading.Lock()
 
     def of(self, number: int) -> Callable[[Tensor], None]:
-        """The hook of each tensor: the same."""
+        """The hook of each tensor: the same for all."""
         return self.take
 
     def take(self, grad: Tensor) -> None:
-        """Call the function unless it has been called in this backward."""
+        """Call the function unless this backward has called it already."""
         task = modes.STATE.task
         with self.lock:
             if task in self.called:

@@ -1,4 +1,4 @@
-"""`allow_mutation_on_saved_tensors`: what a node has saved is copied when somebody is about to change its memory."""
+"""`allow_mutation_on_saved_tensors`: a saved tensor is copied before its memory is changed in place."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..tensor import Tensor, pending
 
 
 class _Handle:
-    """Stands in the graph for a saved tensor; what it stands for is in the context."""
+    """Replaces a saved tensor in the graph; the context holds the tensor."""
 
     __slots__ = ("__weakref__",)
 
 
 class _AllowMutationOnSavedContext:
-    """The tensors saved within one context: `original` as they are, `cloned` those that had to be copied."""
+    """The tensors saved within one context: `original` holds unchanged tensors, `cloned` the copies of changed ones."""
 
     def __init__(self) -> None:
         self.cloned: WeakKeyDictionary[_Handle, Tensor] = WeakKeyDictionary()
@@ -27,14 +27,14 @@ class _AllowMutationOnSavedContext:
         self.sid_to_tid: dict[int, set[Any]] = {}
 
     def clear(self) -> None:
-        """Forget all of them: graphs recorded within the context can no longer be run backward."""
+        """Release all tensors: graphs recorded within the context can no longer be run backward."""
         self.cloned.clear()
         self.original.clear()
         self.tid_to_weakhandle.clear()
         self.sid_to_tid.clear()
 
     def pack(self, tensor: Tensor) -> _Handle:
-        """The handle of `tensor`, one for each window on memory and version of it."""
+        """The handle of `tensor`: one for each combination of memory, layout and version."""
         array = tensor._array
         identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version, pending(tensor))
         handle = self.tid_to_weakhandle.get(identity)
@@ -58,7 +58,7 @@ class _AllowMutationOnSavedContext:
         return found
 
     def before_change(self, tensor: Tensor) -> None:
-        """Copy what was saved of the memory of `tensor`, which is about to be written to."""
+        """Copy the saved tensors on the memory of `tensor`, which is about to be changed."""
         for identity in self.sid_to_tid.pop(_storage(tensor), ()):
             handle = self.tid_to_weakhandle.get(identity)
             if handle is not None and handle in self.original:
@@ -70,14 +70,14 @@ def _storage(tensor: Tensor) -> int:
 
 
 class allow_mutation_on_saved_tensors:
-    """Context manager: saved tensors may be changed in place, and the gradients are those of before the change.
+    """Context manager: saved tensors may be changed in place; gradients are computed from the values before the change.
 
-    What is changed is copied first. Graphs recorded within the context can be run backward only within it. Entering gives
-    an object whose `clear()` lets go of all that was saved.
+    A saved tensor is copied before it is changed. Graphs recorded within the context can be run backward only within
+    it. Entering returns an object whose `clear()` releases all saved tensors.
 
     Raises:
-        RuntimeError: where one such context is entered within another.
-        AssertionError: by a backward after the context has ended, or was cleared.
+        RuntimeError: if one such context is entered within another.
+            AssertionError: in a backward after the context has ended or was cleared.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)

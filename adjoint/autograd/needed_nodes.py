@@ -1,4 +1,4 @@
-"""Which of the nodes that a backward reaches it runs, and in which order where a user has numbered them."""
+"""Which of the nodes that a backward reaches must run, and in which order if the user has set sequence numbers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .graph_task import Capture, GraphTask
 
 
 def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
-    """The nodes that run, and of whose gradients nobody wants to know; None if that is all of them."""
+    """The nodes that run and whose gradients are not requested; None if that is all of them."""
     plain: Container[Node] | None = None
     capture = task.capture
     if capture is not None and not all_are_needed(task.order, task.uses, capture):
         plain = needed = task.needed = find_needed(task.order, capture)
         if task.accumulating:
-            # Into the `.grad` of outputs too: they run, as leaves do, and their gradients lead nowhere.
+            # The `.grad` of outputs counts too: such nodes run, as leaves do, and their gradients are dropped.
             for node in capture.outputs:
                 needed.setdefault(node, (None,) * len(node.edges))
         if capture.outputs:
@@ -29,7 +29,7 @@ def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
 
 
 def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture) -> bool:
-    """Whether every leaf is asked for and every node leads to one."""
+    """Whether every leaf is requested and every node leads to a leaf."""
     if capture.outputs or not uses.keys() <= capture.leaves.keys():
         return False
     for node in order:
@@ -42,7 +42,7 @@ def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture)
 
 
 def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ...]]:
-    """The nodes that lie on a path to something captured; only they run. Of the edges of each, those on such a path."""
+    """The nodes on a path to a captured edge; only these run. The values are the edges on such paths."""
     needed: dict[Node, tuple[Any, ...]] = {}
     leaves, outputs = capture.leaves, capture.outputs
 
@@ -62,7 +62,7 @@ def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ..
 
 
 class _Ready:
-    """A node whose gradients are complete, as it stands in a heap: the highest sequence number comes first."""
+    """A node whose gradients are complete, as an entry of a heap: the highest sequence number comes first."""
 
     __slots__ = ("node",)
 
@@ -74,7 +74,7 @@ class _Ready:
 
 
 def by_dependencies(roots: list[Any], found: list[Node]) -> list[Node]:
-    """The nodes of `found` in an order in which each follows all that lead to it, also where numbers were set by the user."""
+    """Sort the nodes of `found` so that each follows all nodes that lead to it, whatever sequence numbers the user has set."""
     awaited = dict.fromkeys(found, 0)
     for node in found:
         for edge in node.edges:

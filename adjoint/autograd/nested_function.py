@@ -1,4 +1,4 @@
-"""Older forms of `Function`: of nested tuples, lists and dicts of tensors, and of an input that may change in place."""
+"""Older forms of `Function`: for nested tuples, lists and dicts of tensors, and for in-place operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["InplaceFunction", "NestedIOFunction"]
 
 
 class InplaceFunction(Function):
-    """A function that may change its input in place; it only keeps whether it does. Kept for older code."""
+    """A function that may change its input in place; the class only stores whether it does. Kept for older code."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -20,10 +20,11 @@ class InplaceFunction(Function):
 
 
 class NestedIOFunction(Function):
-    """A function of nested tuples, lists and dicts of tensors, which may also return such.
+    """A function whose arguments and outputs may be nested tuples, lists and dicts of tensors.
 
-    Override `forward_extended(ctx, *args)` and `backward_extended(ctx, *grad_outputs)`; the gradients that the latter is
-    given have the structure of the outputs, those that it returns that of the arguments.
+    Override `forward_extended(ctx, *args)` and `backward_extended(ctx, *grad_outputs)`. The gradients that
+    `backward_extended` receives have the structure of the outputs; it returns gradients in the structure of the
+    arguments.
 
     >>> import adjoint as torch
     >>> class Swap(torch.autograd.function.NestedIOFunction):
@@ -49,7 +50,7 @@ class NestedIOFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, structure: Any, outputs: list[Any], *tensors: Any) -> Any:
-        """Call `forward_extended` with the arguments put together, and take apart what it returns."""
+        """Call `forward_extended` with the arguments in their structure, and flatten its result."""
         flat: list[Any] = []
         result = ctx._forward_cls.forward_extended(ctx, *put_together(structure, iter(tensors)))
         outputs.append(taken_apart(result, flat))
@@ -58,7 +59,7 @@ class NestedIOFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Call `backward_extended` with the gradients put together, and take apart what it returns."""
+        """Call `backward_extended` with the gradients in their structure, and flatten its result."""
         flat: list[Any] = []
         taken_apart(ctx._forward_cls.backward_extended(ctx, put_together(ctx._nested_output, iter(grads))), flat)
         return (None, None, *flat)
@@ -70,19 +71,19 @@ class NestedIOFunction(Function):
 
     @staticmethod
     def backward_extended(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of the arguments, given those of the outputs."""
+        """Map the gradients of the outputs to the gradients of the arguments."""
         raise NotImplementedError
 
 
 class _Place:
-    """Stands for a tensor in a structure that it was taken out of."""
+    """Replaces a tensor in a flattened structure."""
 
 
 _PLACE = _Place()
 
 
 def taken_apart(value: Any, tensors: list[Any]) -> Any:
-    """`value` with places for its tensors (and Nones), which are added to `tensors`."""
+    """Flatten `value`: append its tensors (and Nones) to `tensors`, and return the structure with placeholders."""
     if value is None or isinstance(value, Tensor):
         tensors.append(value)
         return _PLACE
@@ -94,7 +95,7 @@ def taken_apart(value: Any, tensors: list[Any]) -> Any:
 
 
 def put_together(structure: Any, tensors: Iterator[Any]) -> Any:
-    """`structure` with its places filled by the next of `tensors`."""
+    """Restore a structure: replace its placeholders by the next of `tensors`."""
     if structure is _PLACE:
         return next(tensors)
     if isinstance(structure, (list, tuple)):

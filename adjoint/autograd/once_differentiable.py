@@ -1,4 +1,4 @@
-"""`once_differentiable`: a `backward` of a custom function whose computation cannot itself be differentiated."""
+"""`once_differentiable`: declares that the `backward` of a custom function cannot itself be differentiated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["once_differentiable"]
 
 
 class Error(Node):
-    """The history of the results of a `once_differentiable` backward: differentiating them is an error."""
+    """The history of the results of a `once_differentiable` backward: differentiating them raises."""
 
     __slots__ = ()
 
@@ -24,14 +24,14 @@ class Error(Node):
         return "torch::autograd::Error"
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-        """Refuse."""
+        """Raise: the backward cannot be differentiated."""
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
     backward_recorded = backward
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a `backward` whose computation is not itself to be differentiated."""
+    """Decorate a `backward` whose computation cannot itself be differentiated."""
 
     @functools.wraps(function)
     def wrapper(ctx: Any, *grads: Any) -> Any:
@@ -48,7 +48,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def undifferentiable(result: Any) -> Any:
-    """`result` with a history that refuses to be differentiated, and that nothing lies behind."""
+    """`result` with a history that raises when it is differentiated and that leads nowhere."""
     if not isinstance(result, Tensor):
         return result
     node = object.__new__(Error)

@@ -1,4 +1,4 @@
-"""PyTorch's name for what a profile consists of."""
+"""PyTorch's name for the contents of profiles."""
 
 from .debug.profiler_util import (
     DeviceType,

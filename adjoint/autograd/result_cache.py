@@ -1,7 +1,7 @@
-"""`caching_results`: something that stands between operators and their computation, below what is recorded of them.
+"""`caching_results`: a cache between operators and their array computation, below recording.
 
-An operator that is about to compute asks it for the result, so that it can keep results, or give the ones it has kept. Views
-and in-place operations do not ask.
+An operator asks the cache for its result, so that the cache can store results or return stored ones. Views and in-place
+operations do not ask.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ __all__ = ["ResultCache", "caching_results"]
 
 
 class ResultCache(Protocol):
-    """What `caching_results` puts there."""
+    """The interface of a cache for `caching_results`."""
 
     def result(self, op: OpOverload, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """The result of `op` on `args`: what `compute()` returns now, or returned when it was kept."""
+        """The result of `op` on `args`: call `compute()`, or return a stored result."""
 
     def made(self, outputs: Sequence[Tensor]) -> None:
-        """Take notice of the tensors that the last result has become."""
+        """Receive the tensors that were created from the latest result."""
 
 
 class caching_results:
-    """Context manager: `keeper` stands between the operators of this thread and their computation."""
+    """Context manager: `keeper` is the cache between the operators of this thread and their computation."""
 
     def __init__(self, result_cache: ResultCache) -> None:
         self.result_cache = result_cache
@@ -40,7 +40,7 @@ class caching_results:
         mode_switches.set_result_cache(self.outer)
 
     def compute(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """Ask the keeper; what in turn it computes, it computes as the keeper outside of this one says."""
+        """Ask this cache; operators that it calls ask the enclosing cache."""
 
         def further() -> Any:
             return compute() if self.outer is None else self.outer.compute(op, args, compute)
@@ -48,7 +48,7 @@ class caching_results:
         return self.result_cache.result(overload_of(op), args, further)
 
     def made(self, outputs: list[Tensor]) -> None:
-        """Tell the keepers."""
+        """Pass the new tensors to all caches."""
         self.result_cache.made(outputs)
         if self.outer is not None:
             self.outer.made(outputs)

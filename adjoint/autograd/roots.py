@@ -1,4 +1,4 @@
-"""What a backward begins at: roots and the gradients for them, checked and in the form that the engine takes."""
+"""The roots of a backward and their gradients: checked, and in the form that the engine takes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .gradient_edge import GradientEdge, recorded_edge
 
 
 def on_tensors(create_graph: bool) -> bool:
-    """Whether all gradients are tensors, because they are recorded or carry something of a level, or else bare arrays.
+    """Whether all gradients are tensors, because they are recorded or an interpreter wraps them, or else bare arrays.
 
-    Those of tensors on `meta` are tensors too.
+    Gradients of tensors on `meta` are tensors too.
     """
     return create_graph or bool(modes.STATE.interpreters)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """One tensor, or gradient edge, as a tuple of one."""
+    """Convert one tensor or gradient edge to a tuple of one."""
     if value is None:
         return ()
     if isinstance(value, (Tensor, GradientEdge)):
@@ -39,21 +39,21 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def asked_edge(tensor: Tensor) -> Any:
-    """The edge of a tensor that a backward begins at; RuntimeError for a view for which it has become ambiguous."""
+    """The edge of a root tensor; RuntimeError for a view whose edge has become ambiguous."""
     if tensor._base is not None:
         history(tensor)
     return edge_of(tensor)
 
 
 def root_edge(root: Any) -> Any:
-    """Where the gradient of a root enters the graph."""
+    """The edge at which the gradient of a root enters the graph."""
     if isinstance(root, GradientEdge):
         return recorded_edge(root)
     return edge_of(root)
 
 
 def edge_of_input(item: Any) -> Any:
-    """The edge whose gradient is asked for."""
+    """The edge whose gradient is requested."""
     if not isinstance(item, (Tensor, GradientEdge)):
         raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(item).__name__}")
     edge = recorded_edge(item) if isinstance(item, GradientEdge) else edge_of(item)
@@ -66,7 +66,7 @@ _ONES = {numpy.dtype(kind): NUMPY.constant(1, kind) for kind in (numpy.float32, 
 
 
 def first_grad(root: Tensor, as_tensor: bool) -> Any:
-    """The gradient 1 for a root of one element."""
+    """The gradient 1 for a root with one element."""
     array = root._array
     if type(array) is Meta:
         return wrap(array.copy())
@@ -78,7 +78,7 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
 
 
 def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], list[Any]] | None:
-    """The edge of a root and the gradient it begins with, where nothing is in question about either; else None."""
+    """The edge and the initial gradient of a root in the simple case; None where more checks are needed."""
     if type(root) is not Tensor or FLAGS.special:
         return None
     array = root._array
@@ -105,7 +105,7 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], list[
 
 
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:
-    """One gradient for each root: checked, or 1 where none is given and the root has one element."""
+    """One gradient for each root: the given one, checked, or 1 if none is given and the root has one element."""
     given = as_tuple(grads) if grads is not None else (None,) * len(roots)
     if len(given) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
@@ -141,7 +141,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
 
 
 def metadata_of(root: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and dtype (NumPy's) of the gradient that a root takes."""
+    """Shape and dtype (NumPy's) of the gradient that a root receives."""
     if isinstance(root, Tensor):
         return root._array.shape, root._array.dtype
     node, number = root.node, root.output_nr
@@ -151,7 +151,7 @@ def metadata_of(root: Any) -> tuple[tuple[int, ...], Any]:
 
 
 def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) -> None:
-    """Raise unless `value` has the shape of a root and is complex just where its `dtype` is."""
+    """Raise unless `value` has the shape of the root, and is complex if and only if `dtype` is."""
     if value._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{index}] has a shape of {value.shape} and output[{index}] has a shape of "
@@ -165,7 +165,7 @@ def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) ->
 
 
 def about(tensor: Any, message: str) -> RuntimeError:
-    """An error that knows which tensor it is about, for `explain`."""
+    """An error that stores the tensor it is about, for `explain`."""
     error = RuntimeError(message)
     error.tensor = tensor  # type: ignore[attr-defined]
     return error

@@ -1,4 +1,4 @@
-"""What a custom function saves: tensors with their versions and hooks, as its node and `_raw_saved_tensors` have them."""
+"""The tensors that a custom function saves, with versions and hooks, as the node and `_raw_saved_tensors` hold them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..tensor import Tensor
 
 
 class SavedVariable(SavedTensor):
-    """One tensor given to `save_for_backward`; an output is kept without its history, which is the node itself."""
+    """One tensor given to `save_for_backward`. An output is stored without its history, because that is the node itself."""
 
     __slots__ = ("counter", "output_nr", "tensor", "version")
 
@@ -65,7 +65,7 @@ class SavedVariable(SavedTensor):
 
 
 class SavedNone(SavedTensor):
-    """The None that was given to `save_for_backward`, as `_raw_saved_tensors` shows it."""
+    """The None given to `save_for_backward`, as `_raw_saved_tensors` returns it."""
 
     __slots__ = ()
     data = None
@@ -74,12 +74,12 @@ class SavedNone(SavedTensor):
         pass
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Refuse."""
+        """Raise: None takes no hooks."""
         raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
 
 
 def save(node: Any, outputs: list[Any]) -> None:
-    """Store in `node` what `save_for_backward` was given, of the outputs of the custom function among it."""
+    """Store in `node` the values given to `save_for_backward`, some of which may be outputs of the custom function."""
     if node.to_save is None:
         return
     saved: list[SavedVariable | None] = []

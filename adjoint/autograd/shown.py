@@ -1,4 +1,4 @@
-"""The tensors as which the gradients of one backward are known outside: to hooks, and to the caller."""
+"""The tensors by which user code (hooks and the caller) knows the gradients of one backward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .accumulate import made
 
 
 class Shown(dict[int, Any]):
-    """The tensors as which gradients of one backward are known outside: one for each array, by its id.
+    """The tensors by which user code knows the gradients of one backward: one for each array, by its id.
 
     So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
     """
@@ -25,7 +25,7 @@ class Shown(dict[int, Any]):
         self.given: tuple[Any, ...] = () if given is None else (given,) if isinstance(given, Tensor) else tuple(given)
 
     def tensor(self, array: Any) -> Tensor:
-        """The tensor of `array`, which shares the version of what was given if it is the same memory."""
+        """The tensor of `array`; it shares the version counter of a given gradient on the same memory."""
         if not self and self.given:
             self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
             self.owners = [(owner(given._array), given) for given in self.given if given is not None]

@@ -1,4 +1,4 @@
-"""`UndefinedGrad`: passes a tensor on, and no gradient back; with it one sees what a backward makes of a missing gradient."""
+"""`UndefinedGrad`: passes tensors on and drops their gradients, to test how a backward handles missing gradients."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _Undefined(Function):
 
 
 class UndefinedGrad:
-    """`UndefinedGrad()(*tensors)` are the tensors; the gradients that arrive at them are dropped."""
+    """`UndefinedGrad()(*tensors)` returns the tensors; gradients that arrive at them are dropped."""
 
     def __call__(self, *tensors: Tensor) -> Any:
-        """The tensors, behind a node that drops gradients."""
+        """Return the tensors, connected to a node that drops gradients."""
         results = _Undefined.apply(*tensors)
         return results[0] if len(results) == 1 else results

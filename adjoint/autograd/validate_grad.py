@@ -1,4 +1,4 @@
-"""Making a gradient what its receiver is: of its shape (broadcasting undone), its dtype, real where it is real."""
+"""Converting a gradient to what its receiver requires: shape (by summing broadcast dimensions), dtype, real or complex."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..tensor import Tensor, as_array
 
 
 def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:
-    """`grad` summed over broadcast dimensions and cast to what its receiver has."""
+    """`grad` summed over broadcast dimensions and cast to the dtype of its receiver."""
     recorded = isinstance(grad, Tensor)
     array = grad._array if recorded else grad
     if isinstance(edge, Tensor) and edge._extra is not None:
@@ -46,7 +46,7 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
 
 
 def as_taken(grad: Any, edge: Any, source: Node | None) -> Any:
-    """`grad` as the receiver at `edge` takes it."""
+    """`grad` in the form that the receiver at `edge` requires."""
     if type(edge) is not tuple:
         return validate_grad(grad, edge._array.shape, edge._array.dtype, source, edge)
     node, number = edge

@@ -1,4 +1,4 @@
-"""`Variable`, the name that tensors which require grad once had."""
+"""`Variable`: an early name of tensors that require grad."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Variable", "VariableMeta"]
 
 
 class ImperativeEngine:
-    """The engine, as far as `Variable._execution_engine` shows it."""
+    """The part of the engine that `Variable._execution_engine` exposes."""
 
     def queue_callback(self, callback: Callable[[], Any], /) -> None:
-        """Call `callback()` once the backward that is running has finished, before it returns.
+        """Call `callback()` when the backward that is running has finished, before it returns.
 
         Raises:
             RuntimeError: outside of a backward.
@@ -27,11 +27,11 @@ class ImperativeEngine:
         queue_callback(callback)
 
     def run_backward(self, *args: Any, **keywords: Any) -> tuple[Any, ...]:
-        """`backward` or `grad`, by the arguments of PyTorch's engine."""
+        """`backward` or `grad`, with the arguments of PyTorch's engine."""
         return _engine_run_backward(*args, **keywords)
 
     def is_checkpoint_valid(self) -> bool:
-        """Whether a backward may be run within the one that is running."""
+        """Whether a nested backward may run."""
         return is_checkpoint_valid()
 
 
@@ -43,7 +43,7 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """`Variable(tensor, requires_grad=False)` is a new tensor on the same memory: today, tensors themselves are used.
+    """`Variable(tensor, requires_grad=False)` returns a new tensor on the same memory. New code uses tensors directly.
 
     >>> import adjoint as torch
     >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
@@ -55,7 +55,7 @@ class Variable(metaclass=VariableMeta):
     _execution_engine = ImperativeEngine()
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Any:
-        """A leaf on the memory of `data`."""
+        """Create a leaf on the memory of `data`."""
         if data is None:
             return Tensor()
         if not isinstance(data, Tensor):
@@ -70,9 +70,9 @@ class Variable(metaclass=VariableMeta):
 
 
 def variable(*args: Any, **kwargs: Any) -> Any:
-    """Once made variables; use `torch.tensor`.
+    """Formerly created variables; use `torch.tensor`.
 
-    It also stands for this module, whose name it has in `torch.autograd`.
+    The name also stands for this module, which has the same name in `torch.autograd`.
     """
     raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
 

@@ -1,6 +1,7 @@
-"""What declarations annotate the parameters of `forward` with. An operator is called with arguments of these kinds.
+"""The annotations for parameters of `forward` in declarations. They determine the arguments of an operator.
 
-The names are read as text, by `declaration` and `signatures`; for type checkers they stand for what `forward` is given.
+`declaration` and `signatures` read the names as text. For type checkers the names stand for the values that `forward`
+receives.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Array: TypeAlias = Any
-"""A tensor, of which `forward` is given the array; where a formula is recorded, the tensor: no class is that of both."""
+"""A tensor. `forward` receives its array, or the tensor itself where a formula is recorded; no class covers both."""
 
 Arrays: TypeAlias = list[Any]
 """Several tensors."""
 
 Number: TypeAlias = Any
-"""A Python or NumPy number, or a tensor of zero dimensions in its place."""
+"""A Python or NumPy number, or a zero-dimensional tensor."""
 
 Int: TypeAlias = int
 Ints: TypeAlias = tuple[int, ...]
@@ -23,7 +24,7 @@ Bool: TypeAlias = bool
 Str: TypeAlias = str
 
 Dtype: TypeAlias = Any
-"""A dtype, which `forward` is given as NumPy's."""
+"""A dtype. `forward` receives NumPy's dtype."""
 
 Dims: TypeAlias = Any
 """One dimension, several, or None for all."""

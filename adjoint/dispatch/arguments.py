@@ -1,4 +1,4 @@
-"""The arguments of operators: in their places, of the declared types, or refused in PyTorch's words."""
+"""The arguments of operators: bound to parameters, converted to the declared types, or rejected in PyTorch's words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .declaration import Operator
 from .signatures import FORMS, TYPE_WORDS, expected, type_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
-"""The default of parameters that have none."""
+"""The default of parameters that are required."""
 
 ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
 """NumPy's names for parameters."""
@@ -23,7 +23,7 @@ NUMBERS = frozenset((int, float, bool, complex))
 
 
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
-    """Put keyword aliases in their places; raise for what is missing or of the wrong type."""
+    """Bind keyword aliases to their parameters; raise for missing arguments and wrong types."""
     values = list(args)
     for name, value in names.items():
         if value is not MISSING:
@@ -37,7 +37,7 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
 
 
 def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
-    """The error for a call in which some of the arguments are not given."""
+    """The error for a call with missing arguments."""
     if op.function_name in FORMS:
         return invalid_arguments(op.function_name, *takewhile(lambda value: value is not MISSING, values))
     missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
@@ -48,9 +48,9 @@ def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
 
 
 def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
-    """The argument at `position` if it is of its parameter's declared type, lists as tuples.
+    """Check the argument at `position` against the declared type of its parameter; lists become tuples.
 
-    None is as good where it is the default.
+    None is accepted if it is the default.
     """
     value, kind = values[position], op.types[name]
     if is_of_type(value, kind):
@@ -69,12 +69,12 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
 
 
 def fits(number: Any) -> bool:
-    """Whether an integer is one of 64 bits, as all but Python's own are."""
+    """Whether an integer fits in 64 bits; only Python integers may not."""
     return type(number) is not int or -(2**63) <= number < 2**63
 
 
 def wrong_type(function: str, name: str, where: str, kind: str, value: Any) -> TypeError:
-    """The error for an argument that is not what a parameter declared as `kind` takes; `where` tells its position."""
+    """The error for an argument that a parameter declared as `kind` does not accept; `where` describes its position."""
     if kind != "Ints" or not isinstance(value, (tuple, list)):
         return TypeError(f"{function}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type_name(value)}")
     wrong = next(index for index, item in enumerate(value) if not (is_of_type(item, "Int") and fits(item)))
@@ -93,7 +93,7 @@ def wrong_type(function: str, name: str, where: str, kind: str, value: Any) -> T
 
 
 def is_of_type(value: Any, kind: str) -> bool:
-    """Whether `value` is what a parameter declared as `kind` takes."""
+    """Whether a parameter declared as `kind` accepts `value`."""
     if kind == "Int":
         return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, (bool, numpy.bool_, tuple)))
     if kind in ("Ints", "Dims"):
@@ -109,11 +109,11 @@ def is_of_type(value: Any, kind: str) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether `value` is what PyTorch takes as a number."""
+    """Whether PyTorch accepts `value` as a number."""
     return isinstance(value, (int, float, complex, numpy.number, numpy.bool_))
 
 
 def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
-    """The error for arguments that no overload of `function` takes."""
+    """The error for arguments that no overload of `function` accepts."""
     got = ", ".join([*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in names.items())])
     return TypeError(f"{function}() received an invalid combination of arguments - got ({got}){expected(function)}")

@@ -1,4 +1,4 @@
-"""Python numbers as operands: constants of the tensor's own dtype, made once and kept."""
+"""Python numbers as operands: constants of the dtype of the tensor, created once and cached."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _INT64 = numpy.dtype(numpy.int64)
 _LIMIT = 4096
 _of_ints: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, _INT64)}
 _of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _FLOATS}
-"""The constants by dtype and number; 2 and 2.0, of which one would be found for the other, apart."""
+"""The constants by dtype and number. 2 and 2.0 are kept separately, because they are equal as keys."""
 
 
 def constant(number: Any, like: Any) -> Any:
-    """`number` as a zero-dimensional tensor of the dtype of `like`, where an operation of both has that dtype.
+    """`number` as a zero-dimensional tensor of the dtype of `like`, if the result of an operation on both has that
+    dtype.
 
-    Otherwise (integer tensor and float, rare dtypes) the number itself, for the slow path.
+    Otherwise (integer tensor and float, rare dtypes) return the number itself, for the slow path.
     """
     if type(like) is not Tensor and type(like) not in PLAIN_TYPES:
         return number

@@ -1,4 +1,4 @@
-"""How an operator is declared: once, as a class, from which everything else about it is made.
+"""The declaration of an operator: one class, from which all of its functions and nodes are generated.
 
     @operator(inplace=True, dunder="__mul__")
     class mul:
@@ -8,15 +8,15 @@
         def grad_other(grad, self): return grad * self.conj()
 
 `forward` computes on arrays. Its parameters annotated `Array` (or `Array | None`, or `Arrays` for a sequence) are the
-tensors; the others are passed as they are. `grad_<input>` is the vector-Jacobian product for one input; what its
-parameters name is what the node saves:
+tensors; the others are passed unchanged. `grad_<input>` is the vector-Jacobian product for one input. The names of its
+parameters determine what the node saves:
 
     grad             the gradient of the output (`grads`, a list, if there are several)
-    <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that much
+        <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that
     <parameter>      the value of a parameter that is not a tensor
     result           the output (`<name>` of one of several `outputs`)
-    xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
-                     tensors under `create_graph=True`, so that a formula is written once
+        xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
+                         tensors under `create_graph=True`, so that one formula serves both
 
 An operator that is one overload of a function says what that is `function_name`. Other parameters may be annotated,
 `dim: Int`, with the type (`signatures.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in PyTorch's words.
@@ -24,11 +24,13 @@ An operator that is one overload of a function says what that is `function_name`
 `constants` are the inputs that must not require grad, each with the function that an error about it names.
 `saved_display` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
 
-`batch`, here or as an option, is how `vmap` applies the operator to a whole batch: a function `batch(op, batch, *args)`, or the
-name of a mechanism (`transforms.batching.MECHANISMS`); without one it follows from the rest, or is the sequential fallback.
+`batch`, as a method or an option, is the batching rule of the operator for `vmap`: a function `batch(op, batch,
+*args)`, or the name of a mechanism (`transforms.batching.MECHANISMS`). Without it, the rule follows from the rest of
+the declaration, or is the sequential fallback.
 
-A gradient that nobody needs is not computed, and what only it would need is not saved. `grad_inputs`, instead of one
-formula for each, returns all gradients together; its parameter `needs` says which are wanted.
+A gradient that is not needed is not computed, and values that only its formula needs are not saved. `grad_inputs`,
+instead of one formula for each input, returns all gradients together; its parameter `needs` says which of them are
+needed.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from .registry import Declared
 ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE = "Array", "Array | None", "Arrays", ""
 
 OPERATORS: Declared = Declared(registry.operators())
-"""Every declared operator by name: what the test matrix walks."""
+"""Every declared operator by name; the test matrix iterates over it."""
 
 _reading = threading.RLock()
 
@@ -65,19 +67,20 @@ _OPTIONS = frozenset(
 
 
 class Operator:
-    """A declared operator: its signature, its array function, its formulas and what they need saved.
+    """A declared operator: its signature, its array function, its formulas, and the values that they need saved.
 
-    `promote` says how the dtypes of the inputs meet before `forward` runs: None (not at all), "common" (to the result
-    type), "float" (the same, then integers to the default dtype). `kernel`: what computes it (`codegen.kernel.Kernel`, or an
-    array function that is its only form), by default `forward`. `resizes`: in place, the first takes on the shape of a
-    result of another. `uniform_write`: it writes the same to all elements, so that these may be one place in memory.
-    `elementwise` (the default where there is promotion): the order of the result's elements in memory follows the operands'
-    (`kernels.layout`), in the order of these names if it is a tuple. `tangent` is the rule of forward mode (see `tangent.py`).
-    `sample_ndim`: the tensors may have a first dimension that counts samples of so many dimensions, with which that of a batch
-    is merged. `random`: it draws random numbers although it takes no `generator`. `shape_of_elements`: what shape its results
-    have depends on elements. `aten_name`: what PyTorch's messages call it, `vmap_name` what those of `vmap` call it in place;
-    `aten`, `aten_inplace` and `aten_number`: its overload, that of its in-place variant, and that with a number as last operand.
-    `deprecated_order` names the keywords whose numbers once stood before the tensors, in a form that is deprecated.
+    `promote`: how the dtypes of the inputs are promoted before `forward` runs: None (not at all), "common" (to the
+    result type), "float" (to the result type, then integers to the default dtype). `kernel`: the array computation (a
+    `codegen.kernel.Kernel`, or an array function that is its only form), by default `forward`. `resizes`: in place, the
+    first argument takes the shape of the result. `uniform_write`: the operator writes the same value to all elements,
+    so that these may share memory. `elementwise` (the default with promotion): the memory order of the result follows
+    that of the operands (`kernels.layout`), in the order of these names if it is a tuple. `tangent`: the rule of
+    forward mode (see `transforms.tangents`). `sample_ndim`: the tensors may have a leading sample dimension before so
+    many dimensions; a batch dimension is merged into it. `random`: the operator draws random numbers although it takes
+    no `generator`. `shape_of_elements`: the shape of its results depends on elements. `aten_name`: its name in
+    PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`. `aten`, `aten_inplace` and `aten_number`:
+    the names of its overload, of its in-place variant, and of the overload with a number as last operand.
+    `deprecated_order`: the keywords whose numbers may stand before the tensors, in a deprecated form of the call.
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
@@ -91,7 +94,7 @@ class Operator:
         self.view: bool = options.get("view", False)
         self.inplace: bool = options.get("inplace", False)
         self.method: bool = options.get("method", True)
-        self.caller: int = options.get("caller", 1)  # how many frames above the function its caller's is
+        self.caller: int = options.get("caller", 1)  # how many frames the user's call is above the function
         self.uniform_write: bool = options.get("uniform_write", False)
         self.resizes: bool = options.get("resizes", False)
         self.out: bool = options.get("out", not self.view)
@@ -128,8 +131,8 @@ class Operator:
         self.inplace_function: Callable[..., Any] = _unbound
 
     def __getattr__(self, name: str) -> Any:
-        """What signature and formulas say, read when first asked for: an import declares hundreds and uses few."""
-        with _reading:  # another thread may be at it
+        """Read what signature and formulas determine on first access: an import declares hundreds of operators and uses few."""
+        with _reading:  # another thread may be reading too
             if "saved_display" not in self.__dict__:
                 self._read_signature()
                 self._read_formulas()
@@ -139,21 +142,21 @@ class Operator:
             raise AttributeError(f"an operator has no attribute {name!r}") from None
 
     code: Any
-    """The operator's generated code (`generated.Code`), put here by `decorators.operator`."""
+    """The operator's generated code (`generated.Code`), set by `decorators.operator`."""
 
     @property
     def node_class(self) -> type[Node]:
-        """The class of this operator's nodes, made when first needed."""
+        """The class of this operator's nodes, created on first use."""
         return self.code.node_class(self.node_name)
 
     @property
     def inplace_node_class(self) -> type[Node]:
-        """The class of the nodes of the in-place variant: the same, but for the name in some."""
+        """The class of the nodes of the in-place variant; for some operators it differs in its name."""
         return self.code.node_class(self.inplace_node_name)
 
     @property
     def fast_path(self) -> Callable[..., Any]:
-        """The function without the question for modes, for calls that no mode concerns."""
+        """The function without the test of modes, for calls that no mode affects."""
         return self.code.fast_path
 
     @property
@@ -171,7 +174,7 @@ class Operator:
         self.defaults.update(self.forward.__kwdefaults__ or {})
         annotations = self.forward.__annotations__
         self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
-        self.draws = "generator" in self.names  # random numbers
+        self.draws = "generator" in self.names  # the operator draws random numbers
         self.random = self.draws or self.random_inside
         self.types = {
             name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
@@ -227,11 +230,11 @@ class Operator:
         for name in self.saved_values:
             if self.types.get(name) == "Dims":
                 saved_display.setdefault(name, functools.partial(_all_dims, f"saved_{name}"))
-        self.saved_display = saved_display  # the last, by which it is known that all is there
+        self.saved_display = saved_display  # set last: its presence shows that all attributes are set
 
 
 def _all_dims(slot: str, node: Node) -> Any:
-    """Dimensions as PyTorch shows them: a tuple, also of one."""
+    """Dimensions as PyTorch shows them: always a tuple."""
     dims = getattr(node, slot)
     return (dims,) if type(dims) is int else dims
 
@@ -249,7 +252,7 @@ def _wanted(formula: Callable[..., Any]) -> list[str]:
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a plain function's parameters (`inspect.signature` is too slow for every import)."""
+    """The parameter names of a plain function (`inspect.signature` would be too slow at import)."""
     return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 

@@ -1,4 +1,4 @@
-"""From declaration to function: `operator`, the decorators of its common shapes, and where the results are installed."""
+"""From declaration to function: `operator`, decorators for common kinds of operators, and the installation of functions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .registry import PUBLIC as PUBLIC
 from .signatures import FORMS
 
 PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
-"""What the functions of a namespace are called besides their name in it."""
+"""The prefix of the names of functions in a namespace."""
 
 
 _MODULES = {"torch": "adjoint", "functional": "adjoint.nn.functional"}
-"""Where the functions of a namespace are found by what has pickled them, by their names."""
+"""The modules that pickles refer to for the functions of a namespace."""
 
 
 def publish(namespace: str, *, retried: bool = True, **functions: Any) -> None:
@@ -45,7 +45,7 @@ def operator(
     forms: Callable[[Operator], tuple[str, ...]] | None = None,
     **options: Any,
 ) -> Callable[[type], Any]:
-    """Declare an operator; see `adjoint.dispatch.declaration` for what the class contains.
+    """Declare an operator; see `adjoint.dispatch.declaration` for the content of the class.
 
     Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
     (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
@@ -60,7 +60,7 @@ def operator(
     """
 
     def declare(declaration: type) -> Any:
-        # Who can only be called by functions of ours written by hand need not look at the frame of these.
+        # Functions that are called only from within this package do not search for the user's frame.
         caller = 2 if namespace is None and not method and dunder is None and not options.get("inplace") else 1
         op = Operator(declaration, {**options, "method": bool(method), "caller": caller})
         op.code = Code(op)
@@ -106,7 +106,7 @@ _AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow an
 
 
 def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callable[[type], Any]:
-    """Declare an elementwise operator of one tensor from its array function."""
+    """Declare an elementwise operator on one tensor from its array function."""
 
     def forward(self: Any) -> Any: ...
 
@@ -116,7 +116,7 @@ def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callabl
 
 
 def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
-    """Declare an elementwise operator of two tensors, broadcast together, from its array function."""
+    """Declare an elementwise operator on two tensors, broadcast together, from its array function."""
 
     def forward(self: Any, other: Any) -> Any: ...
 
@@ -148,17 +148,18 @@ def public(
     retried: bool = True,
     forms: tuple[str, ...] | Callable[[], tuple[str, ...]] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
+    """Install a hand-written function composed of operators; `on_arrays` is its counterpart in the `xp` of formulas.
 
-    `fast` is the operator whose straight-line code a method that takes sizes one by one begins with; the function is for
-    all other calls, with `contiguous` also for those of tensors that are not.
+    `fast`: the operator whose straight-line code handles a method call with separate sizes; the function handles all
+    other calls, and with `contiguous` also calls on tensors that are not contiguous.
 
-    `retried`: where it fails, a retry wrapper sees whether an argument takes over calls (see `lazy_stubs`); functions that see it
-    themselves need none.
+    `retried`: if the function fails, a retry wrapper checks whether an argument overrides the call (see `lazy_stubs`).
+    Functions that check this themselves need no retry wrapper.
 
     `forms`: those in which it may be called, or what tells them, for the errors about arguments that fit none of them.
 
-    With `numpy_names` it also takes NumPy's names for its parameters: the function all, the method those of dimensions.
+    With `numpy_names`, NumPy's parameter names are accepted too: all by the function, those of dimensions by the
+    method.
     """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,7 +177,7 @@ def public(
                 variant = "sizes of contiguous" if contiguous else "sizes"
                 installed = lazy_function(fast.operator, variant, method_name, function)
                 installed.__doc__ = function.__doc__
-                installed.__wrapped__ = function  # whose signature tools show
+                installed.__wrapped__ = function  # tools show the signature of `function`
             setattr(Tensor, method_name, named(installed, method_name, see and takes_tensors(function, method_name)))
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
@@ -191,17 +192,17 @@ _TENSORS = {
     "condition", "exponent", "index", "indices", "input2", "mask", "max", "min", "other", "q", "source", "src", "tensor",
     "test_elements", "value", "values", "vec2", "weight", "weights",
 }  # fmt: skip
-"""What methods call parameters, besides the first, that may be tensors."""
+"""The names of parameters of methods, besides the first, that may be tensors."""
 
 
 def makes_tensors(function: Callable[..., Any]) -> bool:
-    """Whether a function makes a tensor of what is none."""
+    """Whether a function creates a tensor from other objects."""
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
     return "requires_grad" in parameters and parameters[0] != "input"
 
 
 def takes_tensors(function: Callable[..., Any], name: str) -> bool:
-    """Whether a method, no Python operator, has parameters, besides the first, that may be tensors."""
+    """Whether a method that is not a Python operator has parameters, besides the first, that may be tensors."""
     if name.startswith("__"):
         return False
     code = function.__code__

@@ -1,4 +1,4 @@
-"""Calls in a form of old, deprecated: numbers before tensors, as in `x.add_(2, y)` for `x.add_(y, alpha=2)`."""
+"""Calls in a deprecated form: numbers before tensors, as in `x.add_(2, y)` for `x.add_(y, alpha=2)`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .declaration import Operator
 
 
 def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...], changing: bool) -> list[Any]:
-    """The arguments of a form of old, in the order of the declaration; `changing`: of the in-place variant.
+    """The arguments of a deprecated form, in the order of the declaration; `changing`: of the in-place variant.
 
     Raises:
-        TypeError: if they are of no such form either.
+        TypeError: if the arguments match no deprecated form either.
     """
     given = [value for value in args if value is not MISSING]
     tensors = [value for value in given if isinstance(value, Tensor)]
@@ -47,7 +47,7 @@ _warned: list[str] = []
 
 
 def warn_once(message: str) -> None:
-    """Warn where the function is called, the first time that one is in a form of old."""
+    """Warn at the line of the call, the first time that a function is called in a deprecated form."""
     if not _warned or is_warn_always_enabled():
         _warned.append(message)
         frame = nearest_user_frame(sys._getframe(1))

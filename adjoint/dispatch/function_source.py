@@ -1,8 +1,8 @@
 """The source of each operator's function: straight-line code for the common case.
 
-A function first asks, one question after the other, whether its arguments are what the common case takes (exact `Tensor`s or
-plain subclasses on arrays of one dtype, no `out`, no unusual mode), and leaves for the slow path where one is not. What is left
-computes, makes the result and records, without asking again.
+A function first tests, one condition after another, whether its arguments are the common case (exact `Tensor`s or plain
+subclasses on arrays of one dtype, no `out`, no unusual mode), and takes the slow path if one is not. The rest of the
+function computes, creates the result and records, without further tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .recording_source import (
 from .source import block, guard, public_name
 
 NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
-"""Names that NumPy's users may give to parameters; the slow path translates them."""
+"""NumPy's names for parameters; the slow path translates them."""
 
 
 # --- signatures -----------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def numpy_names(op: Operator) -> list[str]:
 
 
 def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
-    """The parameters of a variant: those of the declaration alone; the `"fast"` one is given all, in order."""
+    """The parameters of a variant: those of the declaration; the `"fast"` variant receives all of them, in order."""
     parts = []
     for name in op.names:
         if variant == "fast":
@@ -79,9 +79,9 @@ def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> s
 
 
 def slow_path(op: Operator, variant: str = "function") -> str:
-    """The statement that leaves for the slow path.
+    """The statement that takes the slow path.
 
-    The function of a Python operator (`*`) returns NotImplemented for what it does not know.
+    The function of a Python operator (`*`) returns NotImplemented for operands of unknown types.
     """
     args = ", ".join(public_name(name) for name in op.names)
     if variant == "fast":
@@ -98,8 +98,8 @@ def slow_path(op: Operator, variant: str = "function") -> str:
 def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
     """The source of the function (or of a variant) and the defaults it refers to.
 
-    Variants are `"operator"` (of a Python operator), `"inplace"`, `"inplace_view"`, and `"fast"`: without the question for
-    unusual modes, for calls that the slow path finds to be unconcerned by them.
+    Variants are `"operator"` (of a Python operator), `"inplace"`, `"inplace_view"`, and `"fast"`: without the test of
+    modes, for calls that the slow path has found to be unaffected by modes.
     """
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else variant_signature(op, defaults, variant)
@@ -139,7 +139,7 @@ def number_lines(op: Operator) -> list[str]:
 
 
 def unusual_call(op: Operator, variant: str) -> list[str]:
-    """The conditions under which the modes, or how the function is called, ask for the slow path."""
+    """The conditions on modes and on the form of the call that require the slow path."""
     unusual = ["FLAGS.special"] if variant != "fast" else []
     if variant == "function":
         unusual += ["out is not None"] if op.out else []
@@ -148,7 +148,7 @@ def unusual_call(op: Operator, variant: str) -> list[str]:
 
 
 def unusual_inputs(op: Operator) -> list[str]:
-    """The conditions under which the tensors ask for the slow path."""
+    """The conditions on the tensors that require the slow path."""
     unusual = []
     for name in op.tensors:
         public = public_name(name)
@@ -175,9 +175,9 @@ def array_lines(op: Operator) -> list[str]:
 
 
 def sizes_source(op: Operator, contiguous: bool) -> str:
-    """The source of a method that takes the last parameter's integers one by one; `otherwise` takes all other calls.
+    """The source of a method with separate integers for the last parameter; `otherwise` handles all other calls.
 
-    `contiguous`: also those of tensors that are not.
+    `contiguous`: also calls on tensors that are not contiguous.
     """
     sizes = op.names[-1]
     leave = f"return otherwise(input, *{sizes}, **names)"
@@ -251,7 +251,7 @@ def unrecorded_lines(op: Operator, outputs: tuple[str, ...]) -> list[str]:
 
 
 def many_body(op: Operator, caller: int) -> list[str]:
-    """Make and record as many results as the kernel gives; none of them is saved."""
+    """Create and record as many results as the kernel returns; none of them is saved."""
     shape, dtype = "[item.shape for item in array]", "[item.dtype for item in array]"
     record = [*frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op), *pack_lines(op, "()")]
     lines = [*edge_lines(op), "node = None", *block(f"if {is_recorded(op)}:", record)]
@@ -267,9 +267,9 @@ def many_body(op: Operator, caller: int) -> list[str]:
 
 
 def layout_lines(op: Operator) -> list[str]:
-    """Mind the order in memory where an operand has one of its own; the second of two only if it is a view.
+    """Preserve the memory order of an operand that is not row-major; of a second operand only if it is a view.
 
-    NumPy's order is PyTorch's where the first lies row by row and the second is no view.
+    NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view.
     """
     arrays = [f"{name}_array" for name in op.operands]
     optional = any(op.kinds[name] == OPTIONAL_ARRAY for name in op.operands)

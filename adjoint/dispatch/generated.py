@@ -1,6 +1,8 @@
-"""From source to functions: the names that generated code refers to, and the code of each operator, made when first needed.
+"""From source to functions: the names that generated code refers to, and the code of each operator, created on first
+use.
 
-A function's code is generated when it is first called (see `lazy_stubs`). Importing stays fast; nothing is slower later.
+The code of a function is generated at its first call (see `lazy_stubs`). Importing stays fast, and later calls are not
+slower.
 """
 
 from __future__ import annotations
@@ -42,8 +44,9 @@ arrays = Namespace(registry.operators())
 tensors = Namespace(registry.operators())
 """The namespace `xp` of formulas that run on tensors: the operators themselves."""
 
-# A module whose name is None gets no warnings from C code: so NumPy's ufuncs, when generated functions call them, say nothing
-# about overflow or division by zero, as PyTorch does, at no cost (`errstate` costs more than a small multiplication).
+# A module whose name is None gets no warnings from C code. NumPy's ufuncs, called by generated functions, therefore do
+# not warn about overflow or division by zero, as in PyTorch, at no cost (`errstate` costs more than a small
+# multiplication).
 _BASE: dict[str, Any] = {
     "__name__": None,
     "__package__": "adjoint.operators",
@@ -129,10 +132,10 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
 
 
 class Saving(NamedTuple):
-    """What the slow path calls to save what a node needs.
+    """The functions of the slow path that save what a node needs.
 
-    `inputs(node, edges, args, changed)` saves operands and parameters, `results(node, outputs)` results; `values(args)`
-    are the parameters, shapes and dtypes that are saved, by name.
+    `inputs(node, edges, args, changed)` saves operands and parameters, `results(node, outputs)` saves results.
+    `values(args)` returns the parameters, shapes and dtypes that are saved, by name.
     """
 
     inputs: Callable[..., None]
@@ -141,7 +144,7 @@ class Saving(NamedTuple):
 
 
 class Code:
-    """The code generated for one operator besides its functions, each part made when it is first needed."""
+    """The generated code of one operator besides its functions; each part is created on first use."""
 
     def __init__(self, op: Operator) -> None:
         self.op = op
@@ -158,7 +161,7 @@ class Code:
 
     @functools.cached_property
     def fast_path(self) -> Callable[..., Any]:
-        """The function for calls that no mode concerns, although some mode is on; the rest it leaves to the slow path."""
+        """The function for calls that no mode affects, although some mode is on; it leaves other calls to the slow path."""
         return lazy_function(self.op, "fast", f"{self.op.name} fast path")
 
     @functools.cached_property
@@ -169,7 +172,7 @@ class Code:
 
     @functools.cached_property
     def part_node(self) -> Callable[..., Node]:
-        """Makes the node of a view from arrays, for indexing."""
+        """Creates the node of a view from arrays, for indexing."""
         return self._compiled(part_source(self.op), "part")["part_node"]
 
     def _compiled(self, source: str, what: str) -> dict[str, Any]:

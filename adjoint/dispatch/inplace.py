@@ -1,4 +1,4 @@
-"""Operators that change their first argument in place, on the slow path."""
+"""The slow path of operators that change their first argument in place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ getframe = sys._getframe
 
 
 def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
-    """Apply `op` and write the result over its first argument."""
+    """Apply `op`, and write the result to its first argument."""
     recorder = modes.STATE.recorder
     if recorder is not None and recorder.asks():
         return recorder.operation(f"{op.function_name}_", call_inplace, args, op, args)
@@ -62,7 +62,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         record_change(op, args, tensors, edges, lambda: None)
         return target
     array = target._array
-    changing = op.kernel.inplace if arrays[0] is array else None  # not where promotion has made a copy of the target
+    changing = op.kernel.inplace if arrays[0] is array else None  # not if promotion has copied the target
     if changing is None:
         result = inplace_result(op, arrays, tensors)
     elif op.operands:
@@ -70,9 +70,9 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     if not op.uniform_write:
         check_overlap(target)
-        if op.name == "copy" or not lazy_bits_of(array):  # nothing resolves what is copied before it is written
+        if op.name == "copy" or not lazy_bits_of(array):  # otherwise the copy must be materialized first
             check_partial_overlap(target, [args[1]._array] if op.name == "copy" else arrays[1:], op.no_overlap)
-        if not array.flags.writeable:  # a part of an expanded tensor in which no elements share memory any more
+        if not array.flags.writeable:  # part of an expanded tensor, whose elements no longer share memory
             array = arrays[0] = distinct(array)
 
     def change() -> None:
@@ -86,13 +86,13 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
 
 
 def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:
-    """Raise unless what is written in place has the shape of the tensor."""
+    """Raise unless the result has the shape of the tensor that it is written to."""
     if broadcast != shape:
         raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")
 
 
 def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> Any:
-    """What is to be written over the first of `tensors`, if it fits."""
+    """The value to be written to the first of `tensors`, checked."""
     target = tensors[op.tensors[0]]
     try:
         result = as_array(compute(op, arrays))

@@ -1,4 +1,4 @@
-"""The source of in-place variants: writing over the first argument, and making it another view of its memory."""
+"""The source of in-place variants: overwrite the first argument, or make it another view of its memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .source import block, guard, indented, public_name
 
 
 def overwriting_body(op: Operator, leave: str) -> list[str]:
-    """Write over the first argument: unrecorded, or as the next step of a history that is no view's and has no hooks."""
+    """Overwrite the first argument: without recording, or if its history is not that of a view and has no hooks."""
     target = public_name(op.tensors[0])
     unrecorded = ["node = None", *guard(may_share_memory(op, target), leave)]
     with_history = [
@@ -59,9 +59,9 @@ def has_history(op: Operator) -> str:
 
 
 def may_share_memory(op: Operator, target: str) -> list[str]:
-    """The conditions under which elements that are written may be read as well, or be one place in memory."""
+    """The conditions under which written elements may also be read, or may share memory."""
     conditions = [f"({target}._base is not None and 0 in {op.tensors[0]}_array.strides)"]
-    for name in op.tensors[1:]:  # where the version counter is shared, memory may be
+    for name in op.tensors[1:]:  # if the version counter is shared, memory may be
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         other = "" if op.no_overlap else f"{public} is not {target} and "

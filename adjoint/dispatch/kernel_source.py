@@ -1,4 +1,4 @@
-"""The source that calls an operator's kernel: when it may run on the arrays as they are, and which of its forms is called."""
+"""The source that calls an operator's kernel: the condition on the arrays, and the choice of the kernel's form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .source import block, public_name
 def unfit_arrays(op: Operator) -> list[str]:
     """The conditions under which the kernel may not run on the arrays as they are.
 
-    Arrays on `meta`, and those yet to be conjugated or negated, are instances of subclasses; dtypes that differ are promoted.
+    Arrays on `meta`, and arrays with lazy conjugation or negation, are instances of subclasses; mixed dtypes are
+    promoted.
     """
     if op.sequence is not None:
         return [f"{op.sequence}_array is None"]
@@ -44,7 +45,7 @@ def passed_arguments(op: Operator) -> list[str]:
 
 
 def kernel_lines(op: Operator) -> list[str]:
-    """The call of the kernel: of its small form where that is for these arguments.
+    """The call of the kernel; its small form is called if the arguments permit it.
 
     The generated functions' own module has no name, which keeps NumPy silent about the ufuncs that they call themselves
     (`decorators._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.

@@ -1,6 +1,6 @@
-"""Operators on tensors of the device `meta`: what comes out is on `meta` too; its shape is found by computing with zeros.
+"""Operators on tensors of the device `meta`: results are on `meta` too; their shapes are found by computing with zeros.
 
-What depends on the elements, and not on shapes alone, is refused.
+Operators whose results depend on elements, not only on shapes, are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .operands import given_arrays
 
 def has_meta(args: Iterable[Any]) -> bool:
     """Whether one of the tensors among arguments is on `meta`."""
-    for value in args:  # as `tensors_in` finds them, without the cost of a generator
+    for value in args:  # tests what `tensors_in` finds, without the cost of a generator
         if isinstance(value, Tensor):
             if type(value._array) is Meta:
                 return True
@@ -32,9 +32,9 @@ def has_meta(args: Iterable[Any]) -> bool:
 
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:
-    """Raise unless all tensors are on `meta`, but such of no dimension; or if the operator needs elements."""
+    """Raise unless all tensors are on `meta`, except zero-dimensional ones, or if the operator needs elements."""
     tensors = list(tensors_in(args))
-    if op.function_name.startswith("index"):  # by indices that may have elements
+    if op.function_name.startswith("index"):  # the indices may have elements
         tensors, indices = tensors[:1], tensors[1:]
         if any(index._array.dtype == bool and index.is_meta for index in indices):
             raise _depends_on_elements("nonzero")
@@ -54,7 +54,7 @@ def _depends_on_elements(name: str) -> NotImplementedError:
 
 
 def computed(op: Operator, arrays: list[Any], compute: Callable[[Operator, list[Any]], Any]) -> Any:
-    """What `op` makes of zeros in place of elements; where zeros are a matrix that has no inverse, of the identity."""
+    """The results of `op` on zeros; for a matrix that must be invertible, on the identity."""
     try:
         return compute(op, _with_elements(arrays, zeros))
     except LinAlgError:
@@ -72,12 +72,12 @@ def _identity(array: Any) -> Any:
 
 
 def on_meta(op: Operator, results: Iterable[Any]) -> list[Any]:
-    """What has been `computed`, on `meta`."""
+    """The results of `computed`, on `meta`."""
     return [result.view(Meta) if op.view else parked(result) for result in results]
 
 
 def put(results: list[Any], out: Tensor) -> Tensor:
-    """Make `out`, which must be on `meta`, be like the result."""
+    """Give `out`, which must be on `meta`, the shape of the result."""
     if type(out._array) is not Meta:
         raise Meta.error(Meta.refusal)
     if out._array.shape != results[0].shape:
@@ -86,7 +86,7 @@ def put(results: list[Any], out: Tensor) -> Tensor:
 
 
 def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
-    """Raise where the first of `args`, or what is to be written over it, is on `meta`, and the change is not possible."""
+    """Raise if the first of `args` or the new value is on `meta`, and the change is impossible."""
     target = args[0]
     if op.name != "copy":
         check_places(op, args)
@@ -100,5 +100,5 @@ def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
 
 
 def place_like(tensor: Tensor, device: Any) -> Any:
-    """Where a tensor made like another is, if no `device` is given for it."""
+    """The device of a tensor that is created like another one, if no `device` is given."""
     return device if device is not None else meta if type(tensor._array) is Meta else cpu

@@ -1,4 +1,4 @@
-"""The source of each operator's node class: read back what was saved, let go of it, apply the formulas."""
+"""The source of each operator's node class: read saved values, release them, apply the formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def node_source(op: Operator) -> str:
 
 
 def backward_source(op: Operator, recorded: bool) -> str:
-    """One of the two: load what was saved, let go of it, apply the formulas."""
+    """The source of one of the two methods: load saved values, release them, apply the formulas."""
     lines = [f"def backward{'_recorded' if recorded else ''}(node, grad, retain_graph, edges):"]
     several = len(op.differentiable) > 1 and op.joint is None
     for item in op.saved_inputs + op.saved_results:
@@ -26,7 +26,7 @@ def backward_source(op: Operator, recorded: bool) -> str:
     for item in op.lists:
         lines += [f"    if type({item}) is not tuple and ({item} is RELEASED or {item}.packed is not None):"]
         lines += [f"        {item} = unpack_list(node, '{item}')"]
-    # What no gradient needed was not saved, and may be left out again.
+    # A value that no gradient needed was not saved; the same condition skips it here.
     partly = [item for item in op.saved_inputs if op.joint is None and len(op.saved[item]) < len(op.differentiable)]
     released = [f"node.saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.lists) if item not in partly]
     release = [f"{' = '.join(released)} = RELEASED"] if released else []
@@ -58,7 +58,7 @@ def formula_arguments(formula: Any, special: dict[str, str]) -> str:
 
 
 def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
-    """Read a saved tensor back, checking that nobody has changed it since."""
+    """Read a saved tensor, and check that it has not been changed since it was saved."""
     saved = f"{item} = node.saved_{item}"
     if item in op.saved_results:
         usable = f"type({item}) is ndarray and node.counter_{item}[0] == node.version_{item}"

@@ -1,4 +1,4 @@
-"""Functions written by hand that also take NumPy's names for their parameters, as PyTorch's do: `axis`, `keepdims`, `x`."""
+"""Hand-written functions that also accept NumPy's parameter names, as PyTorch's functions do: `axis`, `keepdims`, `x`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TRANSLATED = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input",
 
 
 def takes_dim(function: Callable[..., Any]) -> bool:
-    """Whether `function` has a parameter that NumPy calls `axis`."""
+    """Whether `function` has a parameter that NumPy names `axis`."""
     code = function.__code__
     return "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, called with NumPy's names for its parameters translated."""
+    """Wrap `function` so that NumPy's parameter names are translated."""
 
     @functools.wraps(function)
     def translating(*args: Any, **keywords: Any) -> Any:
@@ -39,7 +39,7 @@ def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args: Any, **keywords: Any) -> Any:
-    """Call `function` again with the names of NumPy's users (`axis`, `keepdims`, `x`) translated."""
+    """Call `function` again, with NumPy's parameter names (`axis`, `keepdims`, `x`) translated."""
     given: dict[str, Any] = {}
     for name, value in names.items():
         if name not in _TRANSLATED:

@@ -1,4 +1,4 @@
-"""The tensors among an operator's arguments: checked, promoted to one dtype, numbers made into constants."""
+"""The tensors among an operator's arguments: checked, promoted to one dtype, with numbers converted to constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .signatures import type_name
 
 
 def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[Any]]:
-    """The tensors among `args` by name, numbers made into constants, and the arguments of the array function."""
+    """The tensors among `args` by name, with numbers converted to constants, and the arguments of the array function."""
     tensors: dict[str, Any] = {}
     for position, (name, value) in enumerate(zip(op.names, args, strict=True)):
         kind = op.kinds[name]
@@ -74,7 +74,7 @@ def given_arrays(op: Operator, arrays: list[Any]) -> list[Any]:
 
 
 def check_constant(function: str, name: str, value: Tensor | None) -> None:
-    """Raise if `value` requires grad, for an argument by which there is no derivative."""
+    """Raise if `value` requires grad; the operator has no derivative for this argument."""
     if value is not None and value.requires_grad and modes.is_recording():
         raise RuntimeError(
             f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot have "
@@ -96,9 +96,9 @@ def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list
 
 
 def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
-    """The arrays of a sequence of plain tensors of one dtype, and their edges if there are any; None for what is none.
+    """The arrays of a sequence of plain tensors of one dtype, and their edges, if any; None for any other sequence.
 
-    Nor for arrays on `meta`, or yet to be conjugated or negated, which are instances of subclasses.
+    Also None if one is on `meta`, or has lazy conjugation or negation: these arrays are instances of subclasses.
     """
     if type(items) is not list and type(items) is not tuple:
         return None, None
@@ -124,12 +124,12 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
 
 
 def prepared(array: Any, target: Any) -> Any:
-    """`array` with elements of `target`, if one is asked for."""
+    """`array` converted to the dtype `target`, if that is not None."""
     return array if target is None or array.dtype == target.numpy else array.astype(target.numpy)
 
 
 def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
-    """The dtype that all inputs are brought to."""
+    """The dtype that all inputs are promoted to."""
     kinds = []
     for value in tensors.values():
         for item in value if isinstance(value, list) else [value]:
@@ -146,7 +146,7 @@ def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
 
 
 def constant_tensor(number: Any, kind: Any) -> Tensor:
-    """A zero-dimensional tensor of `kind` that stands for a Python number."""
+    """A zero-dimensional tensor of dtype `kind` for a Python number."""
     try:
         array = numpy.asarray(number, dtype=kind.numpy)
     except (OverflowError, TypeError):

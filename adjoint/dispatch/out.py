@@ -1,4 +1,4 @@
-"""`out=`: results written into tensors that the caller gives."""
+"""`out=`: writing results to tensors that the caller gives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..tensor import Tensor
 from .declaration import Operator
 
 STRICT = "Expected out tensor to have dtype {wanted_c}, but got {given_c} instead"
-"""The words for a wrong dtype of most operators whose `out=` must have the dtype of the result (`same_out=STRICT`)."""
+"""The error for a wrong dtype, of most operators whose `out=` must have the dtype of the result (`same_out=STRICT`)."""
 
 FOUND = "Found dtype {given} but expected {wanted}"
 AMAX = "Expected the dtype for input and out to match, but got {wanted} for input's dtype and {given} for out's dtype."
@@ -36,7 +36,7 @@ _TYPE_NAMES = C_NAMES | {
 
 
 def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any], several: bool) -> Any:
-    """Put the results of an operator into the tensors given as `out=`."""
+    """Write the results of an operator to the tensors given as `out=`."""
     targets = checked_targets(op, out)
     if several and isinstance(out, Tensor):
         raise TypeError(f"{op.function_name}(): argument 'out' must be tuple of Tensors, not Tensor")
@@ -70,12 +70,12 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
     if modes.ANOMALY.enabled:
         note_operation(op.function_name, inputs, targets, False)
     if op.many or not several:
-        return None if op.many else out  # PyTorch returns nothing where the number of results varies
+        return None if op.many else out  # PyTorch returns None if the number of results varies
     return op.returns.out(*targets) if op.outputs and op.returns is not tuple else tuple(targets)
 
 
 def checked_targets(op: Operator, out: Any) -> list[Tensor]:
-    """What is given as `out=`, if it is tensors."""
+    """The value of `out=` as a list of tensors, checked."""
     targets = list(out) if isinstance(out, (tuple, list)) else [out]
     for target in targets:
         if not isinstance(target, Tensor):
@@ -84,25 +84,25 @@ def checked_targets(op: Operator, out: Any) -> list[Tensor]:
 
 
 def check_out(op: Operator, out: Any, tensors: dict[str, Any]) -> None:
-    """Raise if autograd would have to record the operator; it is asked before anything is computed."""
+    """Raise if autograd would have to record the operator; called before the computation."""
     if op.differentiable:
         targets = checked_targets(op, out)
         refuse_gradient(op.function_name, targets if is_underived(op) else inputs_in(tensors) + targets)
 
 
 def inputs_in(tensors: dict[str, Any]) -> list[Tensor]:
-    """The tensors among operands, those of sequences each for itself."""
+    """The tensors among operands, including those in sequences."""
     flat = [tensor for value in tensors.values() for tensor in (value if isinstance(value, list) else [value])]
     return [tensor for tensor in flat if isinstance(tensor, Tensor)]
 
 
 def is_underived(op: Operator) -> bool:
-    """Whether the operator with `out=` is recorded, but without a derivative."""
+    """Whether the operator with `out=` is recorded without a derivative."""
     return bool(op.out_underived or op.node_name == "NotImplemented")
 
 
 class Underived(Node):
-    """The operation of some functions with `out=`: recorded, but without a derivative."""
+    """The node of functions that are recorded without a derivative if `out=` is given."""
 
     __slots__ = ("called",)
 
@@ -112,7 +112,7 @@ class Underived(Node):
         self.shape, self.dtype = target._array.shape, target._array.dtype
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> Any:
-        """There is none."""
+        """Raise: there is no derivative."""
         raise RuntimeError(f"derivative for aten::{self.called} is not implemented")
 
     backward_recorded = backward
@@ -130,10 +130,11 @@ def stored(
     recorded: bool = False,
     underived: bool = False,
 ) -> Tensor:
-    """`result`, composed of several operators, or what it is written into: the end of every function `name` that takes `out=`.
+    """The end of every function `name` that is composed of operators and takes `out=`: return `result`, or write it to
+    `out`.
 
-    `same`: the words with which a dtype other than the result's is refused, if it is. `recorded`: the function is one of those
-    that autograd does record, as a copy; `underived`: of those that it records without a derivative.
+    `same`: the error for a dtype other than that of the result, if only that is allowed. `recorded`: autograd records
+    the function, as a copy. `underived`: autograd records it without a derivative.
     """
     if out is None:
         return result
@@ -154,7 +155,7 @@ def stored(
 
 
 def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
-    """Raise if autograd would have to record a function that is given `out=`."""
+    """Raise if autograd would have to record a function that is called with `out=`."""
     if modes.is_recording() and any(tensor.requires_grad for tensor in tensors):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
@@ -163,7 +164,7 @@ def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
 
 
 def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None:
-    """Raise unless `target` has the dtype (NumPy's) of the result or, where `same` is None, one that it may be cast to."""
+    """Raise unless `target` has the dtype (NumPy's) of the result or, if `same` is None, one that the result can be cast to."""
     wanted, given = dtypes.from_numpy(dtype), target.dtype
     if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
         words = {
@@ -185,9 +186,9 @@ def check_castable(source: Any, target: Any) -> None:
 
 
 def check_memory(target: Tensor, inputs: list[Tensor], apart: bool) -> None:
-    """Raise if writing to `target` would write to elements of itself or of an input twice.
+    """Raise if writing to `target` would overwrite other elements of `target` or of an input.
 
-    An input that is the very same elements may be written over, unless `apart`.
+    An input with exactly the same elements may be overwritten, unless `apart`.
     """
     check_overlap(target)
     array = target._array
@@ -204,7 +205,7 @@ def check_memory(target: Tensor, inputs: list[Tensor], apart: bool) -> None:
 
 
 def check_overlap(target: Tensor) -> None:
-    """Raise if several elements of `target` are one place in memory, as in an expanded tensor."""
+    """Raise if several elements of `target` share memory, as in an expanded tensor."""
     array = target._array
     if (
         0 in array.strides
@@ -218,14 +219,14 @@ def check_overlap(target: Tensor) -> None:
 
 
 def store(result: Any, target: Tensor) -> None:
-    """Write `result` to `target`, which takes on its shape."""
+    """Write `result` to `target`, and give `target` its shape."""
     about_to_change(target)
     resize(target, result.shape, preserved_order(result))
     numpy.copyto(target._array, result, casting="unsafe")
 
 
 def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> None:
-    """Give `target` the shape of what is to be written to it, its dimensions in `order` in memory, the first slowest."""
+    """Give `target` the shape of the result; `order`: the dimensions in memory order, the slowest first."""
     array = target._array
     if array.shape != shape:
         if array.size:
@@ -243,7 +244,7 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
 
 
 def check_partial_overlap(target: Tensor, others: list[Any], apart: bool = False) -> None:
-    """Raise if another operand is on some, but not on all, of the memory that is written to; if `apart`, also on all."""
+    """Raise if another operand overlaps a part of the written memory; if `apart`, also if it is the same memory."""
     array = target._array
     for other in others:
         if not isinstance(other, numpy.ndarray) or not (apart or other is not array):

@@ -1,4 +1,4 @@
-"""`torch.ops.aten`: operators by the names under which PyTorch's dispatcher knows them, for programs that tell them apart."""
+"""`torch.ops.aten`: operators under the names of PyTorch's dispatcher, for programs that compare them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OpOverload:
         return self._packet
 
     def name(self) -> str:
-        """The name, as `aten::mul.Tensor`; `default` goes without saying."""
+        """The name, as in `aten::mul.Tensor`; `default` is omitted."""
         ending = "" if self._overloadname == "default" else f".{self._overloadname}"
         return f"aten::{self._packet.__name__}{ending}"
 

@@ -1,7 +1,7 @@
-"""Functions of two operands that have one operator for a tensor as second operand and another for a number.
+"""Functions of two operands with separate operators for a tensor and a number as second operand.
 
-PyTorch records a node of its own for a number, as the derivative by the number would cost something. `overloads` makes the
-functions that choose among such operators: the public one, the one in place, and those of Python's operators.
+PyTorch records a different node for a number, because a derivative for the number would cost time. `overloads` creates
+the functions that choose between such operators: the public function, the in-place function, and Python's operators.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .decorators import PREFIXES, binary, operator, public
 from .slow_path import not_known
 
 _SYMBOLS = {"__mod__": "%", "__floordiv__": "//", "__pow__": "**"}
-"""How Python's operators are written, for the documentation of their methods."""
+"""The symbols of Python's operators, for the documentation of methods."""
 
 
 def overloads(
@@ -39,25 +39,25 @@ def overloads(
     second: str = "other",
     forms: tuple[str, ...] | Callable[[Operator], tuple[str, ...]] = (),
 ) -> Callable[[type], Any]:
-    """Declare a function that chooses among operators; the class gives its name and its documentation.
+    """Declare a function that chooses between operators; the class gives its name and its documentation.
 
-    Each operator is one that has been declared, or the options (of `binary`) with which it is declared here: with the
-    `kernel`, and the formulas in the class for those of its operands that are tensors.
+    Each operator is either declared elsewhere, or given by the options (of `binary`) that declare it here, with the
+    `kernel` and the formulas of the class for those operands that are tensors.
 
     Args:
         kernel: the array computation of the operators that are declared here.
-        by_tensor: the operator for two tensors; with the option `number_first` also that for a number and a tensor.
+        by_tensor: the operator for two tensors; with the option `number_first` also for a number and a tensor.
         by_number: the operator for a tensor and a number.
-        of_number: the operator for a number and a tensor, if the function takes them.
-        of_numbers: computes the result from two numbers and `out`, if the function takes them.
+        of_number: the operator for a number and a tensor, if the function accepts them.
+            of_numbers: computes the result from two numbers and `out`, if the function accepts them.
         promote: the promotion of the operators that are declared here.
-        dunder: Python's operator (`"__mod__"`); it has a form in place (`"__imod__"`).
+        dunder: Python's operator (`"__mod__"`); it has an in-place form (`"__imod__"`).
         reflected: the `dunder` with the operands exchanged (`"__rmod__"`).
-        namespace: where the function is public.
-        method: whether it is a method; then there is a method in place, too.
-        alias_inplace: other names of the method in place.
-        public_inplace: whether the function in place is public besides the method.
-        only_inplace: whether there is only the method in place; the class has its documentation.
+        namespace: the public namespace of the function.
+            method: whether there are a method and an in-place method.
+            alias_inplace: other names of the in-place method.
+            public_inplace: whether the in-place function is public besides the method.
+            only_inplace: whether there is only the in-place method; then the class documents it.
         second: the name of the second parameter.
         forms: how the function may be called, for errors; or the function of `signatures` that tells it from `by_tensor`.
     """
@@ -166,11 +166,11 @@ def identify(function: Any, name: str, doc: str | None, module: str, parameter: 
     function.__code__ = code.replace(co_name=name, co_varnames=variables)
     function.__name__ = function.__qualname__ = name
     function.__doc__, function.__module__ = doc, module
-    function.__annotations__ = {}  # as those of other functions written by hand: the stubs tell types
+    function.__annotations__ = {}  # the type stubs hold the types, as for other hand-written functions
 
 
 def _choice(name: str, by_tensor: Any, by_number: Any, of_number: Any) -> Callable[[Any, Any], Any]:
-    """What chooses the operator for two operands, and raises for those that the function `name` does not take."""
+    """The function that chooses the operator for two operands, and raises for operands that the function `name` rejects."""
 
     def choose(input: Any, other: Any) -> Any:
         if isinstance(input, Tensor):

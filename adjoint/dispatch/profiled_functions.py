@@ -1,7 +1,7 @@
-"""What profiles tell of besides operators: functions made of operators, which are events around those of the operators.
+"""Functions composed of operators in profiles: events that enclose those of the operators.
 
-While somebody profiles, a wrapper stands in front of each of these functions; when nobody does any longer, it is taken away. So
-nothing of this costs anything otherwise.
+While a thread is profiled, each of these functions has a wrapper; afterwards the wrappers are removed. They cost
+nothing otherwise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NAMES = {
     "unique_runs": "unique_consecutive", "unsafe_view": "_unsafe_view", "view_shape": "view", "xlog1py": "special_xlog1py",
     "zeta": "special_zeta",
 }  # fmt: skip
-"""What PyTorch calls operators whose names here tell them apart from others, or are shorter."""
+"""PyTorch's names for operators whose names here are more specific or shorter."""
 
 _METHODS = {
     "__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "pow", "__rpow__": "pow", "__ipow__": "pow_",
@@ -47,7 +47,7 @@ _METHODS = {
     "__int__": "item", "__complex__": "item", "__index__": "item", "item": "item", "cpu": "to", "type": "to",
     **dict.fromkeys("bfloat16 bool byte cdouble cfloat char double float half int long short".split(), "to"),
 }  # fmt: skip
-"""Methods that go by another name, or are not operators' own."""
+"""Methods with another name, or that are not methods of operators."""
 
 _SILENT = frozenset(
     """
@@ -57,11 +57,11 @@ _SILENT = frozenset(
     set_default_tensor_type sparse_dim tensor typename unique unravel_index xpu
     """.split()
 )
-"""Functions that are no events: they run no operator, make a tensor of what is none, or are Python in PyTorch."""
+"""Functions without events: they run no operator, create tensors, or are written in Python in PyTorch."""
 
 
 class _Watch:
-    """The wrapper in front of one function: it tells who profiles this thread of the call, and lets it pass."""
+    """The wrapper of one function: it reports the call to the recorder of this thread."""
 
     def __init__(self, function: FunctionType, name: str) -> None:
         self.function = function
@@ -69,15 +69,15 @@ class _Watch:
         self.behind = function
 
     def put(self) -> None:
-        """Put the wrapper in front of the function."""
+        """Install the wrapper on the function."""
         function = self.function
         self.behind = behind = duplicate(function)
         if (stub := stub_of(function)) is not None:
-            stub.function = behind  # whose own code it is to put in place, not the wrapper's
+            stub.function = behind  # the stub must install code behind the wrapper
         put_in_front(function, behind, self.enter)
 
     def take_away(self) -> None:
-        """Leave the function as it was, unless it has been given other code since."""
+        """Remove the wrapper, unless the function has been given other code since."""
         function, behind = self.function, self.behind
         if (
             function.__code__ is standing_in(cells(function))
@@ -99,7 +99,7 @@ class _Watch:
 
 @cache
 def _watches() -> list[_Watch]:
-    """For each function that is made of operators, its wrapper, to be put and taken away."""
+    """The wrapper of each composite function, to be installed and removed."""
     load_all()
     found: dict[Any, str] = {}
     for functions in PUBLIC.values():
@@ -122,7 +122,7 @@ _profiles = 0
 
 
 def watch() -> None:
-    """A profile begins: functions made of operators are to be told of."""
+    """Report calls of composite functions: a profile begins."""
     global _profiles
     with _lock:
         _profiles += 1
@@ -132,7 +132,7 @@ def watch() -> None:
 
 
 def stop_watching() -> None:
-    """It ends."""
+    """Stop reporting calls of composite functions: a profile has ended."""
     global _profiles
     with _lock:
         _profiles -= 1
@@ -143,7 +143,7 @@ def stop_watching() -> None:
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """Within this block no such wrapper is there: others are put, which stay."""
+    """Context manager: remove these wrappers, so that other wrappers can be installed permanently."""
     with _lock:
         for wrapper in _watches() if _profiles else ():
             wrapper.take_away()

@@ -1,7 +1,7 @@
-"""The source that records an operation: where gradients go, the node, and what it saves.
+"""The source that records an operation: edges, the node, and what the node saves.
 
-The generated functions have these lines inline. The slow path calls functions of the same lines, `save_inputs` and
-`save_results`; indexing calls `part_node`. So what is saved, and when, is said here and nowhere else.
+Generated functions contain these lines inline. The slow path calls functions of the same lines, `save_inputs` and
+`save_results`; indexing calls `part_node`. What is saved, and when, is therefore defined only here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FRAME = ["if frame.f_globals is not FLAGS.user:", "    frame = nearest_user_fram
 
 
 def frame_lines(caller: int) -> list[str]:
-    """Find the user's frame, most often `caller` frames above."""
+    """Find the user's frame, usually `caller` frames above."""
     return [f"frame = getframe({caller})", *FRAME]
 
 
@@ -23,7 +23,7 @@ def frame_lines(caller: int) -> list[str]:
 
 
 def edge_lines(op: Operator) -> list[str]:
-    """Find where the gradients go: `edge_0`, `edge_1`, ... A view's has been found along with its base."""
+    """Find the edges of the tensors: `edge_0`, `edge_1`, ... The edge of a view has been found along with its base."""
     lines = []
     for index, name in enumerate(op.differentiable if op.sequence is None else ()):
         public = public_name(name)
@@ -34,7 +34,7 @@ def edge_lines(op: Operator) -> list[str]:
 
 
 def is_recorded(op: Operator) -> str:
-    """The condition under which there is something to record."""
+    """The condition under which the operation is recorded."""
     if op.sequence is not None:
         return f"edges is not None and {RECORDING}"
     needed = " or ".join(f"edge_{index} is not None" for index in range(len(op.differentiable)))
@@ -45,15 +45,15 @@ def is_recorded(op: Operator) -> str:
 
 
 def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = True) -> list[str]:
-    """Make the node of an operation in the user's `frame`, without what it saves.
+    """Create the node of an operation in the user's `frame`, without saved values.
 
-    Where edges are not read `from_tensors`, a leaf that is the end of one stands for itself already.
+    If edges are not read `from_tensors`, an edge that ends at a leaf is the leaf already.
     """
     lines = []
     edges = "edges"
     if op.sequence is None:
         count = range(len(op.differentiable))
-        for index in count:  # a view whose base requires grad, but not the view's making, makes no use of a gradient
+        for index in count:  # the gradient of a view that was made without recording is not used
             lines += [f"if edge_{index} is NOWHERE:", f"    edge_{index} = None"]
         ends = [
             f"{public_name(name)} if edge_{index} is LEAF else edge_{index}" if from_tensors else f"edge_{index}"
@@ -74,7 +74,7 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
 
 
 def pack_lines(op: Operator, results: str) -> list[str]:
-    """Send what the node keeps through the saved-tensor hooks, if there are any."""
+    """Pass saved values to the saved-tensor hooks, if there are any."""
     if not (op.saved_inputs or op.saved_results or op.lists):
         return []
     return ["if FLAGS.hooked:", f"    pack_saved(node, {results})"]
@@ -84,7 +84,7 @@ def pack_lines(op: Operator, results: str) -> list[str]:
 
 
 def input_lines(op: Operator, changed: str | None = None) -> list[str]:
-    """Save inputs and parameters; of the input that is about to be `changed` in place, a copy."""
+    """Save inputs and parameters; of the input that is about to be `changed` in place, save a copy."""
     lines = []
     for item in op.saved_inputs:
         public = public_name(item)
@@ -104,7 +104,7 @@ def value_lines(op: Operator) -> list[str]:
 
 
 def result_lines(op: Operator) -> list[str]:
-    """Save results, whose version counters begin here: all of them, whichever gradient needs them, as PyTorch does."""
+    """Save results, and create their version counters: all of them, whichever gradient needs them, as PyTorch does."""
     lines = []
     for item in op.saved_results:
         array = f"{item}_array" if op.outputs else "array"
@@ -114,7 +114,7 @@ def result_lines(op: Operator) -> list[str]:
 
 
 def if_needed(op: Operator, item: str, save: list[str]) -> list[str]:
-    """The lines that save `item`, run only if an input whose formula names it needs a gradient."""
+    """The lines that save `item`; they run only if an input whose formula names it needs a gradient."""
     users = op.saved[item]
     if op.sequence is not None or len(users) == len(op.differentiable):
         return save
@@ -123,7 +123,7 @@ def if_needed(op: Operator, item: str, save: list[str]) -> list[str]:
 
 
 def value_expression(op: Operator, item: str) -> str:
-    """How a saved value is read: a parameter, or the shape, dtype, strides or geometry of an input."""
+    """The expression for a saved value: a parameter, or the shape, dtype, strides or geometry of an input."""
     name = item.removesuffix("_geometry")
     if name != item and name in op.kinds:
         return f"Geometry({name}_array)"
@@ -143,7 +143,8 @@ def value_expression(op: Operator, item: str) -> str:
 def saving_source(op: Operator) -> str:
     """The source of `save_inputs(node, edges, args, changed)`, `save_results(node, outputs)`, `saved_values(args)`.
 
-    `args` has tensors in place of numbers; `changed` is the tensor that the operation is about to change in place, or None.
+    In `args`, numbers have been replaced by tensors; `changed` is the tensor that the operation is about to change, or
+    None.
     """
     edges = [f"edge_{index}" for index in range(len(op.differentiable))] if op.sequence is None else []
     read_edges = [f"{', '.join(edges)}, = edges"] if edges else []
@@ -173,9 +174,9 @@ def saving_source(op: Operator) -> str:
 
 
 def part_source(op: Operator) -> str:
-    """The source of `part_node(edge_0, self_array, array, frame, ...)`: the node of a view that indexing takes by itself."""
+    """The source of `part_node(edge_0, self_array, array, frame, ...)`: it creates the node of one step of indexing."""
     values = [public_name(name) for name in op.names if op.kinds[name] == VALUE]
-    # Indexing knows no tensor for what is between its steps.
+    # The intermediate results of indexing are not tensors.
     lines = [*node_lines(op, "array.shape", "array.dtype", from_tensors=False), *value_lines(op), "return node"]
     return "\n".join(
         [*block(f"def part_node({', '.join(['edge_0', 'self_array', 'array', 'frame', *values])}):", lines), ""]

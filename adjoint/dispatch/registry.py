@@ -1,7 +1,8 @@
-"""Families of operators: each is loaded when something that it declares is first asked for.
+"""Families of operators: a family is imported when one of its names is first used.
 
-`operator_index` lists what each family declares. Until a family is loaded, the namespaces below load it for a name they lack,
-and descriptors that do so stand in for methods of `Tensor`. `import adjoint` loads this module and the index, and no family.
+`operator_index` lists the names that each family declares. Until a family is imported, the namespaces below import it
+for a missing name, and descriptors do the same in place of methods of `Tensor`. `import adjoint` imports this module
+and the index, and no family.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ NAMESPACES = ("torch", "functional", "linalg", "special", "fft")
 """The parts of the index for public functions."""
 
 METHODS, OPERATORS = "Tensor", "operators"
-"""The parts of the index for methods and properties of `Tensor`, and for what formulas know under no other name."""
+"""The parts of the index for methods and properties of `Tensor`, and for names that only formulas use."""
 
 OTHER_METHODS = {
     "adjoint.autograd.methods": (
@@ -29,18 +30,18 @@ OTHER_METHODS = {
     "adjoint.tape.deep_copy": "__deepcopy__",
     "adjoint.tape.torch_function": "__torch_function__",
 }
-"""The methods and properties of `Tensor` that are no operators, and the modules that define them."""
+"""The methods and properties of `Tensor` that are not operators, and the modules that define them."""
 
 _package = "adjoint.operators"
 
 
 def load(family: str) -> None:
-    """Run the module of the family, unless that has been done; wait, if another thread is doing it."""
+    """Import the family, unless it has been imported; if another thread is importing it, wait."""
     import_module(f"{_package}.{family}")
 
 
 def load_all() -> None:
-    """Load every family, and all methods of `Tensor`: for those who look at all there is."""
+    """Import every family, and all methods of `Tensor`, for code that inspects everything."""
     for family in FAMILIES:
         load(family)
     for module in OTHER_METHODS:
@@ -48,7 +49,7 @@ def load_all() -> None:
 
 
 def _by_part() -> dict[str, dict[str, str]]:
-    """The names that the index has in each part, and the family that declares each."""
+    """The names in each part of the index, with the family that declares each name."""
     parts: dict[str, dict[str, str]] = {part: {} for part in (*NAMESPACES, METHODS, OPERATORS)}
     for family, found in FAMILIES.items():
         for places, names in found.items():
@@ -63,12 +64,12 @@ _DECLARED = _by_part()
 
 @cache
 def operators() -> dict[str, str]:
-    """The family of each operator, and of whatever else formulas may use."""
+    """The family of each operator, and of every other name that formulas may use."""
     return {**_DECLARED["torch"], **_DECLARED[METHODS], **_DECLARED[OPERATORS]}
 
 
 class Declared(dict[str, Any]):
-    """What families declare, by name; those asked for are loaded."""
+    """The declared names with their values; a missing one is imported."""
 
     def __init__(self, families: dict[str, str]) -> None:
         super().__init__()
@@ -82,15 +83,16 @@ class Declared(dict[str, Any]):
         return value
 
     def names(self) -> set[str]:
-        """All names, also of families that are not loaded."""
+        """All names, including those of families that are not imported."""
         return {*self, *self._families}
 
     def as_module(
         self, module: dict[str, Any], modules: tuple[str, ...] = (), elsewhere: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-        """`__getattr__` and `__dir__` for the module with these globals: it has these names, imported when first asked for.
+        """`__getattr__` and `__dir__` for the module with these globals: they provide these names, imported on first
+        use.
 
-        So it has the `modules` in it, and what they define of the names `elsewhere`.
+        The names come from the `modules`, and from the modules that `elsewhere` gives for single names.
         """
         package = module["__name__"]
 
@@ -115,7 +117,7 @@ class Declared(dict[str, Any]):
 
 
 class Namespace:
-    """The attributes that families declare; those asked for are loaded."""
+    """The declared names as attributes; a missing one is imported."""
 
     def __init__(self, families: dict[str, str]) -> None:
         self._families = families
@@ -133,7 +135,7 @@ PUBLIC = {name: Declared(_DECLARED[name]) for name in NAMESPACES}
 
 
 class Awaited:
-    """Stands in for a method or a property of `Tensor` until the module that defines it is imported."""
+    """A stand-in for a method or a property of `Tensor` until the module that defines it is imported."""
 
     __slots__ = ("module", "name")
 
@@ -155,7 +157,7 @@ class Awaited:
 
 
 def stand_in_for_methods() -> None:
-    """Put what stands in for the methods of modules that are not imported on `Tensor`."""
+    """Install stand-ins on `Tensor` for the methods of modules that are not imported."""
     there = {name for kind in Tensor.__mro__[:-1] for name in vars(kind)}
     methods = {name: f"{_package}.{family}" for name, family in _DECLARED[METHODS].items()}
     for module, names in OTHER_METHODS.items():

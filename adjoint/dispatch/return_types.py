@@ -1,4 +1,4 @@
-"""The named tuples that operators of several outputs return, printed as PyTorch prints them."""
+"""The named tuples that operators with several outputs return, printed as in PyTorch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ BY_NAME: dict[str, type] = {}
 
 
 def return_type(name: str, *fields: str) -> Any:
-    """The class of tuples named `torch.return_types.<name>` with the given fields; its `out` is that of results with `out=`."""
+    """Create the class of tuples `torch.return_types.<name>` with the given fields; its `out` is the class for `out=`."""
     cls = _named_tuple(name, fields)
     cls.out = _named_tuple(f"{name}_out", fields)
     return cls

@@ -1,4 +1,4 @@
-"""Functions whose Python looks at elements, which within `vmap` differ from example to example."""
+"""Functions whose Python code reads elements; within `vmap` the elements differ along the batch."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..tensor import Tensor
 
 
 def is_readable(*tensors: Tensor | None) -> bool:
-    """Whether the elements of all `tensors` can be looked at, as they are not those of one example of many."""
+    """Whether the elements of all `tensors` can be read: none of them is a batched tensor."""
     return not any(tensor is not None and type(tensor._array) is Unread for tensor in tensors)
 
 
 def is_example(tensor: Tensor) -> bool:
-    """Whether `tensor` is what a function sees within `vmap`."""
+    """Whether `tensor` is a batched tensor of `vmap`."""
     return type(tensor) is not Tensor and hasattr(tensor, "without_history")
 
 
 def sequential_fallback(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, in `vmap` applied at each place of the batch in turn."""
+    """Wrap `function`: within `vmap` it is applied to one batch element after another."""
 
     @functools.wraps(function)
     def each(*args: Any, **keywords: Any) -> Any:

@@ -1,6 +1,6 @@
-"""What errors about wrong arguments say: the forms that an overloaded function has, and the names of types.
+"""The text of errors about wrong arguments: the forms of overloaded functions, and the names of types.
 
-Read only when such an error is raised, or the name of the form called is to be told.
+It is used only when such an error is raised, or when the name of the called form is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TYPE_WORDS = {
 """What parameters may be declared as (`dim: Int`), and what PyTorch calls that."""
 
 OUT = "*, Tensor out = None"
-"""The end of the forms of functions that take `out=`."""
+"""The end of the forms of functions with `out=`."""
 
 FORMS: dict[str, tuple[str, ...] | Callable[[], tuple[str, ...]]] = {}
 """The forms in which a function may be called, as PyTorch lists them: those of its operators, or what a declaration says."""
@@ -100,7 +100,7 @@ def type_name(value: Any) -> str:
 
 
 def overload(op: Operator, args: tuple[Any, ...]) -> str:
-    """PyTorch's name of the form of an operator in place, `add_.Tensor`."""
+    """PyTorch's name of the form of an in-place operator, `add_.Tensor`."""
     form = op.aten_inplace
     if op.aten_number != form:
         given = [value for value in args[1:] if value is not None and not isinstance(value, (str, bool))]

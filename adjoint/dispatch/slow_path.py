@@ -1,8 +1,8 @@
-"""The slow path of every operator: all that the generated common case leaves out.
+"""The slow path of every operator: all cases that the generated common case leaves out.
 
-Numbers among tensors, mixed dtypes, `out=`, keyword aliases, wrong arguments, saved-tensor hooks, inference mode, several
-outputs, sequences of tensors. Correctness lives here; the generated code is a shortcut. What is peculiar to changes in place
-is in `inplace`.
+Numbers in place of tensors, mixed dtypes, `out=`, keyword aliases, wrong arguments, saved-tensor hooks, inference mode,
+several outputs, sequences of tensors. The slow path alone is correct for every call; the generated code is a shortcut.
+In-place changes are in `inplace`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         for value in names.values():
             if value is not MISSING:
                 return run_slow_path(op, args, out, **names)
-        # The flag is up for another thread, or for a transform: the fast path is good for this call too.
+        # Another thread, or a transform, has raised the flag: the fast path is correct for this call too.
         return note_created(op.fast_path(*args))
     except Exception:
         again = overridden(getframe(1))
@@ -56,14 +56,14 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
 
 
 def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
-    """Apply `op` in any mode, to anything."""
+    """Apply `op` in any mode, to any arguments."""
     args = bind(op, args, names)
     if modes.STATE.interpreters:
         interpreter = innermost(args if out is None else (*args, out))
         if interpreter is not None:
             return note_created(interpreter.process(op, args, out))
         if out is None and not op.draws:
-            with lower(modes.STATE.interpreters[0]):  # where the fast path is open again
+            with lower(modes.STATE.interpreters[0]):  # outside all interpreters, the fast path is possible again
                 return note_created(applied(op, args))
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
@@ -90,7 +90,7 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
 def result_arrays(
     op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], arrays: list[Any], at_meta: bool, ordered: bool
 ) -> tuple[list[Any], bool]:
-    """The arrays of the results, and whether there are several; `ordered`: their order in memory follows the operands'."""
+    """The arrays of the results, and whether there are several; `ordered`: their memory order follows the operands."""
     result_cache = modes.STATE.result_cache
     if at_meta:
         results = computed(op, arrays, compute)
@@ -109,7 +109,7 @@ def result_arrays(
 
 
 def tie(op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], outputs: list[Tensor], several: bool) -> bool:
-    """Make views of the outputs where the operator makes views, and record it where modes and inputs ask for that."""
+    """Make the outputs views if the operator returns views, and record the operation if modes and inputs require it."""
     edges = wanted_edges(op, args)
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if op.view:
@@ -128,7 +128,7 @@ def tie(op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], outputs: l
 
 
 def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
-    """The arguments with the dtype of `out` for `dtype`; if that is given, `out` must have it."""
+    """The arguments with `dtype` set to the dtype of `out`; if `dtype` is given, `out` must have it."""
     position = op.names.index("dtype")
     given = args[position]
     if given is not None:
@@ -142,7 +142,7 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
 
 
 def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
-    """`op` (or a `function` of its parameters) called as users call it, with `args` in the order of the declaration."""
+    """Call `op` (or a `function` with its parameters) as users do, with `args` in the order of the declaration."""
     function = function or op.function
     if not op.keyword_only:
         return function(*args)
@@ -152,9 +152,9 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
 
 
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
-    """Apply `op` as a Python operator: `NotImplemented` lets the other operand's type have its turn."""
+    """Apply `op` as a Python operator: with `NotImplemented`, Python tries the type of the other operand."""
     if len(args) > 1 and type(value := args[1]) is not Tensor:
-        if op.name == "eq" and isinstance(value, numpy.ndarray):  # the one operator that takes arrays
+        if op.name == "eq" and isinstance(value, numpy.ndarray):  # the only operator that accepts arrays
             return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
             return not_known(depth=1)
@@ -162,7 +162,7 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
 
 
 def not_known(depth: int = 0) -> Any:
-    """What a Python operator returns that does not know its other operand: NotImplemented, unless the call is taken over."""
+    """The result of a Python operator for an unknown operand: NotImplemented, unless the call is overridden."""
     again = overridden(getframe(depth + 1))
     return NotImplemented if again is None else again()
 
@@ -170,7 +170,7 @@ def not_known(depth: int = 0) -> Any:
 def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     """Run the array function (or another `kernel` with its parameters).
 
-    NumPy's floating-point warnings are off, its errors in PyTorch's words.
+    NumPy's floating-point warnings are off, and its errors are raised in PyTorch's words.
     """
     keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
     positional = arrays[: len(arrays) - len(keywords)]

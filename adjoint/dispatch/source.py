@@ -1,4 +1,4 @@
-"""Generated source: how it is put together, compiled and kept, so that tracebacks and debuggers show it."""
+"""Generated source: assembled, compiled and stored so that tracebacks and debuggers can show it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ SOURCES: dict[str, str] = {}
 
 
 def public_name(name: str) -> str:
-    """`self` in a declaration is `input` to those who call the function."""
+    """The public name of a parameter: `self` in a declaration is `input` for users."""
     return "input" if name == "self" else name
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """The lines one step further in."""
+    """The lines, indented by one step."""
     return ["    " + line for line in lines]
 
 
@@ -26,7 +26,7 @@ def block(head: str, body: Iterable[str]) -> list[str]:
 
 
 def guard(alternatives: Iterable[str], leave: str) -> list[str]:
-    """Leave by the statement `leave` if one of the conditions holds."""
+    """Execute the statement `leave` if one of the conditions holds."""
     condition = " or ".join(alternatives)
     return [f"if {condition}:", f"    {leave}"] if condition else []
 

@@ -1,7 +1,7 @@
-"""Wrappers in front of functions and methods, through which calls pass once anything overrides any of them.
+"""Wrappers of functions and methods: after the first override anywhere, all calls pass through them.
 
-A wrapper is new code in the function object that everybody already holds; the old code moves to a function behind it. So a
-program that overrides nothing pays nothing, and one that does finds the functions to be the objects they were before.
+A wrapper is new code in the existing function object; the old code moves to a function behind it. A program without
+overrides pays nothing, and references to the functions stay valid in a program with overrides.
 """
 
 from __future__ import annotations
@@ -27,22 +27,26 @@ from .lazy_stubs import generated, moved, put_in_front
 
 
 class TorchFunctionWrapper:
-    """What a wrapper does with a call.
+    """The behaviour of a wrapper.
 
-    `function`: the function as it was, behind the wrapper; `shown`: what is said to have been called; `name`: its name in
+    `function`: the function behind the wrapper. `shown`: the function that overrides receive. `name`: its name in
     errors.
 
     Attributes:
-        of_python: PyTorch writes it in Python. Such functions count plain tensors among the types, give what has a default by
-            keyword, and say in other words that nobody knows them.
-        of_operator: it belongs to a Python operator, and returns NotImplemented where nobody knows it, or for a TypeError.
-        of_method: it is a method; if it takes nothing but the tensor, the type of that counts, too.
-        of_attribute: it reads an attribute, or is one of the methods like that: the type of the tensor always counts.
-        of_keywords: all arguments are passed on by keyword.
-        of_many: classes get the tensors that it may take in a list one by one; a mode gets the list, whose items do not count.
-        of_first: it asks the first argument's class alone; if that takes over nothing, this function is said to have been called.
-        of_statement: it belongs to a statement, and returns nothing.
-        of_data: classes do not take it over, as it takes them for data; modes do.
+        of_python: PyTorch writes the function in Python. Such functions count plain tensors among the types, pass
+        arguments
+                with defaults by keyword, and raise another error if no override handles the call.
+            of_operator: a Python operator; it returns NotImplemented if no override handles the call, or for a
+        TypeError.
+            of_method: a method; if the tensor is its only argument, the type of that counts too.
+            of_attribute: it reads an attribute, or is a method of that kind: the type of the tensor always counts.
+            of_keywords: all arguments are passed by keyword.
+            of_many: classes receive the tensors of a list argument separately; a mode receives the list, whose items do
+        not count.
+            of_first: only the class of the first argument counts; if that overrides nothing, overrides receive this
+        function.
+            of_statement: it belongs to a statement, and returns nothing.
+            of_data: its arguments are data, so classes do not override it; modes do.
     """
 
     of_python = of_operator = of_method = of_attribute = of_statement = of_data = of_keywords = of_many = False
@@ -55,7 +59,7 @@ class TorchFunctionWrapper:
         self._signature: inspect.Signature | None = None
 
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Let the call pass, or hand it to those who take it over."""
+        """Call the function, or the overrides."""
         state = STATE
         found = overloaded(args, kwargs) if state.asks_classes else ()
         if state.function_modes and state.asks_modes:
@@ -68,7 +72,7 @@ class TorchFunctionWrapper:
         return self.taken_over(found, args, kwargs)
 
     def taken_over(self, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What those who take the call over return."""
+        """Call the overrides, and return their result."""
         likes: list[Any] = list(found)
         if self.of_python:
             if self.of_many and len(args) == 2 and not mode_is_active():
@@ -92,14 +96,14 @@ class TorchFunctionWrapper:
         return None if self.of_statement else result
 
     def arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as a function in Python passes them on: by keyword, with its default, what has one."""
+        """The arguments as a Python function passes them: those with defaults by keyword, with the default."""
         parameters = self.signature().parameters
         if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values()):
             named = {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
             return args, {**named, **kwargs}
         try:
             bound = self.signature().bind(*args, **kwargs)
-        except TypeError:  # wrong arguments, for whoever takes over to judge
+        except TypeError:  # wrong arguments: the override decides
             return args, kwargs
         bound.apply_defaults()
         values = {name: value for name, value in bound.arguments.items() if value is not MISSING}
@@ -109,7 +113,7 @@ class TorchFunctionWrapper:
         return tuple(values.pop(name) for name in required if name in values), values
 
     def signature(self) -> inspect.Signature:
-        """The parameters of the function behind the wrapper, without NumPy's names for them and the `out` of methods."""
+        """The parameters of the function behind the wrapper, without NumPy's names and the `out` of methods."""
         if self._signature is None:
             whole = signature_of(self.function)
             kept = [one for name, one in whole.parameters.items() if name != "out" or not self.of_method]
@@ -121,7 +125,7 @@ _NUMPY_NAMES = {name for names in NUMPY_NAMES.values() for name in names}
 
 
 def signature_of(function: Any) -> inspect.Signature:
-    """The signature of a function, also of one whose code has not been generated yet."""
+    """The signature of a function, even before its code has been generated."""
     whole = inspect.signature(generated(function))
     kept = []
     for parameter in whole.parameters.values():
@@ -132,12 +136,12 @@ def signature_of(function: Any) -> inspect.Signature:
         kept.append(parameter.replace(default=parameter.empty) if required else parameter)
     try:
         return whole.replace(parameters=kept)
-    except ValueError:  # one that may be left out stands before one that may not
+    except ValueError:  # an optional parameter precedes a required one
         return whole
 
 
 def put(function: FunctionType, name: str, shown: Any = None) -> TorchFunctionWrapper:
-    """Put a wrapper in front of `function`; `shown`, by default the function itself, is what is said to have been called."""
+    """Install a wrapper on `function`; `shown`, by default the function itself, is what overrides receive."""
     behind = moved(function)
     wrapper = TorchFunctionWrapper(behind, function if shown is None else shown, name)
     put_in_front(function, behind, wrapper.enter)
@@ -145,6 +149,6 @@ def put(function: FunctionType, name: str, shown: Any = None) -> TorchFunctionWr
 
 
 def wrapper_of(function: Any) -> TorchFunctionWrapper | None:
-    """The wrapper in front of `function`, if there is one."""
+    """The wrapper of `function`, or None."""
     wrapper = getattr((function.__kwdefaults__ or {}).get("enter"), "__self__", None)
     return wrapper if isinstance(wrapper, TorchFunctionWrapper) else None

@@ -1,4 +1,4 @@
-"""Tensors on the memory of other tensors that are no views of these: `detached` ones, and results read back by a node."""
+"""Tensors that share memory with another tensor but are not views of it: detached tensors and unpacked results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..tensor import Tensor, new_tensor
 
 def detached(tensor: Tensor, counter: list[Any] | None) -> Tensor:
     """A tensor on the same memory and version counter, without history."""
-    if type(tensor) is not Tensor and hasattr(tensor, "without_history"):  # examples of a batch
+    if type(tensor) is not Tensor and hasattr(tensor, "without_history"):  # a batched tensor of `vmap`
         result: Tensor = tensor.without_history()
         result._counter = counter
         return result

@@ -1,6 +1,6 @@
-"""What is noted of operations while anomaly detection is on: where they were called, on what, and what they cut off.
+"""Records that anomaly detection keeps of each operation: its traceback, its values, the gradient paths that it cuts.
 
-Anomaly detection sends all operators through the slow path; nothing of this costs anything while it is off.
+Anomaly detection sends all operators through the slow path. While it is off, this module costs nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Statistics:
-    """Some numbers about the elements of a tensor."""
+    """Statistics of the elements of a tensor."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -33,7 +33,7 @@ class Statistics:
 
     @classmethod
     def of(cls, array: Any) -> Statistics:
-        """Those of `array`; smallest and largest are of the finite elements' absolute values if they are complex."""
+        """Compute the statistics of `array`; for complex elements, minimum and maximum are of the finite absolute values."""
         if array.dtype.kind in "biuSU":
             finite, nans, infinities = array, 0, 0
         else:
@@ -55,7 +55,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a gradient's path was cut: by which operation, why, and at which line of the user's code."""
+    """The place where a gradient path was cut: the operation, the reason, and the line of the user's code."""
 
     operation: str
     reason: str
@@ -66,21 +66,21 @@ class Cut:
 
 
 class Notes(Generic[T]):
-    """Something about each of some tensors, for as long as the tensor is there.
+    """Records about tensors. A record lives as long as its tensor.
 
-    A `WeakKeyDictionary` would compare them, which for tensors is another operation.
+    A `WeakKeyDictionary` would compare its keys with `==`, which is an operation on tensors.
     """
 
     def __init__(self) -> None:
         self.held: dict[int, tuple[weakref.ref[Tensor], T]] = {}
 
     def get(self, tensor: Tensor) -> T | None:
-        """What is noted about `tensor`."""
+        """Return the record about `tensor`, or None."""
         entry = self.held.get(id(tensor))
         return None if entry is None else entry[1]
 
     def put(self, tensor: Tensor, note: T) -> None:
-        """Note something, in place of what was."""
+        """Set the record about `tensor`."""
         key = id(tensor)
         self.held[key] = (weakref.ref(tensor, lambda reference: self.held.pop(key, None)), note)
 
@@ -89,13 +89,13 @@ CUTS_TO: Notes[list[Cut]] = Notes()
 """By leaf: the cuts on the paths that led to it."""
 
 CUT_BEFORE: Notes[Cut] = Notes()
-"""By tensor without history: the cut that took it away."""
+"""By tensor without history: the cut that removed the history."""
 
 USES: Notes[list[str]] = Notes()
-"""By leaf: the lines at which operations of it were recorded."""
+"""By leaf: the lines that recorded operations on it."""
 
 NANS: Notes[str] = Notes()
-"""By tensor that was computed unrecorded: the operation that made the nan in it, and its line."""
+"""By tensor that was computed without recording: the operation that produced its nan, and the line."""
 
 BY_DEFINITION = "it has no history by definition"
 MOST_NOTES = 16
@@ -103,7 +103,7 @@ LARGEST_SEARCH = 100_000
 
 
 def note_node(node: Any) -> None:
-    """Keep with `node`, just made, the traceback of the call that it is of, and the node whose backward made it."""
+    """Store with the new `node` the traceback of its call, and the node whose backward created it."""
     import traceback
 
     node.metadata["traceback_"] = traceback.format_stack(origin.user_frame(2))
@@ -116,7 +116,7 @@ LATE.note_node = note_node
 
 
 def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool) -> None:
-    """Keep what matters to those who look for nans and lost gradients in an operation on `values`."""
+    """Record the values and the cut gradient paths of an operation on `values`, for reports about nans and lost gradients."""
     inputs = [item for value in values for item in (value if isinstance(value, list) else [value])]
     inputs = [item for item in inputs if isinstance(item, Tensor)]
     line = _line()
@@ -147,14 +147,14 @@ def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool
 
 
 def note_end(node: Any, edge: Any) -> None:
-    """Keep that the backward of `node` gave no gradient to what `edge` leads to."""
+    """Record that the backward of `node` gave no gradient for `edge`."""
     cut = Cut(node.name(), "its backward returned None for this input", node.describe_origin())
     for leaf in leaves_of([edge]):
         _add(CUTS_TO, leaf, cut)
 
 
 def noted_apart(forward: Callable[..., Any], edges: Any) -> Callable[..., Any]:
-    """The `forward` of a custom function of what `edges` lead to: paths from there go around what it computes, uncut."""
+    """Wrap the `forward` of a custom function: cuts inside it are not recorded for the leaves that `edges` lead to."""
     covered = {id(leaf) for leaf in leaves_of(edges)}
 
     def run(*args: Any) -> Any:
@@ -168,14 +168,14 @@ def noted_apart(forward: Callable[..., Any], edges: Any) -> Callable[..., Any]:
 
 
 def elements(value: Any) -> Any:
-    """The array of a tensor, with all examples of one that is of a batch; an array itself."""
+    """Return the array of a tensor (for a batched tensor, the array of the whole batch); an array is returned as it is."""
     while hasattr(value, "level"):
         value = value.value
     return value._array if isinstance(value, Tensor) else numpy.asarray(value)
 
 
 def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor], line: str | None = None) -> None:
-    """Keep that `outputs` were computed from `sources` without a way back for gradients."""
+    """Record that `outputs` were computed from `sources` without a path for gradients."""
     cut = Cut(name, reason, line or _line())
     for output in outputs:
         CUT_BEFORE.put(output, cut)
@@ -185,7 +185,7 @@ def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor
 
 
 def leaves_of(edges: list[Any]) -> list[Tensor]:
-    """The leaves that gradients arriving at `edges` reach; some of them in a very large graph."""
+    """The leaves that `edges` lead to. In a very large graph the search stops early."""
     leaves: dict[Tensor, None] = {}
     seen: set[Any] = set()
     stack = list(edges)

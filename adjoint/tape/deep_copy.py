@@ -1,4 +1,4 @@
-"""`copy.deepcopy` of tensors, imported when the first one is copied."""
+"""`copy.deepcopy` of tensors. The module is imported at the first copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .inference_tensors import mark_if_inference
 
 
 def deep_copy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """`copy.deepcopy` of a leaf: a leaf on a copy of its memory, with copies of its gradient and of its attributes."""
+    """Implement `copy.deepcopy` for a leaf: copy its memory, its gradient and its attributes."""
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "

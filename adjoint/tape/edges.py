@@ -1,4 +1,4 @@
-"""Where the gradient of a tensor goes."""
+"""The edge of a tensor: the place in the graph that receives its gradient."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .node import NOWHERE
 
 
 def edge_of(tensor: Tensor) -> Any:
-    """Where a gradient of `tensor` goes: None, `(node, output_nr)`, or `tensor` itself if it is a leaf."""
+    """Return the edge of `tensor`: None, `(node, output_nr)`, or `tensor` itself if it is a leaf."""
     edge = tensor._edge if tensor._base is None else current_edge(tensor)
     return tensor if edge is LEAF else edge
 
 
 def current_edge(view: Tensor) -> Any:
-    """The edge of a view, which in-place operations on its base or its siblings may have made stale."""
+    """Return the edge of a view. In-place operations on its base or on other views may have made the stored edge stale."""
     if view._view_version != (0 if view._counter is None else view._counter[0]):
         LATE.regenerate(view, False)
     edge = view._edge
     if view._base._edge is None:  # type: ignore[union-attr]
-        return None if edge is NOWHERE else edge  # the base may have been told to require no grad since
+        return None if edge is NOWHERE else edge  # `requires_grad_(False)` may have been called on the base since then
     return NOWHERE if edge is None else edge

@@ -15,10 +15,10 @@ class RemovableHandle:
     """Removes a hook from the ordered dictionary that it was registered in.
 
     Args:
-        hooks_dict: where the hook lives, by handle id. Only a weak reference is kept.
+        hooks_dict: the dictionary that holds the hook, by handle id. Only a weak reference to it is kept.
         extra_dict: one further dictionary, or a list of them, with entries under the same id.
 
-    A handle is a context manager too: leaving it removes the hook.
+    A handle is also a context manager: the hook is removed at the end of the `with` block.
     """
 
     id: int
@@ -44,7 +44,7 @@ class RemovableHandle:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         def reference(hooks: Any) -> weakref.ref[Any]:
-            # A dictionary that is gone is replaced by an empty one, whose reference dies at once.
+            # Where the dictionary no longer exists, an empty one stands in; its weak reference dies at once.
             return weakref.ref(OrderedDict() if hooks is None else hooks)
 
         self.hooks_dict_ref = reference(state[0])
@@ -64,7 +64,7 @@ RemovableHandle.__module__ = "adjoint.utils.hooks"  # where PyTorch has it
 
 
 class HookDict(OrderedDict[int, Callable[..., Any]]):
-    """Hooks in the order they were registered; weakly referable, so that handles do not keep them."""
+    """Hooks in the order of registration. Handles refer to this dictionary weakly."""
 
     def __repr__(self) -> str:
         return repr(OrderedDict(self))
@@ -112,9 +112,9 @@ class NodeHooks:
         return bool(self.pre or self.post)
 
     def add_dict(self, hooks: Any) -> None:
-        """Also run the post-hooks in `hooks`, a dict that its owner goes on changing."""
+        """Also run the post-hooks in the dictionary `hooks`, which its owner may change later."""
         self.post.append(hooks)
 
     def add_tensor(self, output_nr: int, hooks: HookDict) -> None:
-        """Also run the hooks of a tensor that is output `output_nr`."""
+        """Also run the hooks of a tensor that is output number `output_nr`."""
         self.tensor.setdefault(output_nr, []).append(hooks)

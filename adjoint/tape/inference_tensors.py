@@ -1,4 +1,4 @@
-"""Inference tensors: those made in inference mode, and their aliases. They have no versions and cannot be saved."""
+"""Inference tensors: tensors created in inference mode, and their aliases. They have no version and cannot be saved."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .versions import shared_counter
 
 
 class InferenceVersions:
-    """The version counter of inference tensors: asking it for a version, as saving does, is an error.
+    """The version counter of inference tensors. Reading its version, as saving does, is an error.
 
-    `counter`: what counts changes nevertheless, where the tensor was not itself made in inference mode, but is an alias of one
-    that was.
+    `counter`: the counter of in-place changes, if the tensor is an alias of an inference tensor and was created outside
+    inference mode.
     """
 
     __slots__ = ("counter",)
@@ -24,13 +24,14 @@ class InferenceVersions:
         self.counter = counter
 
     def counted(self) -> list[Any]:
-        """What counts changes; RuntimeError where nothing does."""
+        """Return the counter of in-place changes; raise RuntimeError if there is none."""
         if self.counter is None:
             raise RuntimeError("Inference tensors do not track version counter.")
         return self.counter
 
     def __getitem__(self, index: Any) -> Any:
-        # A transform in reverse, or one that was called in inference mode, may save one: its graph is used within it.
+        # A reverse-mode transform, or a transform called in inference mode, may save the tensor: its graph is used only
+        # within it.
         state = modes.STATE
         if state.task is not None or any(
             transform.begun_in_inference or not hasattr(transform, "wraps") for transform in state.transforms
@@ -44,29 +45,30 @@ class InferenceVersions:
 
 
 _NO_VERSIONS: Any = InferenceVersions(None)
-"""The counter of tensors that were made in inference mode."""
+"""The counter of tensors that were created in inference mode."""
 
 
 def mark_inference(tensor: Tensor) -> None:
-    """Make `tensor` one that was made in inference mode: it has no versions and can never be saved."""
+    """Make `tensor` an inference tensor: it has no version and can never be saved."""
     tensor._own_extra().inference = True
     tensor._counter = _NO_VERSIONS
 
 
 def mark_if_inference(tensor: Tensor) -> None:
-    """Make `tensor`, which no operator has made, an inference tensor if this thread is in inference mode."""
+    """Make `tensor`, which no operator has created, an inference tensor if this thread is in inference mode."""
     if modes.STATE.inference:
         mark_inference(tensor)
 
 
 def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor:
-    """Make `alias`, no view, which has got the memory of `tensor`, an inference tensor if that is one.
+    """Make `alias`, which shares the memory of `tensor` without being its view, an inference tensor if `tensor` is one.
 
-    Outside of inference mode its changes are counted. `name`: what has made the alias, which ends the history.
+    Outside inference mode, in-place changes of the alias are counted. `name`: the operation that created the alias, at
+    which its history ends.
     """
     if modes.ANOMALY.enabled and tensor.requires_grad:
         note_cut(name, BY_DEFINITION, [tensor], [alias])
-    if tensor._extra is None or not tensor._extra.inference:  # asked without going through wrappers
+    if tensor._extra is None or not tensor._extra.inference:  # tested without going through wrappers
         return alias
     if (alias._extra is None or not alias._extra.inference) and alias._base is None:
         alias._own_extra().inference = True

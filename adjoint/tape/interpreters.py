@@ -1,8 +1,9 @@
-"""Levels: what a thread computes besides values, innermost last.
+"""The interpreter stack of a thread, as in functorch: forward mode and batching, innermost last.
 
-A level is entered for a while and concerns the tensors that carry something of it: a tangent in forward mode, a dimension of
-examples in batching. An operator whose arguments concern levels hands itself to the innermost of them; that one computes with
-operators again, *below* itself, so levels compose to any depth.
+An interpreter is entered for the duration of a transform. It wraps the tensors that carry its data: a tangent in
+forward mode, a batch dimension in batching. An operator that has wrapped arguments is processed by the innermost
+interpreter that wraps one of them. That interpreter computes with operators again, with only the interpreters outside
+it on the stack. Interpreters therefore compose to any depth.
 """
 
 from __future__ import annotations
@@ -17,48 +18,49 @@ from . import mode_switches, modes
 
 
 class Interpreter:
-    """Base class of the levels. While one is entered, every operator takes the slow path."""
+    """Base class of interpreters. While an interpreter is entered, every operator takes the slow path."""
 
     def enter(self) -> None:
-        """Make this the innermost level of the thread."""
+        """Make this the innermost interpreter of the thread."""
         modes.set_interpreters((*modes.STATE.interpreters, self))
 
     def leave(self) -> None:
-        """Leave this level and all that were entered after it."""
+        """Leave this interpreter and all that were entered after it."""
         interpreters = modes.STATE.interpreters
         modes.set_interpreters(interpreters[: interpreters.index(self)])
 
     def wraps(self, tensor: Tensor) -> bool:
-        """Whether `tensor` carries something of this level."""
+        """Whether this interpreter wraps `tensor`."""
         raise NotImplementedError
 
     def forget(self, tensor: Tensor) -> None:
-        """Take from `tensor` what this level differentiates of it."""
+        """Remove from `tensor` the data that this interpreter differentiates."""
 
     def process(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
-        """Apply `operator`, some of whose arguments concern this level and none a level further in."""
+        """Apply `operator`. This interpreter wraps some of `args`; no inner interpreter wraps any."""
         raise NotImplementedError
 
     def process_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
-        """The same for its in-place variant."""
+        """Apply the in-place variant of `operator`."""
         raise NotImplementedError
 
     def process_inplace_view(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
-        """The same where it makes its first argument another view."""
+        """Apply an operator that makes its first argument another view."""
         raise NotImplementedError
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The same for `function.apply`, of a custom `Function`."""
+        """Apply a custom `Function`, as `function.apply` does."""
         raise NotImplementedError
 
 
 class Transform:
-    """A transform of a function while the function runs.
+    """A function transform, while the function runs.
 
-    `number` counts the transforms around it and itself; `serial` all that ever began; `begun_in_inference`: it was called in
-    inference mode; `begun_recording`: while operators were recorded. `arguments` are the tensors the function was given, which it
-    may change in place, unlike others that were there before it, where it `refuses_captured`; `notes_creation`: whether it asks
-    what the function has made.
+    `number`: the nesting depth, counted from 1. `serial`: a number that no other transform has. `begun_in_inference`:
+    the transform was called in inference mode. `begun_recording`: it was called while operators were recorded.
+    `arguments`: the tensors that the function was given. The function may change its arguments in place, but no other
+    tensor that existed before, if `refuses_captured` is set. `notes_creation`: the transform records which tensors the
+    function has created.
     """
 
     number: int
@@ -70,7 +72,7 @@ class Transform:
     arguments: Sequence[Tensor] = ()
 
     def begin(self) -> None:
-        """The function starts."""
+        """Called before the function starts."""
         outer = modes.STATE.transforms
         self.number = len(outer) + 1
         self.begun_in_inference, self.begun_recording = modes.STATE.inference, modes.is_recording()
@@ -78,26 +80,26 @@ class Transform:
         modes.STATE.transforms = (*outer, self)
         if not isinstance(
             self, Interpreter
-        ):  # which raises the flag itself, for the operators whose arguments it wraps
+        ):  # the interpreter raises the flag itself, for the operators whose arguments it wraps
             mode_switches.raise_flag()
         if self.notes_creation:
             CREATIONS.notes = (note_creation,)
 
     def end(self) -> None:
-        """The function has returned or raised."""
+        """Called when the function has returned or raised."""
         modes.STATE.transforms = modes.STATE.transforms[: self.number - 1]
         if not isinstance(self, Interpreter):
             mode_switches.lower_flag()
-        if not modes.FLAGS.special:  # nor does another thread run such a function
+        if not modes.FLAGS.special:  # no other thread runs such a function either
             CREATIONS.notes = ()
 
     def has_made(self, tensor: Tensor) -> bool:
-        """Whether the function has made `tensor`, or what it is a view or alias of."""
+        """Whether the function has created `tensor`, or the tensor whose view or alias it is."""
         counter = tensor._counter
         return type(counter) is CreationCounter and counter.born >= self.serial
 
     def owns(self, tensor: Tensor) -> bool:
-        """Whether the function has made `tensor`, or was given it."""
+        """Whether the function has created `tensor`, or was given it as an argument."""
         if self.has_made(tensor):
             return True
         counter = tensor._counter
@@ -108,9 +110,9 @@ _serials = itertools.count(1)
 
 
 class CreationCounter(list[Any]):
-    """The version counter of a tensor that was made while a function was being transformed: the `serial` of the transform.
+    """The version counter of a tensor that was created in a function transform, with the `serial` of that transform.
 
-    Views and aliases share it, as they do any counter, and thus the birth of their memory.
+    Views and aliases share the counter, and thereby the record of where their memory was created.
     """
 
     __slots__ = ("born",)
@@ -119,9 +121,9 @@ class CreationCounter(list[Any]):
 
 
 def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
-    """Note on a new tensor which transform's function has made it; one that has a counter is an alias of another.
+    """Record which transform a new tensor was created in. A tensor with a counter is an alias of another tensor.
 
-    `source`: the tensor whose memory it is on, though it has a counter of its own.
+    `source`: the tensor whose memory `tensor` shares although it has its own counter.
     """
     transforms = modes.STATE.transforms
     if not transforms or (tensor._counter is not None and source is None):
@@ -137,7 +139,7 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
 
 
 def note_created(results: Any) -> Any:
-    """Note the same on the results of an operator; returns them."""
+    """Call `note_creation` on the results of an operator, and return them."""
     transforms = modes.STATE.transforms
     if not transforms or not CREATIONS.notes:
         return results
@@ -153,9 +155,10 @@ def note_created(results: Any) -> Any:
 
 
 def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], None] = lambda: None) -> None:
-    """Raise if a function being transformed changes a tensor in place that is neither its own nor an argument.
+    """Raise if a transformed function changes a captured tensor in place: one that it neither created nor was given.
 
-    `name` gives PyTorch's name of the operation; `check` is what else may not be, which comes before the outer transforms.
+    `name` gives PyTorch's name of the operation. `check` is a further check; it runs before the checks of the outer
+    transforms.
     """
     transforms = modes.STATE.transforms
     for transform in reversed(transforms):
@@ -172,7 +175,7 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
 
 
 class lower_outside_transform:
-    """Below `level`, which may be that of a transform, as what runs there for it is no part of the transformed function."""
+    """Context manager: run outside `level` and its transform. Operations inside do not belong to the transform."""
 
     __slots__ = ("level", "lower", "transforms")
 
@@ -192,7 +195,7 @@ class lower_outside_transform:
 
 
 class checked_change:
-    """While a change in place runs that has been checked as a whole, so that its parts need not be."""
+    """Context manager for an in-place change that has been checked as a whole: its parts are not checked again."""
 
     __slots__ = ("transforms",)
 
@@ -205,7 +208,7 @@ class checked_change:
 
 
 class lower:
-    """With the levels outside of `level` only."""
+    """Context manager: run with the interpreters outside `level` only."""
 
     __slots__ = ("interpreters", "level")
 
@@ -222,12 +225,12 @@ class lower:
 
 
 def is_recorded(tensor: Tensor) -> bool:
-    """Whether operations on `tensor`, or on the batch it is an example of, are recorded."""
+    """Whether operations on `tensor`, or on the batch that it stands for, are recorded."""
     return tensor.requires_grad or (hasattr(tensor, "level") and is_recorded(tensor.value))  # type: ignore[attr-defined]
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
-    """The tensors among arguments, also those in sequences."""
+    """The tensors among arguments, including tensors in sequences."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -239,8 +242,8 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def innermost(values: Iterable[Any]) -> Interpreter | None:
-    """The innermost level that one of the tensors among `values` concerns; None if there is none."""
-    tensors = []  # as `tensors_in` finds them, without the cost of a generator
+    """The innermost interpreter that wraps one of the tensors among `values`, or None."""
+    tensors = []  # the tensors that `tensors_in` finds, without the cost of a generator
     for value in values:
         if isinstance(value, Tensor):
             tensors.append(value)

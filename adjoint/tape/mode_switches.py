@@ -1,6 +1,6 @@
-"""What switches the rarer modes: anomaly detection, recorders, saved-tensor hooks, devices, and the modes of another thread.
+"""Functions that switch the rare modes: anomaly detection, recorders, saved-tensor hooks, devices.
 
-Each counts, by `modes.count`, that its thread has left the defaults, or has come back to them.
+Each function reports to `modes.count` that its thread leaves the default state or returns to it.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ def set_anomaly(enabled: bool, check_nan: bool) -> None:
 
 
 def set_recorder(recorder: Any) -> None:
-    """Let `recorder` (None: nothing) note the operators that run in this thread."""
+    """Set the recorder of the operators that run in this thread (None: no recorder)."""
     if (recorder is None) != (STATE.recorder is None):
         count("special", -1 if recorder is None else 1)
     STATE.recorder = recorder
 
 
 def set_result_cache(result_cache: Any) -> None:
-    """Let `result_cache` (None: nothing) stand between the operators of this thread and their array functions."""
+    """Set the cache that the operators of this thread ask before they compute (None: no cache)."""
     if (result_cache is None) != (STATE.result_cache is None):
         turn(-1 if result_cache is None else 1)
     STATE.result_cache = result_cache
 
 
 def set_default_place(place: Any) -> None:
-    """Let new tensors of this thread be made at `place` (None: on the CPU)."""
+    """Set the device on which this thread creates tensors (None: the CPU)."""
     if (place is None) != (STATE.default_place is None):
         count("special", -1 if place is None else 1)
     STATE.default_place = place
 
 
 def current_place() -> Any:
-    """Where new tensors of this thread are made; None: on the CPU."""
+    """The device on which this thread creates tensors (None: the CPU)."""
     return STATE.places[-1] if STATE.places else STATE.default_place
 
 
 def enter_place(place: device) -> device:
-    """Let new tensors of this thread be made at `place` until it is left."""
+    """Create the tensors of this thread on `place` until `leave_place` is called."""
     STATE.places = (*STATE.places, place)
     count("special", 1)
     return place
 
 
 def leave_place(place: device) -> None:
-    """The reverse of `enter_place`."""
+    """Undo `enter_place`."""
     STATE.places = STATE.places[:-1]
     count("special", -1)
 
 
 def set_view_replay(enabled: bool) -> None:
-    """Let views of this thread be followed, or not, by the operations that made them."""
+    """Switch view replay on or off in this thread: regenerate views by the operations that made them."""
     if enabled != STATE.view_replay:
         turn(1 if enabled else -1)
     STATE.view_replay = enabled
@@ -71,36 +71,36 @@ def set_view_replay(enabled: bool) -> None:
 def push_saved_tensor_hooks(entry: Any) -> None:
     """Make `entry` the innermost saved-tensor hooks of this thread.
 
-    Raises RuntimeError where they are disabled.
+    Raises RuntimeError if saved-tensor hooks are disabled.
     """
     if STATE.hooks_disabled is not None:
         raise RuntimeError(STATE.hooks_disabled)
     STATE.saved_tensor_hooks = (*STATE.saved_tensor_hooks, entry)
-    STATE.grad_enabled = STATE.grad_enabled  # from the default of all threads to this thread's own
+    STATE.grad_enabled = STATE.grad_enabled  # copies the default of all threads into the state of this thread
     count_hooks(1)
 
 
 def pop_saved_tensor_hooks() -> None:
-    """Leave the innermost saved-tensor hooks of this thread."""
+    """Remove the innermost saved-tensor hooks of this thread."""
     STATE.saved_tensor_hooks = STATE.saved_tensor_hooks[:-1]
     count_hooks(-1)
 
 
 def count_hooks(change: int) -> None:
-    """Count hooks twice, so that recording may be switched off and on while they run, without counting each time."""
+    """Count hooks in two places, so that recording can be switched while they run without counting each time."""
     count("hooked", change)
     count("grad", change)
 
 
 def set_before_change(watch: Callable[[Any], None] | None) -> None:
-    """Let `watch` (None: nobody) be told of each tensor of this thread that is about to be changed in place."""
+    """Set the function that is called with each tensor of this thread before an in-place change (None: no function)."""
     if (watch is None) != (STATE.before_change is None):
         turn(-1 if watch is None else 1)
     STATE.before_change = watch
 
 
 class inherited:
-    """The modes of the thread that makes this, for another one to be in while it works for the first."""
+    """Context manager: put another thread into the modes of the thread that created this object."""
 
     def __init__(self) -> None:
         self.state = {name: value for name, value in vars(STATE).items() if name != "task"}
@@ -142,12 +142,12 @@ def in_another_thread(function: Any, *args: Any) -> Any:
 
 
 def raise_flag() -> None:
-    """Let every operator take the slow path, until the flag is lowered as often as it was raised."""
+    """Send every operator through the slow path until `lower_flag` has been called as often as this function."""
     count("special", 1)
 
 
 def lower_flag() -> None:
-    """The reverse of `raise_flag`."""
+    """Undo `raise_flag`."""
     count("special", -1)
 
 

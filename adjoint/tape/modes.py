@@ -1,8 +1,8 @@
 """The modes operators run under: per-thread state, and flags that make the default state cheap to see.
 
-Reading thread-local state costs more than a small multiplication's bookkeeping. `FLAGS` therefore
-summarises all threads in plain attributes: while no thread has left the defaults, operators look
-no further; when some thread has, they consult `STATE`, their own thread's. What switches the rarer modes is in `mode_switches`.
+Reading thread-local state costs more than recording a small multiplication. `FLAGS` therefore summarises all threads in
+plain attributes. While no thread has left the defaults, operators read only `FLAGS`; otherwise they read `STATE`, the
+state of their own thread. The functions that switch rare modes are in `mode_switches`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..late_bound import LATE
 class _Flags:
     """`grad`: no thread has disabled gradients. `special`: some thread is in a mode that needs the slow path.
 
-    `hooked`: some thread has saved-tensor hooks. `user`: the globals of the module last seen to be the user's own, so that its
-    frames are recognised at once.
+    `hooked`: some thread has saved-tensor hooks. `user`: the globals of the module of the latest user frame, so that
+    frames of the same module are recognised at once.
     """
 
     __slots__ = ("grad", "hooked", "special", "user")
@@ -35,40 +35,41 @@ class _ThreadState(threading.local):
 
     grad_enabled = True
     inference = False
-    # How many of the modes below send this thread's operators the slow path; the recorder and saved-tensor hooks do not.
+    # How many modes of this thread need the slow path. The recorder and saved-tensor hooks do not count.
     general = 0
-    # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` says why there may be none.
+    # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` is the error message while hooks are
+    # disabled.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
-    # Called with each tensor that is about to be changed in place.
+    # Called with each tensor before an in-place change.
     before_change: Callable[[Any], None] | None = None
-    # What notes the operators that run, for a profile of this thread; None: nothing.
+    # The recorder of the operators that run, for a profile of this thread, or None.
     recorder: Any = None
-    # What stands between operators and their array functions in this thread, to keep results or give kept ones; None: nothing.
+    # The result cache that the operators of this thread ask before they compute, or None.
     result_cache: Any = None
     multithreading = True
     view_replay = False
     grad_layout = True
-    # The backward that is running in this thread.
+    # The graph task of the backward that is running in this thread.
     task: Any = None
-    # Where new tensors are made: by default (None: on the CPU), and within `with` blocks, innermost last.
+    # The device of new tensors: the default (None: the CPU), and those of `with` blocks, innermost last.
     default_place: Any = None
     places: tuple[Any, ...] = ()
-    # Innermost last: see `interpreters`.
+    # Innermost last; see `interpreters`.
     interpreters: tuple[Any, ...] = ()
     forward_enabled = True
-    # Whether classes, and modes, take over calls by `__torch_function__`; these modes, innermost last: see `overrides`.
+    # Whether `__torch_function__` of classes, and of modes, is called; the modes, innermost last. See `overrides`.
     asks_classes = True
     asks_modes = True
     function_modes: tuple[Any, ...] = ()
-    # The transforms of functions (`vmap`, `grad`, ...) whose function is running, innermost last.
+    # The function transforms (`vmap`, `grad`, ...) that are running, innermost last.
     transforms: tuple[Any, ...] = ()
-    # Under anomaly detection, the `id`s of leaves that lead to the custom function whose `forward` is running.
+    # Under anomaly detection, the `id`s of the leaves that lead to the custom function whose `forward` is running.
     covered: frozenset[int] = frozenset()
 
 
 class _Anomaly:
-    """Whether anomaly detection is on, in all threads, and whether a nan is an anomaly."""
+    """Whether anomaly detection is on in all threads, and whether nan gradients are errors."""
 
     __slots__ = ("check_nan", "enabled")
 
@@ -86,7 +87,7 @@ _away_from_default = {"grad": 0, "hooked": 0, "special": 0}
 
 
 def count(what: str, change: int) -> None:
-    """Count a thread that leaves (1) or comes back to (-1) the default of one of the flags."""
+    """Count a thread that leaves (1) or returns to (-1) the default of one of the flags."""
     with _lock:
         _away_from_default[what] += change
         FLAGS.grad = _away_from_default["grad"] == 0
@@ -95,24 +96,24 @@ def count(what: str, change: int) -> None:
 
 
 def turn(change: int) -> None:
-    """Enter (1) or leave (-1) one of the modes in which this thread's operators take the slow path."""
+    """Enter (1) or leave (-1) a mode that sends the operators of this thread through the slow path."""
     STATE.general += change
     count("special", change)
 
 
 def is_grad_enabled() -> bool:
-    """Whether operators record in this thread."""
+    """Whether gradients are enabled in this thread."""
     return FLAGS.grad or STATE.grad_enabled
 
 
 def is_recording() -> bool:
-    """Whether operators make nodes in this thread: gradients are enabled, and not within inference mode."""
+    """Whether operators create nodes in this thread: gradients are enabled and inference mode is off."""
     return (FLAGS.grad or STATE.grad_enabled) and not (FLAGS.special and STATE.inference)
 
 
 def set_grad(enabled: bool) -> None:
     """Switch recording on or off in this thread."""
-    state = STATE.__dict__  # this thread's, so as to look for it once
+    state = STATE.__dict__  # the state of this thread, looked up once
     if enabled != state.get("grad_enabled", True):
         state["grad_enabled"] = enabled
         _lock.acquire()  # as `count`, in fewer steps: `with` costs as much as all the rest
@@ -131,11 +132,11 @@ def set_inference(enabled: bool) -> None:
 
 
 def set_interpreters(interpreters: tuple[Any, ...]) -> None:
-    """Make `interpreters` those of this thread, the innermost last; without any, operators take their fast path again."""
+    """Set the interpreter stack of this thread, innermost last. With an empty stack, operators take their fast path."""
     if bool(interpreters) != bool(STATE.interpreters):
         change = 1 if interpreters else -1
         STATE.general += change
-        with _lock:  # as `count`, in fewer steps
+        with _lock:  # does what `count` does, in fewer steps
             _away_from_default["special"] = away = _away_from_default["special"] + change
             FLAGS.special = away > 0
     STATE.interpreters = interpreters

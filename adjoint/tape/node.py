@@ -1,8 +1,8 @@
 """The nodes of the graph and the edges between them.
 
-An edge says where the gradient of an input goes: `None` (nowhere), `(node, output_nr)` for the output of
-another operation, or the leaf tensor itself. A leaf stands for its `AccumulateGrad` node, which is made
-only when somebody looks (`next_functions`, `get_gradient_edge`), so recording and backward never pay for it.
+An edge says where the gradient of an input goes: `None` (nowhere), `(node, output_nr)` for the output of another
+operation, or the leaf tensor itself. A leaf stands for its `AccumulateGrad` node. That node is created only on request
+(`next_functions`, `get_gradient_edge`), so recording and backward do not pay for it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ sequence_numbers = count()
 
 
 class Node(NodeInterface):
-    """One recorded operation: what its derivative needs, and where the gradients of its inputs go.
+    """One recorded operation: the saved values that its derivative needs, and the edges of its inputs.
 
-    `edges` has one edge for each input that may need a gradient; `shape` and `dtype` describe the output
-    (lists of them, for nodes of several outputs); `code` and `lasti` are the instruction of the user's code
-    that made the node.
+    `edges` has one edge for each input that may need a gradient; `shape` and `dtype` describe the output (lists, for
+    several outputs); `code` and `lasti` are the instruction of the user's code that created the node.
     """
 
     __slots__ = (
@@ -77,7 +76,8 @@ class Node(NodeInterface):
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One `(node, output_nr)` for each input; `(None, 0)` for an input that needs no gradient."""
         functions = tuple([function_of(edge) for edge in self.edges])
-        # Somebody may put a hook on an `AccumulateGrad` and forget it: it lives for as long as what leads to it.
+        # An `AccumulateGrad` with hooks must live as long as the nodes that lead to it, even if the user keeps no
+        # reference.
         self._ends: Any = [function for function, _ in functions if isinstance(function, AccumulateGrad)]
         return functions
 
@@ -95,17 +95,17 @@ class Node(NodeInterface):
     def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Map the gradient of the output (a list, for several outputs) to one gradient for each edge.
 
-        Arrays in, arrays out. Unless `keep`, what was saved is let go. `edges` are the node's, with None in the place of
-        those whose gradient nobody needs this time.
+        Gradients are arrays. Saved values are released unless `retain_graph`. `edges` are the edges of the node, with
+        None for those whose gradient is not needed in this backward.
         """
         raise NotImplementedError
 
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The same on tensors: the computation is itself recorded (`create_graph=True`)."""
+        """Like `backward`, on tensors: the computation is itself recorded (`create_graph=True`)."""
         raise NotImplementedError
 
     def describe_origin(self) -> str:
-        """The user's line that made this node."""
+        """The line of the user's code that created this node."""
         try:
             return origin.describe(self.code, self.lasti)
         except AttributeError:
@@ -113,10 +113,11 @@ class Node(NodeInterface):
 
 
 class Nowhere(Node):
-    """Where the gradients of a view go that was made, of a tensor that requires grad, while nothing was recorded: nowhere.
+    """The history of a view that was created with recording off from a tensor that requires grad.
 
-    The view requires grad as its base does, and so does what is computed from it, but it has neither history nor `.grad`.
-    One node serves all such views: no gradient has its shape, and the engine drops those that come.
+    The gradient of such a view goes nowhere. The view, and results computed from it, require grad, but they have
+    neither history nor `.grad`. One node serves all such views: it has no shape to check, and the engine drops the
+    gradients that arrive.
     """
 
     __slots__ = ()
@@ -130,11 +131,11 @@ class Nowhere(Node):
 
 
 NOWHERE = (Nowhere(), 0)
-"""The edge of a view made while nothing was recorded."""
+"""The edge of a view that was created with recording off."""
 
 
 class AccumulateGrad(Node):
-    """The end of the graph: adds the arriving gradient to the `.grad` of the leaf `variable`."""
+    """The end of the graph: adds the incoming gradient to the `.grad` of the leaf `variable`."""
 
     __slots__ = ("variable",)
     __module__ = "builtins"  # as PyTorch shows its node classes
@@ -157,9 +158,9 @@ class AccumulateGrad(Node):
 
 
 def own_hooks(node: Node) -> NodeHooks:
-    """The hooks of `node`, made on first use."""
+    """Return the hooks of `node`; create the record on first use."""
     if node.is_nowhere:
-        return NodeHooks()  # which nobody will run
+        return NodeHooks()  # a record whose hooks never run
     if node.hooks is None:
         node.hooks = NodeHooks()
     return node.hooks
@@ -169,9 +170,9 @@ _accumulator_lock = threading.Lock()
 
 
 def accumulator_of(leaf: Tensor) -> AccumulateGrad:
-    """The `AccumulateGrad` of `leaf`: one object for as long as somebody holds it.
+    """Return the `AccumulateGrad` of `leaf`: the same object as long as a reference to it exists.
 
-    The leaf refers to it weakly and it to the leaf strongly, so the pair is no cycle.
+    The leaf refers to the node weakly, and the node to the leaf strongly: there is no reference cycle.
     """
     with _accumulator_lock:
         extra = leaf._own_extra()
@@ -183,20 +184,20 @@ def accumulator_of(leaf: Tensor) -> AccumulateGrad:
 
 
 def live_accumulator(leaf: Tensor) -> AccumulateGrad | None:
-    """The `AccumulateGrad` of `leaf` if somebody holds it."""
+    """The `AccumulateGrad` of `leaf` if it exists."""
     extra = leaf._extra
     return extra.accumulator() if extra is not None and extra.accumulator is not None else None
 
 
 def function_of(edge: Any) -> tuple[Node | None, int]:
-    """An edge as `next_functions` shows it."""
+    """Convert an edge to the form of `next_functions`."""
     if edge is None or (type(edge) is tuple and edge[0].is_nowhere):
         return (None, 0)
     return edge if type(edge) is tuple else (accumulator_of(edge), 0)
 
 
 def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
-    """Fill in what every node has; `depth` counts the frames between the caller and the user's call."""
+    """Set the attributes that every node has; `depth` counts the frames between the caller and the user's call."""
     node.edges = tuple([None if edge is NOWHERE else edge for edge in edges])
     node.hooks = None
     node.sequence = next(sequence_numbers)
@@ -213,7 +214,7 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
 
 
 def explain(error: Exception, node: Node) -> None:
-    """Note on `error` which operation's backward failed, and the user's line that recorded it."""
+    """Add a note to `error`: the operation whose backward failed, and the line of the user's code that recorded it."""
     note = f"in the backward of {node.name()}, recorded at {node.describe_origin()}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)

@@ -1,4 +1,4 @@
-"""What programs may ask of a node besides its edges and hooks: notes, shapes, its number, and to run it alone."""
+"""The public interface of nodes beyond edges and hooks: metadata, shapes, sequence number, and calling a node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .modes import is_grad_enabled
 
 
 class InputMetadata(NamedTuple):
-    """What a gradient arriving at a node looks like."""
+    """Shape, dtype and device of a gradient that a node receives."""
 
     shape: list[int]
     dtype: dtype
@@ -26,7 +26,7 @@ class InputMetadata(NamedTuple):
 
 
 class NodeInterface:
-    """The base of `Node`, which has the attributes that are named here."""
+    """The base class of `Node`, which defines the attributes that are declared here."""
 
     __slots__ = ("_metadata", "sequence")
 
@@ -46,7 +46,7 @@ class NodeInterface:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dict for the user's own notes on this node."""
+        """A dictionary for the user's own data about this node."""
         try:
             return self._metadata
         except AttributeError:
@@ -55,7 +55,7 @@ class NodeInterface:
 
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
-        """Shape and dtype of the gradients this node takes, one entry for each output of the operation."""
+        """Shape and dtype of the gradients that this node receives, one entry for each output of the operation."""
         shapes = self.shape[: self.grad_count] if type(self.shape) is list else [self.shape]
         dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
         return tuple(
@@ -67,7 +67,7 @@ class NodeInterface:
         return self.sequence
 
     def _set_sequence_nr(self, number: int) -> None:
-        """Set the number by which backward chooses among the nodes whose gradients are complete: the highest runs first."""
+        """Set the sequence number. Of the nodes whose gradients are complete, backward runs the highest number first."""
         if not isinstance(number, int):
             raise TypeError("an integer is required")
         if number < 0:
@@ -79,7 +79,7 @@ class NodeInterface:
 
     @property
     def requires_grad(self) -> bool:
-        """True: what a node made required grad."""
+        """True: an operation has a node only if its result requires grad."""
         return True
 
     def __reduce_ex__(self, protocol: Any) -> Any:

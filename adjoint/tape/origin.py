@@ -1,4 +1,4 @@
-"""Where in the user's code an operation was made: recorded cheaply, formatted only when an error is raised."""
+"""The line of the user's code that created a node: recorded cheaply, formatted only for error messages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ getframe = sys._getframe
 
 _INSIDE = __name__.partition(".")[0] + "."
 _OURS: set[str | None] = {_INSIDE[:-1]}
-"""The packages of ours that have been seen as callers."""
+"""The packages inside adjoint that have been seen as callers."""
 
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
-    """The nearest frame outside adjoint, from `frame` outwards; its module is remembered in `FLAGS.user`."""
+    """The nearest frame outside adjoint, from `frame` outwards. `FLAGS.user` remembers the module of that frame."""
     user = FLAGS.user
     names = frame.f_globals
     task = None
@@ -28,7 +28,7 @@ def nearest_user_frame(frame: FrameType) -> FrameType:
             break
         if (
             names is LATE.engine_globals and task is None
-        ):  # all that a backward records has one frame, which is looked for once
+        ):  # all nodes that one backward records share a frame, which is searched for once
             task = STATE.task
             if task.frame is not None:
                 return task.frame
@@ -43,7 +43,7 @@ def nearest_user_frame(frame: FrameType) -> FrameType:
 
 
 def is_internal(package: str | None) -> bool:
-    """Whether `package`, the `__package__` of a module, is one of ours."""
+    """Whether `package`, the `__package__` of a module, belongs to adjoint."""
     if package is None or not package.startswith(_INSIDE):
         return False
     _OURS.add(package)
@@ -56,7 +56,7 @@ def user_frame(depth: int) -> FrameType:
 
 
 def user_stack(depth: int) -> list[str]:
-    """The frames outside adjoint, the innermost first, as `train.py(12): step`; the first is `depth` above the caller."""
+    """The frames outside adjoint, innermost first, as `train.py(12): step`, from `depth` frames above the caller."""
     found = []
     frame: FrameType | None = getframe(depth + 1)
     while frame is not None:
@@ -77,7 +77,7 @@ def line_of(code: CodeType, lasti: int) -> int | None:
 
 
 def describe(code: CodeType | None, lasti: int) -> str:
-    """`File "train.py", line 12, in step` followed by the line itself, as tracebacks print it."""
+    """Format a position as tracebacks do: `File "train.py", line 12, in step`, and the line itself."""
     if code is None:
         return "an unknown line"
     line = line_of(code, lasti)

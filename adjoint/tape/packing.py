@@ -1,4 +1,4 @@
-"""Saved tensors that went through a pack hook, and the step that sends what a node saves through the hooks of the thread."""
+"""Saved tensors that a pack hook has replaced, and the step that passes what a node saves to the pack hook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .versions import shared_counter
 
 
 class Packed:
-    """A saved tensor that went through a pack hook: `unpack_hook(packed)` gives it back."""
+    """A saved tensor that a pack hook has replaced. `unpack_hook(packed)` restores it."""
 
     __slots__ = ("edge", "packed", "unpack_hook")
     _counter: ClassVar[None] = None
@@ -26,7 +26,7 @@ class Packed:
     edge: Any
 
     def tensor(self) -> Tensor:
-        """What the unpack hook makes of it: a new tensor, with the place in the graph of the one that was saved."""
+        """Call the unpack hook. The result is a new tensor with the edge of the tensor that was saved."""
         tensor = self._unpacked()
         result = detached(tensor, shared_counter(tensor))
         result._edge = self.edge
@@ -45,7 +45,7 @@ class Packed:
 
 
 def _checked(tensor: Any) -> Tensor:
-    """What an unpack hook has returned, if that is a tensor."""
+    """Return the result of an unpack hook; raise unless it is a tensor."""
     if not isinstance(tensor, Tensor):
         raise TypeError(
             f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
@@ -54,14 +54,14 @@ def _checked(tensor: Any) -> Tensor:
 
 
 def bare(tensor: Any) -> Any:
-    """A new tensor on the memory of `tensor`, or of its examples, without history."""
+    """A new tensor without history on the memory of `tensor` (of a batched tensor: of the whole batch)."""
     return tensor.without_history() if hasattr(tensor, "without_history") else wrap(tensor._array)
 
 
 def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
-    """Run the pack hook of `hooks`, a pair (pack, unpack), on `tensor`; it runs in `modes_without_hooks`.
+    """Run the pack hook of `hooks`, a pair (pack, unpack), on `tensor`, in `modes_without_hooks`.
 
-    `edge` is the place in the graph that what is unpacked will have.
+    `edge`: the edge that the unpacked tensor will have.
     """
     counter = tensor._counter
     version = 0 if counter is None else counter[0]
@@ -81,14 +81,14 @@ def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
 
 
 def shown(tensor: Tensor, edge: Any) -> Tensor:
-    """`tensor` as a pack hook sees it where it must not see the very object: another one, with the place `edge` in the graph."""
+    """A tensor on the memory of `tensor` with the edge `edge`, for pack hooks that must not get the object itself."""
     result = detached(tensor, tensor._counter or shared_counter(tensor))
     result._edge = edge
     return result
 
 
 class modes_without_hooks:
-    """No saved-tensor hooks, and nothing recorded, while a pack hook runs."""
+    """Context manager: no saved-tensor hooks and no recording, while a pack hook runs."""
 
     __slots__ = ("grad_enabled", "hooks")
 
@@ -104,13 +104,13 @@ class modes_without_hooks:
 
 
 def pack_saved(node: Node, results: Any) -> None:
-    """Send what `node` has saved through the pack hook: inputs of the operation, and its `results` if there are any yet."""
+    """Pass what `node` has saved to the pack hook: inputs of the operation, and its `results` where they are given."""
     state = STATE.__dict__
     hooks = state.get("saved_tensor_hooks")
     if not hooks:
-        return  # they are another thread's
+        return  # the hooks are those of another thread
     innermost = hooks[-1]
-    grad_enabled = state["grad_enabled"]  # put there by who pushed the hooks, who has also counted that it may be False
+    grad_enabled = state["grad_enabled"]  # `push_saved_tensor_hooks` has set it, and counted that it may be False
     state["saved_tensor_hooks"], state["grad_enabled"] = (), False
     try:
         for slot in node.input_slots:
@@ -128,7 +128,7 @@ def pack_saved(node: Node, results: Any) -> None:
                 edge = (node, number) if differentiable else None
                 if type(saved) is ndarray:
                     setattr(node, slot, pack(alias(saved, results[number]._counter, edge), innermost, None))
-                elif saved is not None and type(saved) is not Packed:  # examples of a batch
+                elif saved is not None and type(saved) is not Packed:  # a batched tensor of `vmap`
                     setattr(node, slot, pack(shown(results[number], edge), innermost, None))
     finally:
         state["saved_tensor_hooks"], state["grad_enabled"] = hooks, grad_enabled

@@ -1,7 +1,7 @@
-"""Recording what runs, for the profiler: operators, nodes in backward, and the user's own sections, with their times.
+"""The recorder of the profiler: times of operators, of nodes in backward, and of the user's own sections.
 
-A thread that is being profiled sends its operators through the slow path, which asks its recorder to run them. Nothing
-of this costs anything while nobody profiles.
+A thread that is being profiled sends its operators through the slow path, which calls the recorder. While no thread is
+profiled, the recorder costs nothing.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FUNCTION, BACKWARD, USER = 0, 1, 7
 """The scopes of events, as PyTorch numbers them."""
 
 MEMORY = "[memory]"
-"""The name of the event that memory is let go of where nothing is running."""
+"""The name of the event for memory that is released while no event is running."""
 
 
 class Event:
-    """Something that ran: when, in which thread, within what, and how much more memory was in use for it.
+    """One event of a profile: its time, its thread, the events that enclose it, and the memory that it allocated.
 
-    `open`: it is a function made of operators, none of which has run yet.
+    `open`: the event is a composite function, and none of its operators has run yet.
     """
 
     __slots__ = (
@@ -66,7 +66,7 @@ class Event:
 class Recorder:
     """The events of one profile, in the order in which they began.
 
-    `names`: what operators are called in profiles, where that is not what they are called here.
+    `names`: PyTorch's names of operators in profiles, where they differ from the names here.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Recorder:
         self.held: dict[int, weakref.ref[Any]] = {}
 
     def begin(self, name: str, scope: int = FUNCTION, inputs: Any = ()) -> Event:
-        """Note that something begins, within what is running."""
+        """Begin an event inside the event that is running."""
         parent = self.running[-1] if self.running else None
         if parent is not None:
             parent.open = False
@@ -95,7 +95,7 @@ class Recorder:
         return event
 
     def finish(self, event: Event) -> None:
-        """Note that it has ended; what began within it and was left by an exception, too."""
+        """End an event, and the events inside it that an exception has left open."""
         if event.end:
             return
         event.end = perf_counter_ns()
@@ -106,7 +106,7 @@ class Recorder:
                 return
 
     def close(self) -> None:
-        """The profile ends: so does what is running, and nobody asks any longer what becomes of memory."""
+        """End the profile: end all open events, and stop tracking memory."""
         while self.running:
             self.finish(self.running[-1])
         self.memory = False
@@ -115,15 +115,15 @@ class Recorder:
     # --- what runs ----------------------------------------------------------------------------------------------
 
     def asks(self) -> bool:
-        """Whether an operator that is about to run is to be run by `operation`, which has not just called it."""
+        """Whether `operation` should run the next operator. False if `operation` has just called it."""
         self.told = not self.told
         return self.told
 
     def operation(self, name: str, function: Callable[..., Any], inputs: Any, *args: Any, **names: Any) -> Any:
-        """`function(*args)`, which is operator `name` on `inputs`, as an event."""
+        """Run `function(*args)`, which computes operator `name` on `inputs`, as an event."""
         name = f"aten::{self.names.get(name, name)}"
         event = self.running[-1] if self.running else None
-        around = event is not None and event.open and event.name == name  # a function of which it is all there is
+        around = event is not None and event.open and event.name == name  # the operator is all that the composite does
         if event is None or not around:
             event = self.begin(name, inputs=inputs)
         event.open = False
@@ -142,11 +142,11 @@ class Recorder:
         return result
 
     def function(self, name: str, function: Callable[..., Any], args: Any, names: dict[str, Any]) -> Any:
-        """`function(*args, **names)`, which is made of operators, as an event around theirs."""
+        """Run `function(*args, **names)`, which is composed of operators, as an event that encloses theirs."""
         event = self.running[-1] if self.running else None
         if (
             event is not None and event.open and event.name == f"aten::{name}"
-        ):  # one name for a function and what it calls
+        ):  # a function and the operator that it calls share one name
             return function(*args, **names)
         event = self.begin(f"aten::{name}", inputs=(*args, *names.values()))
         event.open = True
@@ -159,7 +159,7 @@ class Recorder:
         return result
 
     def custom(self, name: str, function: Callable[..., Any], args: Any) -> Any:
-        """`function(args)`, the forward of a function that somebody has written, as an event; it returns (node, results)."""
+        """Run `function(args)`, the forward of a custom function, as an event. It returns (node, results)."""
         event = self.begin(name, inputs=args)
         try:
             node, results = function(args)
@@ -170,7 +170,7 @@ class Recorder:
         return node, results
 
     def backward(self, node: Any, function: Callable[..., Any], grad: Any, *args: Any) -> Any:
-        """`function(node, grad, *args)`, which runs `node`, as an event within one of the engine's."""
+        """Run `function(node, grad, *args)`, which runs `node`, as an event inside an event of the engine."""
         outer = self.begin(f"autograd::engine::evaluate_function: {node.name()}")
         inner = self.begin(node.name(), BACKWARD, grad if isinstance(grad, list) else (grad,))
         outer.sequence = inner.sequence = -1 if isinstance(node, nodes.AccumulateGrad) else node.sequence
@@ -186,7 +186,7 @@ class Recorder:
     # --- memory -------------------------------------------------------------------------------------------------
 
     def hold(self, event: Event, arrays: Any, inputs: Any) -> None:
-        """Count for `event` the memory of `arrays` that is not that of its inputs, and wait for it to be let go of."""
+        """Add to `event` the memory of `arrays` that no input owns, and watch for the release of that memory."""
         known = {id(root_of(_array(item))) for item in _flat(inputs) if _array(item) is not None}
         for array in arrays:
             root = None if array is None else root_of(array)
@@ -195,7 +195,7 @@ class Recorder:
                 event.memory += root.nbytes
 
     def let_go(self, key: int, size: int, reference: object) -> None:
-        """Count memory that nobody holds any longer for what is running, or else as an event of its own."""
+        """Subtract released memory from the event that is running, or record the release as an event of its own."""
         del self.held[key]
         if self.running and self.thread == threading.get_native_id():
             self.running[-1].memory -= size
@@ -206,7 +206,7 @@ class Recorder:
 
 
 def _flat(values: Any) -> Iterator[Any]:
-    """The items, and those of lists and tuples among them."""
+    """The items of `values`; lists and tuples among them are flattened."""
     for value in values:
         if isinstance(value, (list, tuple)):
             yield from _flat(value)

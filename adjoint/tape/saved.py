@@ -1,8 +1,8 @@
-"""Saved tensors: how a node keeps them, reading them back with the version check, and the errors.
+"""Saved tensors: how a node stores them, how backward reads them with the version check, and the errors.
 
-A node keeps a saved input as the tensor itself and a saved result as its bare array with the version counter (the result
-holds the node: the other way round would be a cycle). A packed tensor and a released one stand in the same slots and
-answer to the same attributes, so that the generated code of a backward meets them only when they are there.
+A node stores a saved input as the tensor itself, and a saved result as its bare array with the version counter. (The
+result refers to the node; a reference back would be a cycle.) A packed or released tensor occupies the same slot and
+has the same attributes, so the generated backward code needs no test for them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .versions import Mark, shared_counter
 
 
 class _Released:
-    """Stands where a saved tensor was before backward let go of it."""
+    """Occupies the slot of a saved tensor that backward has released."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ _DETACHED = (
 
 
 def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
-    """Save an input of the operation on the slow path."""
+    """Save an input of the operation (slow path)."""
     setattr(node, f"saved_{item}", tensor)
     version = 0 if tensor is None or tensor._counter is None else tensor._counter[0]
     if tensor is not None and isinstance(tensor._array, LazyConjNeg):
@@ -52,7 +52,7 @@ def save_input(node: Node, item: str, tensor: Tensor | None) -> None:
 
 
 def save_result(node: Node, item: str, result: Tensor) -> None:
-    """Save an output of the operation on the slow path; its version counter is shared, not the tensor."""
+    """Save an output of the operation (slow path): its array and its version counter, not the tensor."""
     counter = shared_counter(result)
     setattr(node, f"counter_{item}", counter)
     setattr(node, f"version_{item}", counter[0])
@@ -61,7 +61,7 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
 
 
 def unpack(node: Node, item: str) -> Tensor | None:
-    """The saved tensor `item` as the derivative sees it: a result comes back as an output of `node`."""
+    """Return the saved tensor `item` as the derivative sees it; a result is connected to `node` again."""
     saved = getattr(node, f"saved_{item}")
     if saved is None:
         return None
@@ -80,7 +80,7 @@ def unpack(node: Node, item: str) -> Tensor | None:
 
 
 def unpack_list(node: Node, item: str) -> Any:
-    """The saved list of tensors `item`, each through its unpack hook."""
+    """Return the saved list of tensors `item`; each passes through its unpack hook."""
     saved = getattr(node, f"saved_{item}")
     if saved is RELEASED:
         raise released(node)
@@ -88,7 +88,7 @@ def unpack_list(node: Node, item: str) -> Any:
 
 
 def unpack_array(node: Node, item: str, saved: Any) -> Any:
-    """The array of `unpack`, `saved` being what stands in the slot; that of a packed tensor needs no place in the graph."""
+    """Return the array of the tensor that `unpack` would return; `saved` is the content of the slot."""
     if type(saved) is Packed:
         return saved._array
     tensor = unpack(node, item)
@@ -107,14 +107,14 @@ def _as_output(node: Node, item: str, result: Tensor) -> Tensor:
 
 
 def released(node: Node) -> RuntimeError:
-    """The error for using what backward has let go of."""
+    """The error for reading a saved tensor that backward has released."""
     error = RuntimeError(FREED_MESSAGE)
     error.add_note(f"{node.name()} was recorded at {node.describe_origin()}")
     return error
 
 
 def check_version(node: Node, item: str, saved: Any) -> None:
-    """Raise if a saved tensor has been changed in place since."""
+    """Raise if a saved tensor has been changed in place since it was saved."""
     counter = getattr(node, f"counter_{item}", None) or saved._counter
     expected = getattr(node, f"version_{item}")
     if counter is None or type(saved) is Packed:
@@ -128,7 +128,7 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     is_result = isinstance(saved, ndarray)
     output_nr = _output_index(node, item) if is_result else None
     if not is_result and saved._base is not None:
-        current_edge(saved)  # raises where a view could not be followed through the change
+        current_edge(saved)  # raises where a view could not be regenerated after the change
     array, edge = (saved, None) if is_result else (saved._array, saved._edge)
     if not is_result and saved._extra is not None and saved._extra.stands_for is not None:
         itself = saved._extra.stands_for()

@@ -1,4 +1,4 @@
-"""What people see of saved tensors: `node._saved_<name>`, and `node._raw_saved_<name>`, on which hooks may be registered."""
+"""The public attributes for saved tensors: `node._saved_<name>`, and `node._raw_saved_<name>`, which accepts hooks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
 
 
 class SavedTensor:
-    """A saved tensor as `node._raw_saved_<name>` shows it: not unpacked, open to hooks."""
+    """A saved tensor as `node._raw_saved_<name>` returns it: not unpacked; hooks can be registered."""
 
     __slots__ = ("_item", "_node")
 
@@ -74,7 +74,7 @@ class SavedTensor:
 
 
 class SavedElement(SavedTensor):
-    """One tensor of a saved list, as `node._raw_saved_<name>[position]` shows it."""
+    """One tensor of a saved list, as `node._raw_saved_<name>[position]` returns it."""
 
     __slots__ = ("_position",)
 
@@ -84,7 +84,7 @@ class SavedElement(SavedTensor):
 
     @property
     def data(self) -> Any:
-        """The packed object if hooks are registered, else the tensor, which may be None."""
+        """The packed object if hooks are registered, else the tensor or None."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
             raise released(self._node)
@@ -113,7 +113,7 @@ _SIZES_FROM_THE_END = frozenset(
 
 
 def shown_name(item: str) -> str:
-    """The name by which PyTorch shows the saved `item`."""
+    """PyTorch's name of the saved `item`."""
     for ending, theirs in _SHOWN_AS.items():
         if item.endswith(ending):
             return item.removesuffix(ending) + theirs
@@ -121,9 +121,9 @@ def shown_name(item: str) -> str:
 
 
 def saved_attributes(node_class: Any) -> dict[str, property]:
-    """`_saved_<name>` and `_raw_saved_<name>` of the nodes of a class, by what it says they save.
+    """Build the properties `_saved_<name>` and `_raw_saved_<name>` of a class of nodes from its list of saved items.
 
-    A `__getattr__` would make every reading of any attribute slower.
+    A `__getattr__` would make each access of any attribute slower.
     """
     shown = node_class.saved_display
     hidden = {name for name, show in shown.items() if show is None}
@@ -137,7 +137,7 @@ def saved_attributes(node_class: Any) -> dict[str, property]:
 
 
 def read_saved(node: Node, attribute: str) -> Any:
-    """`node._saved_<name>` and `node._raw_saved_<name>`, for people who look."""
+    """Read `node._saved_<name>` or `node._raw_saved_<name>`."""
     raw = attribute.startswith("_raw_saved_")
     name = attribute.removeprefix("_raw_saved_" if raw else "_saved_")
     if raw and name in node.saved_list_names:
@@ -159,7 +159,7 @@ def read_saved(node: Node, attribute: str) -> Any:
 
 
 def _unsigned(name: str, value: Any) -> Any:
-    """Negative dimensions and positions as PyTorch shows them: as unsigned numbers of 64 bits."""
+    """Convert negative dimensions and positions to unsigned 64-bit numbers, as PyTorch shows them."""
     if name not in _SIZES_FROM_THE_END:
         return value
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""The error for a saved tensor that was changed in place: which one, who saved it, and who changed it."""
+"""The error for a saved tensor that was changed in place: it names the tensor, the operation that saved it, the change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TRACED = (
 def stale_error(
     node: Node | None, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any
 ) -> RuntimeError:
-    """The error for a saved tensor that was changed in place: who saved it, and who changed it."""
+    """The error for a saved tensor that was changed in place; it names the lines that saved and changed the tensor."""
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
     if output_nr is not None and node is not None:
         described += f", which is output {output_nr} of {node.operation()},"

@@ -1,7 +1,7 @@
-"""The override protocol, `__torch_function__`: what classes, and modes, take over of the calls they appear in.
+"""The override protocol `__torch_function__`: how classes and modes override calls.
 
-Nothing asks these questions before somebody overrides something: then wrappers are put in front of what can be overridden
-(`adjoint.dispatch.wrappers`), and they ask here.
+No call pays for this protocol until a class or a mode overrides something. Then `adjoint.dispatch.wrappers` installs
+wrappers around all functions that can be overridden, and the wrappers call the functions of this module.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..tensor import Tensor
 from .modes import STATE
 
 ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, EllipsisType, numpy.ndarray, dtype, device}
-"""The commonest types of arguments, none of which takes over a call."""
+"""The most common types of arguments; none of them overrides calls."""
 
 
 class DisableTorchFunctionSubclass:
-    """Within this block, classes take over no calls of this thread; modes still do."""
+    """Context manager: `__torch_function__` of classes is not called in this thread; modes are still called."""
 
     def __enter__(self) -> None:
         self.before = STATE.asks_classes
@@ -37,7 +37,7 @@ class DisableTorchFunctionSubclass:
 
 
 class DisableTorchFunction:
-    """Within this block, neither classes nor modes take over calls of this thread."""
+    """Context manager: `__torch_function__` is called neither on classes nor on modes in this thread."""
 
     def __enter__(self) -> None:
         self.before = STATE.asks_classes, STATE.asks_modes
@@ -50,13 +50,13 @@ class DisableTorchFunction:
 def disabled_torch_function_impl(
     func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
 ) -> Any:
-    """The `__torch_function__` of a class of tensors that takes over nothing."""
+    """The `__torch_function__` of a tensor class that overrides nothing."""
     with DisableTorchFunctionSubclass():
         return func(*args, **(kwargs or {}))
 
 
 def classes_are_asked() -> bool:
-    """Whether classes take over calls of this thread."""
+    """Whether `__torch_function__` of classes is called in this thread."""
     return STATE.asks_classes
 
 
@@ -66,11 +66,11 @@ def modes_entered() -> int:
 
 
 def mode_is_active() -> bool:
-    """Whether a mode would be asked first."""
+    """Whether a mode would be called first."""
     return bool(STATE.function_modes) and STATE.asks_modes
 
 
-# --- who takes over -------------------------------------------------------------------------------------------
+# --- which arguments override -----------------------------------------------------------------------------------
 
 
 def has_override(value: Any) -> bool:
@@ -88,7 +88,7 @@ def is_tensor_like(value: Any) -> bool:
 
 
 def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:
-    """The first argument of each class that is `wanted`, classes before those they derive from, else from left to right."""
+    """The first argument of each class for which `wanted` is true: subclasses before bases, then left to right."""
     found: list[Any] = []
     kinds: list[type] = []
     for value in arguments:
@@ -102,7 +102,7 @@ def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:
 
 
 def overloaded(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """Those of the arguments of a call, also in lists and tuples, whose classes take it over."""
+    """The arguments of a call, including those in lists and tuples, whose classes override it."""
     found = []
     for value in (*args, *kwargs.values()) if kwargs else args:
         kind = type(value)
@@ -114,7 +114,7 @@ def overloaded(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
 
 
 def tensor_likes(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """The same with plain tensors: functions that PyTorch writes in Python count them in."""
+    """Like `overloaded`, including plain tensors, which count for functions that PyTorch writes in Python."""
     found = []
     for value in (*args, *kwargs.values()):
         found += [item for item in (value if type(value) in (list, tuple) else (value,)) if counts(item)]
@@ -122,13 +122,13 @@ def tensor_likes(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
 
 
 def counts(value: Any) -> bool:
-    """Whether functions that PyTorch writes in Python count `value` among those that take over calls."""
+    """Whether `value` counts as an overriding argument for functions that PyTorch writes in Python."""
     method = getattr(type(value), "__torch_function__", None)
     return method is not None and method is not disabled_torch_function_impl
 
 
 def has_torch_function(arguments: Iterable[Any]) -> bool:
-    """Whether a mode, or one of `arguments` (not those in lists), takes over a call with them."""
+    """Whether a mode, or the class of one of `arguments` (without items of lists), overrides a call with them."""
     return mode_is_active() or (STATE.asks_classes and any(map(has_override, arguments)))
 
 
@@ -138,17 +138,17 @@ def has_torch_function_unary(argument: Any) -> bool:
 
 
 def has_torch_function_variadic(*arguments: Any) -> bool:
-    """`has_torch_function` of arguments given one by one."""
+    """`has_torch_function` of arguments that are passed separately."""
     return has_torch_function(arguments)
 
 
-# --- taking over ----------------------------------------------------------------------------------------------
+# --- calling overrides ------------------------------------------------------------------------------------------
 
 
 def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None, of_python: bool) -> Any:
-    """What the innermost mode, or else the first of `likes` that knows `func`, returns for the call.
+    """Call `__torch_function__` of the innermost mode, then of each of `likes`, until one returns a result.
 
-    NotImplemented if none does. A mode has the last word on all but the functions that PyTorch writes in Python.
+    Returns NotImplemented if all do. The result of a mode is final, except for functions that PyTorch writes in Python.
     """
     types = tuple(type(value) for value in likes)
     if mode_is_active():
@@ -179,12 +179,12 @@ PLAIN_METHOD = (
 
 
 def warn_of_plain_method(of_python: bool) -> None:
-    """The warning at a `__torch_function__` that is no class method."""
+    """Warn of a `__torch_function__` that is not a class method."""
     warn(PLAIN_METHOD.format("" if of_python else "`"), DeprecationWarning if of_python else UserWarning)
 
 
 def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
-    """The error where all that were asked returned NotImplemented."""
+    """The error for a call for which all overrides returned NotImplemented."""
     mode = STATE.function_modes[-1] if mode_is_active() else None
     if of_python:
         also = "" if mode is None else f" nor in mode {mode}"
@@ -200,11 +200,11 @@ def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
     )
 
 
-# --- what a class of tensors does unless it says otherwise ----------------------------------------------------
+# --- the default implementation of tensor classes ---------------------------------------------------------------
 
 
 NOT_WRAPPED: set[Any] = {vars(Tensor)[name].__get__ for name in ("grad", "_base", "_grad")}
-"""What gives a tensor as it is, not as one of the class that asked."""
+"""Functions whose result tensors are not converted to the class of the arguments."""
 
 
 def torch_function(
@@ -214,9 +214,9 @@ def torch_function(
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Run `func` as if its arguments were plain tensors, and make the tensors it returns instances of this class.
+    """Run `func` as if its arguments were plain tensors, and convert the tensors that it returns to this class.
 
-    NotImplemented if one of `types` is not a class that this one derives from: then it does not know how to mix them.
+    Returns NotImplemented if one of `types` is not a base class of this class.
     """
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
@@ -226,7 +226,7 @@ def torch_function(
 
 
 def converted(result: Any, cls: type[Tensor]) -> Any:
-    """`result` with the tensors in it, also those in lists and tuples, as instances of `cls`."""
+    """`result` with its tensors, including those in lists and tuples, converted to instances of `cls`."""
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, (tuple, list)) and type(result) is not Size:
@@ -236,24 +236,24 @@ def converted(result: Any, cls: type[Tensor]) -> Any:
 
 
 def subclassed(cls: type[Tensor]) -> None:
-    """A new class of tensors that may take over calls has the wrappers installed."""
+    """Install the wrappers for a new tensor class that may override calls."""
     if cls.__torch_function__ is not disabled_torch_function_impl:
         LATE.wrap_public_functions()
 
 
 def about_to_be_overridden(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Whether a call with these arguments, before wrappers are installed, is a reason to open them."""
+    """Whether a call with these arguments requires that wrappers be installed first."""
     return bool(overloaded(args, keywords)) or overriding_class_defined()
 
 
 _OTHERS = ("adjoint", "torch")
-"""Packages whose classes are no reason: PyTorch's own, where both are in one program, override nothing of ours."""
+"""Packages whose classes do not count: where PyTorch is in the same program, its classes override nothing here."""
 
 _newest: Callable[[], type | None] = lambda: None  # later a weak reference
 
 
 def overriding_class_defined() -> bool:
-    """Whether, since this was last asked, a class derived from `object` alone has been defined that takes over calls."""
+    """Whether an overriding class with base `object` has been defined since the previous call of this function."""
     global _newest
     before, classes = _newest(), object.__subclasses__()  # in the order of their definition
     _newest = weakref.ref(classes[-1])
@@ -261,7 +261,7 @@ def overriding_class_defined() -> bool:
 
 
 def is_reason(kind: type) -> bool:
-    """Whether a class is a reason to install wrappers."""
+    """Whether a class requires wrappers."""
     names = vars(kind)
     method = names.get("__torch_function__")
     if method is None or method is disabled_torch_function_impl:
@@ -275,7 +275,7 @@ LATE.subclassed = subclassed
 
 
 class _Doors:
-    """`open`: wrappers are installed, so that formulas, which run on tensors that were saved, must pass them unasked."""
+    """`open`: wrappers are installed, so formulas on saved tensors must pass through them without override calls."""
 
     __slots__ = ("open",)
 
@@ -287,8 +287,8 @@ WRAPPERS = _Doors()
 
 
 def recorded(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
-    """`node.backward_recorded(grad, keep, edges)`, none of whose operations is taken over, unless they are the user's own."""
-    if not WRAPPERS.open or node.runs_undefined:  # as custom functions alone do
+    """Run `node.backward_recorded(grad, retain_graph, edges)` without overrides, except in custom functions."""
+    if not WRAPPERS.open or node.runs_undefined:  # only custom functions have `runs_undefined`
         return node.backward_recorded(grad, retain_graph, edges)
     with DisableTorchFunction():
         return node.backward_recorded(grad, retain_graph, edges)

@@ -1,4 +1,4 @@
-"""Version counters: they count the changes of memory in place, so that what was saved of it can tell that it has changed.
+"""Version counters: they count in-place changes of memory, so that backward detects changed saved tensors.
 
 A counter is a list that views and aliases share: the version, and the latest change (code, instruction, operation) or None.
 """
@@ -16,10 +16,10 @@ _counter_lock = threading.Lock()
 
 
 class Mark:
-    """Stands where a version does, and is compared by identity: it equals no number, so that whoever compares looks closer.
+    """Replaces a version number. It equals no number, so that a comparison fails and the slow check runs.
 
-    `number`: the version. `tensor`: a weak reference to the tensor that was cut from its history at this version, if one was;
-    else the array of the saved tensor is to be materialized when it is read.
+    `number`: the version. `tensor`: a weak reference to the tensor that was detached in place at this version. If there
+    is none, the array of the saved tensor must be materialized before it is read.
     """
 
     __slots__ = ("number", "tensor")
@@ -36,16 +36,16 @@ class Mark:
 
 
 def detach_in_place(tensor: Tensor) -> None:
-    """Cut `tensor` from its history; those who have saved it find out by the mark in place of its version."""
+    """Cut `tensor` from its history. The mark in place of the version tells nodes that have saved the tensor."""
     if is_recorded(tensor._edge):
         counter = shared_counter(tensor)
-        if isinstance(counter, list):  # not that of an inference tensor
+        if isinstance(counter, list):  # not the counter of an inference tensor
             counter[0] = Mark(int(counter[0]), weakref.ref(tensor))
     tensor._edge = None
 
 
 def shared_counter(tensor: Tensor) -> list[Any]:
-    """The version counter of `tensor`, made if it has none yet, for somebody to share."""
+    """Return the version counter of `tensor`, to be shared; create it if there is none."""
     counter = tensor._counter
     if counter is None:
         with _counter_lock:
@@ -56,7 +56,7 @@ def shared_counter(tensor: Tensor) -> list[Any]:
 
 
 def counting(tensor: Tensor) -> list[Any] | None:
-    """The version counter of `tensor`, shared with whoever asks for it; None if nothing counts its changes now."""
+    """Return the version counter of `tensor`, to be shared; None if its changes are not counted now."""
     counter: Any = shared_counter(tensor)
     if isinstance(counter, list):
         return counter
@@ -64,14 +64,14 @@ def counting(tensor: Tensor) -> list[Any] | None:
 
 
 def about_to_change(tensor: Tensor) -> None:
-    """Tell who wants to know it that `tensor` is about to be changed in place (by the slow path of an operation)."""
+    """Call the function that watches in-place changes of this thread, before a change of `tensor` on the slow path."""
     watch = modes.STATE.before_change
     if watch is not None:
         watch(tensor)
 
 
 def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
-    """Note an in-place change of `tensor` by operation `name`, and the user's line that made it."""
+    """Count an in-place change of `tensor` by operation `name`, and record the line of the user's code."""
     counter = counting(tensor)
     if counter is None:
         return
@@ -81,7 +81,7 @@ def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
 
 
 def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
-    """Note an in-place change of each of `tensors`, made by one operation at one line."""
+    """Count an in-place change of each of `tensors` by one operation."""
     frame = origin.user_frame(depth + 1)
     change = (frame.f_code, frame.f_lasti, name)
     for tensor in tensors:

@@ -1,9 +1,9 @@
-"""Views and in-place operations: how changing one tensor changes the history of others on the same memory.
+"""Views and in-place operations: how a change of one tensor changes the history of other tensors on the same memory.
 
 A view refers to its base (never to another view) and shares its version counter. Changing a view in place gives the
-*base* a new node, `CopySlices`: everywhere outside the view the gradient passes as before, inside it goes through the
-operation. Views are not told; each notices by the version that its own edge is stale, and asks for a new one
-(`AsStridedBackward0` into the base's new history) when next used.
+*base* a new node, `CopySlices`: outside the view the gradient passes unchanged, inside it goes through the operation.
+Other views are not notified. On its next use, each compares versions, finds its edge stale, and gets a new edge
+(`AsStridedBackward0`) into the new history of the base.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ CUSTOM = "custom"
 
 
 def regenerate(view: Tensor, told: bool = False) -> None:
-    """Give `view`, whose memory has changed since its edge was made, an edge into its base's present history.
+    """Give `view` a new edge into the current history of its base, because their memory has changed.
 
-    Where the way it was made hides what the change means for it, that is an error, but not where nothing is recorded (and
-    nobody asks to be `told`).
+    Raises for a view that cannot be regenerated, because it was created by a custom function or in a mode that hides
+    its origin. Without recording it raises only if `told` is set.
     """
     base: Any = view._base
     version = view._counter[0]  # type: ignore[index]
     if type(version) is not int and int(view._view_version) == int(version):
         view._view_version = version
-        return  # nothing has changed but that the base was detached
+        return  # nothing has changed except that the base was detached
     base_edge = edge_of(base)
-    if base_edge is not None or is_recorded(view._edge):  # the base may have been detached since
+    if base_edge is not None or is_recorded(view._edge):  # the base may have been detached since then
         if view._creation is not None:
             if told or modes.is_recording():
                 raise invalid_view(view)
@@ -49,14 +49,14 @@ def regenerate(view: Tensor, told: bool = False) -> None:
         else:
             view._edge = (LATE.as_strided_node(base, view, base_edge), 0)
         leave_hooks(view, old)
-        view._view_version = view._counter[0]  # type: ignore[index]  # else it has yet to see where a history begins
+        view._view_version = view._counter[0]  # type: ignore[index]  # else it has not yet seen its history begin
 
 
 LATE.regenerate = regenerate
 
 
 def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]]) -> None:
-    """Note the operations that lead from the base to `view`, of which `step` is the last, if those to `source` are known."""
+    """Store the operations that lead from the base to `view`, `step` being the last, if those up to `source` are known."""
     earlier: Any = ()
     if source._base is not None:
         earlier = None if source._extra is None else source._extra.made_by
@@ -65,7 +65,7 @@ def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]])
 
 
 def invalid_view(view: Tensor) -> RuntimeError:
-    """The error for a view whose base has been changed in place, made in a way that hides what that means for it."""
+    """The error for a view that cannot be regenerated after an in-place change of its base."""
     what = "its base or another view of its base has been modified inplace"
     if view._creation == MULTI_OUTPUT:
         tracked = type(view._edge) is tuple
@@ -108,7 +108,7 @@ def _ambiguous(view: Tensor) -> str:
 
 
 def check_inference(tensor: Tensor) -> None:
-    """Raise if `tensor` was made in inference mode, outside of which nothing counts its changes."""
+    """Raise if `tensor` is an inference tensor and inference mode is off."""
     if tensor._extra is None or not tensor._extra.inference or modes.STATE.inference:
         return
     versions: Any = tensor._counter
@@ -120,13 +120,13 @@ def check_inference(tensor: Tensor) -> None:
 
 
 def check_inplace(tensor: Tensor) -> None:
-    """Raise if autograd does not allow `tensor` to be changed in place, as far as anything is recorded."""
+    """Raise if autograd forbids an in-place change of `tensor`, in the current recording mode."""
     if modes.is_recording():
         check_history(tensor)
 
 
 def check_history(tensor: Tensor) -> None:
-    """Raise if a change of `tensor` in place cannot become part of its history."""
+    """Raise if an in-place change of `tensor` cannot become part of its history."""
     base = tensor._base
     if base is None:
         if tensor._edge is LEAF:
@@ -135,13 +135,13 @@ def check_history(tensor: Tensor) -> None:
         check_view_creation(tensor, True)
         if not is_recorded(base._edge):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        if not is_recorded(tensor._edge):  # the base has a history since, but nobody has asked this view for its own
+        if not is_recorded(tensor._edge):  # the base got a history later, and this view has not been used since
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         current_edge(tensor)
 
 
 def check_view_creation(view: Tensor, requires_grad: bool) -> None:
-    """Raise if `view` was made in a way that in-place operations cannot be tracked through."""
+    """Raise if `view` was created in a way that forbids in-place operations on it."""
     creation = view._creation
     if creation is None or not requires_grad or not modes.is_recording():
         return
@@ -165,7 +165,7 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
 
 
 class Geometry:
-    """Shape, strides and offset of a view within its base's storage, in elements."""
+    """Shape, strides and offset of a view within the storage of its base, in elements."""
 
     __slots__ = ("offset", "shape", "steps")
 
@@ -178,8 +178,8 @@ class Geometry:
 class CopySlices(Node):
     """The history of a base after one of its views was changed in place by the operation of node `function`.
 
-    A backward that keeps nothing lets go of `function`, but not of what `function` has saved: the saved result of the operation
-    may lead to that node directly. `function_class` stays.
+    A backward that does not retain the graph releases `function`, but not the values that `function` has saved: the
+    saved result of the operation may lead to that node directly. `function_class` stays.
     """
 
     __slots__ = ("base", "bits", "function", "function_class", "other_kind", "view")
@@ -202,17 +202,17 @@ class CopySlices(Node):
         self.dtype = base._array.dtype
 
     def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Inside the view the gradient goes through the operation; outside it passes."""
+        """Inside the view, pass the gradient through the operation; outside, pass it unchanged."""
         function = self._function(retain_graph)
         whole, part = self._split(grad)
         inner = function.backward(_for_function(function, part.copy()), True, _inner(function, edges))
-        if inner[0] is None and function.runs_undefined:  # a custom function that gives no gradient
+        if inner[0] is None and function.runs_undefined:  # a custom function that returns no gradient
             return (None, *inner[1:])
         part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
         return (materialize(whole), *inner[1:])
 
     def _split(self, grad: Any) -> tuple[Any, Any]:
-        """A copy of `grad` laid out like the base, and the part of it under the view."""
+        """A copy of `grad` with the layout of the base, and the part of that copy at the view."""
         offset = self._offset()
         end = offset + _span(self.view)
         needed = 2 * end if self.other_kind == "c" else end if self.other_kind is None else -(-end // 2)
@@ -226,13 +226,13 @@ class CopySlices(Node):
         return whole, with_lazy_bits(storage.strided(elements, self.view.shape, self.view.steps, offset), self.bits[1])
 
     def _offset(self) -> int:
-        """Where the view begins within the base, in its own elements."""
+        """The offset of the view within the base, in elements."""
         if self.other_kind is None:
             return self.view.offset - self.base.offset
         return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
 
     def _function(self, retain_graph: bool) -> Node:
-        """The node of the operation, which may run once unless `keep`."""
+        """The node of the operation; it can run only once unless `retain_graph`."""
         function = self.function
         if function is None:
             raise RuntimeError(FREED_MESSAGE)
@@ -241,7 +241,7 @@ class CopySlices(Node):
         return function
 
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The same with tensors."""
+        """Like `backward`, on tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
         whole.copy_(LATE.lazy_view(grad, self.bits[0]))
         offset = self._offset()
@@ -264,17 +264,17 @@ class CopySlices(Node):
 
 
 def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The edges of the operation among those of `CopySlices`: the first is its own, where it has one."""
+    """The edges of the operation: those of `CopySlices`, with the edge of the changed argument, if any, as the first."""
     return (edges[0] and function.edges[0], *edges[1:])
 
 
 def _for_function(function: Node, grad: Any) -> Any:
-    """The gradient of the view as the node of the operation takes it."""
+    """The gradient of the view in the form that the node of the operation takes."""
     return [grad] if type(function.shape) is list else grad
 
 
 def _span(geometry: Geometry) -> int:
-    """How many elements of memory lie between the first and the last."""
+    """The number of elements between the first and the last element in memory, inclusive."""
     if 0 in geometry.shape:
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(geometry.shape, geometry.steps, strict=True))
@@ -297,14 +297,14 @@ def rebase_history(tensor: Tensor, node: Node, depth: int, output_nr: int = 0) -
 
 
 def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:
-    """Give `tensor` a new history."""
+    """Set the edge of `tensor`."""
     old = tensor._edge
     tensor._edge = edge
     leave_hooks(tensor, old)
 
 
 def leave_hooks(tensor: Tensor, old: Any) -> None:
-    """Leave the hooks of `tensor`, whose edge was `old`, with the old node; its `retain_grad` follows it to the new one."""
+    """Keep the hooks of `tensor`, whose edge was `old`, at the old node; move its `retain_grad` to the new one."""
     if type(old) is tuple and tensor._extra is not None:
         tensor._extra.hooks = None
     if type(old) is tuple and old[0].hooks is not None:

@@ -1,4 +1,4 @@
-"""Transforms of functions: `vmap`, forward mode, reverse mode, and how operators run within them.
+"""Function transforms (`vmap`, forward mode, reverse mode), and how operators run within them.
 
-What a single operator needs said about it stands in its declaration, not here.
+Rules for a single operator stand in its declaration, not here.
 """

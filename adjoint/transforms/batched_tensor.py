@@ -1,4 +1,4 @@
-"""The tensors that a function sees within `vmap`: without the dimension that is the batch's."""
+"""Batched tensors: the tensors that a function sees within `vmap`, without their batch dimension."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from ..tensor import Tensor, new
 
 
 class BatchedTensor(Tensor, plain=False):
-    """A tensor without its batch dimension, as the function sees it: shape and dtype are those at one place of the batch.
+    """A tensor without its batch dimension, as the function sees it: shape and dtype are those of one element of the
+    batch.
 
-    `value`: the tensor of the whole batch; `bdim`: its batch dimension (None: it has none, and is only differentiated within);
-    `level`: the `vmap` whose dimension that is.
-    Its history is that of the transforms within the `vmap`; what is differentiated outside, `value` has recorded.
+    `value`: the tensor of the whole batch. `bdim`: its batch dimension (None: it has none, and is only differentiated
+    within the `vmap`). `level`: the `vmap` that the batch dimension belongs to.
+    The history of a batched tensor is that of the transforms within the `vmap`; `value` has the history for transforms
+    outside.
     """
 
     __slots__ = ("bdim", "level", "value")
@@ -48,7 +50,10 @@ class BatchedTensor(Tensor, plain=False):
         pass
 
     def _example(self) -> Any:
-        """An array of the shape, dtype and strides of one example; not to be read, as examples differ."""
+        """An array with the shape, dtype and strides of one batch element.
+
+        Its values must not be read: they differ along the batch.
+        """
         array: Any = self.value._array
         bdim = self.bdim
         if bdim is None:
@@ -59,7 +64,7 @@ class BatchedTensor(Tensor, plain=False):
         return example if type(example) is Unread else example.view(Unread)
 
     def item(self) -> Any:
-        """Raise, as examples differ; the number that all of them share."""
+        """Raise, because batch elements differ; return the number if all batch elements share one."""
         if self.bdim is None:
             return self.value.item()
         raise RuntimeError(
@@ -76,11 +81,11 @@ class BatchedTensor(Tensor, plain=False):
         )
 
     def is_conj(self) -> bool:
-        """Whether conjugation of the examples is pending."""
+        """Whether conjugation is lazy, that is, not yet materialized."""
         return self.value.is_conj()
 
     def is_neg(self) -> bool:
-        """Whether negation of the examples is pending."""
+        """Whether negation is lazy, that is, not yet materialized."""
         return self.value.is_neg()
 
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
@@ -88,7 +93,7 @@ class BatchedTensor(Tensor, plain=False):
 
     @property
     def data(self) -> Tensor:
-        """Raise: what is set of it would be set of all examples."""
+        """Raise: setting it would change all batch elements."""
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
     @data.setter
@@ -99,7 +104,7 @@ class BatchedTensor(Tensor, plain=False):
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
     def tolist(self) -> Any:
-        """Raise, as examples differ; the numbers that all of them share."""
+        """Raise, because batch elements differ; return the numbers if all batch elements share them."""
         return self.value.tolist() if self.bdim is None else self._no_memory()
 
     numpy = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
@@ -107,17 +112,17 @@ class BatchedTensor(Tensor, plain=False):
     __int__ = __float__ = __complex__ = __index__ = item
 
     def detach(self) -> Tensor:
-        """The same examples, without history."""
+        """The same batched values, without history."""
         result = BatchedTensor(self.value.detach(), self.bdim, self.level)
         result._counter = shared_counter(self)
         return result
 
     def without_history(self, *, copy: bool = False) -> BatchedTensor:
-        """The same examples, as a node saves them; or a copy."""
+        """The same batched values, in the form in which a node saves them; or a copy."""
         return BatchedTensor(self.value.clone() if copy else self.value, self.bdim, self.level)
 
     def made_like(self, make: Callable[[Tensor], Tensor]) -> BatchedTensor:
-        """Examples of what `make` makes like a tensor."""
+        """A batched tensor with the result of `make`, which creates one tensor from another."""
         with lower(self.level):
             return BatchedTensor(make(self.value), self.bdim, self.level)
 
@@ -129,23 +134,23 @@ class BatchedTensor(Tensor, plain=False):
         return BatchedTensor(made, None if self.bdim is None else 0, self.level)
 
     def new_zeros(self, *sizes: Any, **keywords: Any) -> Tensor:
-        """Zeros for each example."""
+        """Zeros for each batch element."""
         return self._made("new_zeros", sizes, keywords)
 
     def new_ones(self, *sizes: Any, **keywords: Any) -> Tensor:
-        """Ones for each example."""
+        """Ones for each batch element."""
         return self._made("new_ones", sizes, keywords)
 
     def new_empty(self, *sizes: Any, **keywords: Any) -> Tensor:
-        """An uninitialised tensor for each example."""
+        """An uninitialised tensor for each batch element."""
         return self._made("new_empty", sizes, keywords)
 
     def new_full(self, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
-        """A tensor for each example of which every element is `fill_value`."""
+        """A tensor for each batch element, filled with `fill_value`."""
         return self._made("new_empty", (size,), keywords).fill_(fill_value)
 
     def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:  # type: ignore[override]
-        """An uninitialised tensor of the given strides for each example."""
+        """An uninitialised tensor of the given strides for each batch element."""
         with lower(self.level):
             if self.bdim is None:
                 return BatchedTensor(self.value.new_empty_strided(size, stride, **keywords), None, self.level)

@@ -1,9 +1,9 @@
-"""Batching: one operator for a whole batch, by the rule that its declaration names.
+"""Batching: apply one operator to a whole batch, by the batching rule that its declaration names.
 
-`Batch` is what rules see of a `vmap`: which tensors have its batch dimension, and these with that dimension first. What a
-declaration says as `batch` is a function, or the name of a mechanism in `MECHANISMS`. Where it says nothing, elementwise
-operators and such with parameters that name dimensions have these mechanisms; all others run at each place of the batch in turn,
-which is the sequential fallback.
+`Batch` is the interface of a `vmap` for rules: which tensors have its batch dimension, and these tensors with the batch
+dimension first. The `batch` option of a declaration is a function, or the name of a mechanism in `MECHANISMS`. Without
+the option, elementwise operators and operators with parameters that name dimensions use the matching mechanism. All
+others use the sequential fallback, which applies the operator to one batch element after another.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
 
 Rule: TypeAlias = Callable[..., Any]
-"""`rule(op, batch, *args)`: the results with the batch dimension first; None where the sequential fallback is to be taken."""
+"""`rule(op, batch, *args)` returns the results with the batch dimension first, or None to request the sequential fallback."""
 
 
 class Batch:
-    """A batch, as rules see it."""
+    """The batch of a `vmap`, as rules see it."""
 
     size: int
 
@@ -34,24 +34,24 @@ class Batch:
         raise NotImplementedError
 
     def first(self, tensor: Any) -> Any:
-        """A tensor with the batch dimension first; one without it as it is."""
+        """Move the batch dimension of a tensor to the front; a tensor without one is returned as it is."""
         raise NotImplementedError
 
     def at(self, value: Any, index: int) -> Any:
-        """What an argument is at one place of the batch."""
+        """The argument for one batch element."""
         raise NotImplementedError
 
     def random(self) -> str:
-        """`"same"` or `"different"`: whether all places of the batch get the same random numbers."""
+        """`"same"` or `"different"`: whether all batch elements get the same random numbers."""
         raise NotImplementedError
 
     def expanded(self, tensor: Any) -> Any:
-        """A tensor with the batch dimension first; one without it is expanded along it."""
+        """Move the batch dimension to the front; a tensor without one is expanded along a new one."""
         first = self.first(tensor)
         return first if self.has(tensor) else first.expand((self.size, *first.shape))
 
     def aligned(self, tensor: Any, rank: int, *, expanded: bool = False) -> Any:
-        """The same, broadcasting as `tensor` does with tensors of `rank` dimensions; expanded along the batch only if asked."""
+        """`first` or `expanded`, in a shape that broadcasts against batched tensors of `rank` dimensions."""
         first = self.expanded(tensor) if expanded else self.first(tensor)
         missing = rank - tensor._array.ndim
         if missing <= 0 or not (expanded or self.has(tensor)):
@@ -60,18 +60,18 @@ class Batch:
 
     @staticmethod
     def shifted(dims: Any, ndim: int) -> Any:
-        """Dimensions of a tensor of `ndim` dimensions, counted after the batch dimension."""
+        """Shift dimensions of a tensor of `ndim` dimensions to make room for the batch dimension."""
         if isinstance(dims, (tuple, list)):
             return tuple(wrap_dim(dim, ndim) + 1 for dim in dims)
         return wrap_dim(dims, ndim) + 1
 
     @staticmethod
     def flat(tensor: Tensor) -> Tensor:
-        """A tensor whose first dimension is the batch's, the others flattened to one."""
+        """Flatten all dimensions but the first, which is the batch dimension."""
         return tensor.reshape((tensor.shape[0], prod(tensor.shape[1:])))
 
     def unmerged(self, tensor: Tensor) -> Tensor:
-        """A tensor with which the batch dimension was merged, as one of two dimensions of which the first is the batch's."""
+        """Split the first dimension, which the batch dimension was merged into, into two."""
         return tensor.reshape((self.size, tensor.numel() // self.size if self.size else 0))
 
     @staticmethod
@@ -80,20 +80,20 @@ class Batch:
         return applied(op, args)
 
     def batched(self, op: Operator, args: tuple[Any, ...]) -> Any:
-        """The result (or results) of `op` for the whole batch, by its own rule, the batch dimension first."""
+        """Apply the batching rule of `op`: the result (or results) for the whole batch, with the batch dimension first."""
         if op.random and self.random() == "same":
             return sequential(op, self, *args, same=True)
         result = rule_of(op)(op, self, *args)
         return sequential(op, self, *args) if result is None else result
 
     def by(self, mechanism: str, op: Operator, args: tuple[Any, ...]) -> Any:
-        """The same by one of the `MECHANISMS`."""
+        """Apply one of the `MECHANISMS` in place of the rule of `op`."""
         return MECHANISMS[mechanism](op, self, *args)
 
 
 @functools.cache
 def rule_of(op: Operator) -> Rule:
-    """The rule for an operator."""
+    """The batching rule of an operator."""
     if callable(op.batch):
         return op.batch
     if op.batch is not None:
@@ -108,7 +108,7 @@ def rule_of(op: Operator) -> Rule:
 
 
 def sequential(op: Operator, batch: Batch, *args: Any, same: bool = False) -> Any:
-    """The operator at each place of the batch in turn, if asked with the same random numbers: right for all, if slow."""
+    """Apply the operator to one batch element after another (`same`: with the same random numbers). Always correct, but slow."""
     generator: Any = next((value for value in args if hasattr(value, "get_state")), default_generator)
     state: Any = generator.get_state() if same else None
     results = []
@@ -122,7 +122,7 @@ def sequential(op: Operator, batch: Batch, *args: Any, same: bool = False) -> An
 
 
 def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
-    """The operator itself, tensors of unequal numbers of dimensions aligned; expanded where it does not broadcast operands."""
+    """Apply the operator itself to aligned tensors; they are expanded if the operator does not broadcast."""
     tensors = [value for value in args if isinstance(value, Tensor)]
     ranks = [value._array.ndim for value in tensors]
     rank = max(ranks)
@@ -138,7 +138,7 @@ def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
         target = result_dtype(op, {n: v for n, v in zip(op.names, args, strict=True) if op.kinds[n] != VALUE})
     aligned = []
     for name, value in zip(op.names, args, strict=True):
-        if name == "memory_format":  # of the four dimensions that the function sees, not of these
+        if name == "memory_format":  # it refers to the four dimensions that the function sees
             value = None
         elif isinstance(value, Tensor):
             value = batch.aligned(value, rank, expanded=not broadcasts)
@@ -149,18 +149,19 @@ def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 def leading(op: Operator, batch: Batch, value: Any, *rest: Any) -> Any:
-    """The operator itself, which takes further dimensions in front of those that it works on."""
+    """Apply the operator itself, which accepts further leading dimensions."""
     return applied(op, (batch.first(value), *rest))
 
 
 DIMENSIONS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
-"""Parameters that name dimensions of the operator's first tensor, or of `shape` if it has that parameter."""
+"""Parameters that name dimensions of the first tensor, or of `shape` if the operator has that parameter."""
 
 
 def along_dims(op: Operator, batch: Batch, value: Any, *rest: Any, more: int = 0) -> Any:
-    """The operator itself, its dimensions counted after the batch's; None where none are given or there are none.
+    """Apply the operator with shifted dimensions; return None if no dimensions are given or the tensor has none.
 
-    Dimensions are counted among `more` than those of `value`. Of parameters annotated `Dims` None, and (), mean all dimensions.
+    `more` is added to the number of dimensions of `value`. For parameters annotated `Dims`, None and () mean all
+    dimensions.
     """
     ndim = value._array.ndim
     if not ndim + more:
@@ -179,7 +180,7 @@ def along_dims(op: Operator, batch: Batch, value: Any, *rest: Any, more: int = 0
 
 
 def expanded(op: Operator, batch: Batch, *args: Any) -> Any:
-    """The operator itself, all tensors (and `shape`) with the batch dimension, dimensions counted after it."""
+    """Apply the operator itself, with the batch dimension on all tensors (and `shape`), and with shifted dimensions."""
     named = dict(zip(op.names, args, strict=True))
     ndim = len(named["shape"]) if "shape" in named else args[0]._array.ndim
     if not ndim or any(named.get(name, 0) is None for name in DIMENSIONS):
@@ -197,15 +198,16 @@ def expanded(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 def broadcast(op: Operator, batch: Batch, *args: Any) -> Any:
-    """The operator itself, which broadcasts stacks of matrices, with the batch dimension in front of all other ones."""
+    """Apply the operator itself, which broadcasts stacks of matrices, with the batch dimension in front of all others."""
     rank = max(value._array.ndim for value in args if isinstance(value, Tensor))
     return applied(op, tuple(batch.aligned(value, rank) if isinstance(value, Tensor) else value for value in args))
 
 
 def samples(op: Operator, batch: Batch, *args: Any) -> Any:
-    """The operator itself, the batch dimension merged with the one, if any, that counts samples of `sample_ndim` dimensions.
+    """Apply the operator with the batch dimension merged into the sample dimension of tensors of `sample_ndim`
+    dimensions.
 
-    Where the declaration has no `sample_ndim` the first dimension always counts samples.
+    Without `sample_ndim` in the declaration, the first dimension always counts samples.
     """
     full = [batch.expanded(value) if isinstance(value, Tensor) else value for value in args]
     if not all(value._array.size for value in full if isinstance(value, Tensor)):
@@ -223,7 +225,7 @@ def samples(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 def dynamic(op: Operator, batch: Batch, *args: Any) -> Any:
-    """Refuse an operator whose result has another shape at each place of the batch."""
+    """Raise: the result of the operator has a different shape for each batch element."""
     raise RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::"
         f"{op.aten_name}. Please rewrite what you are doing with operators whose results have one shape for all examples."

@@ -1,8 +1,8 @@
-"""Forward mode: tensors that carry a tangent, and operators that carry it on.
+"""Forward mode: tensors that carry a tangent, and operators that propagate it.
 
-Within a `dual_level`, `make_dual(primal, tangent)` makes a tensor of which everything computed has a tangent too: the
-directional derivative, the Jacobian times the tangent (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). The
-tangents of one level are forgotten when it is left.
+Within a `dual_level`, `make_dual(primal, tangent)` returns a tensor that carries the tangent. Every tensor computed
+from it carries a tangent too: the directional derivative, that is, the Jacobian times the tangent (Griewank and
+Walther, Evaluating Derivatives, 2008, chapter 3). The tangents of a level are removed when it is left.
 
 >>> import adjoint as torch
 >>> import adjoint.autograd.forward_ad as fwAD
@@ -36,25 +36,25 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns: the tensor without its tangent, and the tangent (None where there is none)."""
+    """The result of `unpack_dual`: the tensor without its tangent, and the tangent or None."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 class JvpInterpreter(Interpreter):
-    """One level of forward mode: the tensors it concerns have a tangent of it.
+    """One level of forward mode: it wraps the tensors that carry a tangent of this level.
 
-    `in_inference`: whether tangents are carried on also in inference mode.
+    `in_inference`: whether tangents are also propagated in inference mode.
     """
 
     in_inference = False
 
     def __init__(self) -> None:
-        self.holders: list[dict[Any, Tensor | None]] = []  # where tangents are, to forget them in the end
+        self.holders: list[dict[Any, Tensor | None]] = []  # the dictionaries that hold tangents, to remove them at the end
 
     def leave(self) -> None:
-        """Leave the level and forget its tangents, which may be part of reference cycles."""
+        """Leave the level and remove its tangents, which may be part of reference cycles."""
         super().leave()
         for holder in self.holders:
             holder.pop(self, None)
@@ -63,11 +63,11 @@ class JvpInterpreter(Interpreter):
     # --- the tangents -------------------------------------------------------------------------------------------
 
     def wraps(self, tensor: Tensor) -> bool:
-        """Whether `tensor`, or the tensor it is a view of, has a tangent."""
+        """Whether `tensor`, or the base of this view, carries a tangent."""
         return self.tangent_of(tensor) is not None
 
     def tangent_of(self, tensor: Tensor) -> Tensor | None:
-        """The tangent of `tensor`; that of a view may have to be found in its base's."""
+        """The tangent of `tensor`; the tangent of a view may have to be derived from that of its base."""
         extra = tensor._extra
         if extra is not None and extra.tangents is not None and self in extra.tangents:
             return extra.tangents[self]
@@ -83,7 +83,7 @@ class JvpInterpreter(Interpreter):
         return found
 
     def attach(self, tensor: Tensor, tangent: Tensor | None) -> None:
-        """Make `tangent` the tangent of `tensor`; None: a view that has none, whatever its base has."""
+        """Set the tangent of `tensor`. None on a view: it has no tangent, even if its base has one."""
         extra = tensor._own_extra()
         if extra.tangents is None:
             extra.tangents = {}
@@ -91,7 +91,7 @@ class JvpInterpreter(Interpreter):
         self.holders.append(extra.tangents)
 
     def overwrite(self, tensor: Tensor, tangent: Tensor | None) -> None:
-        """Make `tangent` the tangent of `tensor`, which was changed in place: its views and its base see that."""
+        """Set the tangent of `tensor`, which was changed in place, so that its views and its base see the change."""
         present = self.tangent_of(tensor)
         if present is None:
             if tangent is None:
@@ -113,7 +113,7 @@ class JvpInterpreter(Interpreter):
             present.copy_(tangent)
 
     def _renewed(self, tensor: Tensor, whole: Tensor) -> Tensor:
-        """The tangent of `tensor` after `whole` has become that of its base."""
+        """The tangent of `tensor` after `whole` has become the tangent of its base."""
         base = tensor._base
         if base is None:
             self.attach(tensor, whole)
@@ -124,7 +124,7 @@ class JvpInterpreter(Interpreter):
         return part
 
     def forget(self, tensor: Tensor) -> None:
-        """Let `tensor` have no tangent."""
+        """Remove the tangent of `tensor`."""
         if self.tangent_of(tensor) is not None:
             self.attach(tensor, None)
 
@@ -165,7 +165,7 @@ class JvpInterpreter(Interpreter):
     # --- operators ----------------------------------------------------------------------------------------------
 
     def process(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
-        """Apply `operator` to primals and to tangents."""
+        """Apply `operator` to the primals, and propagate the tangents."""
         if out is not None:
             raise NotImplementedError(
                 f"Trying to use forward AD with {operator.function_name}_out that does not support it because it is an out= "
@@ -183,13 +183,13 @@ class JvpInterpreter(Interpreter):
         return results
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
-        """The same in place: the tangent is overwritten as the tensor is."""
+        """Apply the in-place variant: the tangent is overwritten like the tensor."""
         given = self.given(operator, args)
         target: Tensor = args[0]
         with lower(self):
             if any(tangent is not None for tangent in given.values()):
                 before = args
-                if is_recorded(target):  # what the new tangent is computed from must not change, nor the old tangent
+                if is_recorded(target):  # neither the old tangent nor the operands of the new one may change
                     copy = recording.detached_copy(target)
                     before = tuple(copy if value is target else value for value in args)
                     given = self.given(operator, before)
@@ -204,7 +204,7 @@ class JvpInterpreter(Interpreter):
         return target
 
     def process_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
-        """The same where the tensor becomes another view."""
+        """Apply an operator that makes the tensor another view."""
         target: Tensor = args[0]
         tangent = self.tangent_of(target)
         with lower(self):
@@ -215,7 +215,7 @@ class JvpInterpreter(Interpreter):
         return target
 
     def given(self, operator: Operator, args: tuple[Any, ...]) -> dict[str, Any]:
-        """The tangents of the differentiable operands by name."""
+        """The tangents of the differentiable operands, by name."""
         given: dict[str, Any] = {}
         if not modes.STATE.forward_enabled or (modes.STATE.inference and not self.in_inference):
             return given
@@ -237,7 +237,7 @@ class JvpInterpreter(Interpreter):
     def carried(
         self, operator: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]
     ) -> tuple[Tensor | None, ...]:
-        """The tangents of the outputs."""
+        """Compute the tangents of the outputs."""
         nothing = (None,) * len(outputs)
         if not given:
             return nothing
@@ -263,7 +263,7 @@ class JvpInterpreter(Interpreter):
         )
 
     def remember(self, operator: Operator, output: Tensor, number: int) -> None:
-        """A result that its node has saved without the tensor comes back from there with its tangents."""
+        """Attach its tangents to a result that the node saves without the tensor, so that unpacking restores them."""
         edge = output._edge
         item = operator.outputs[number] if operator.outputs else "result"
         if type(edge) is tuple and item in operator.saved_results and getattr(edge[0], "operator", None) is operator:
@@ -320,9 +320,10 @@ class JvpInterpreter(Interpreter):
 
 
 def _apart(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
-    """A tangent of a result, on memory of its own as the result is: one is changed in place with the other.
+    """Return a tangent of a result, copied if it shares memory with a tangent in `given`.
 
-    That of a sum may be that of the one operand which has any.
+    A result has memory of its own for in-place changes, so its tangent needs that too.
+    The tangent of a sum may be the very tangent of the only operand that has one.
     """
     if operator.view:
         return tangent
@@ -337,7 +338,7 @@ def _apart(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor
 
 
 def _has_room(tensor: Tensor, value: Tensor) -> bool:
-    """Whether `tensor` has examples wherever `value`, to be written over it, has them."""
+    """Whether `tensor` has every batch dimension that `value` has, which is about to be written to it."""
     batches = [level for level in modes.STATE.interpreters if hasattr(level, "has")]
     return all(
         (level.has(tensor) or not level.has(value)) and (level.wraps(tensor) or not level.wraps(value))
@@ -355,10 +356,11 @@ def _check_shape(tensor: Tensor, tangent: Tensor) -> None:
 
 
 def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Tensor | None, ...]:
-    """The tangents of the outputs by transposing the vector-Jacobian product.
+    """Compute the tangents of the outputs by transposing the vector-Jacobian product.
 
-    That is a linear function of its vector, so its derivative by the vector, at any point, is the Jacobian (J. Townsend,
-    A new trick for calculating Jacobian vector products, 2017). The point is 1: formulas may take the logarithm.
+    The product is linear in its vector, so its derivative with respect to the vector, at any point, is the Jacobian (J.
+    Townsend, A new trick for calculating Jacobian vector products, 2017). The point is 1, because formulas may take the
+    logarithm.
     """
     from ..autograd.backward import grad
     from .reverse import Reverse, tracked
@@ -414,7 +416,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 
 
 def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
-    """The part of `whole`, laid out like `base`, that `view` is of `base`."""
+    """The part of `whole`, which has the layout of `base`, at the position of `view` in `base`."""
     scale = 1
     whole = LATE.lazy_view(whole, pending(base))
     if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
@@ -432,13 +434,13 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 
 
 def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
-    """Memory for a tangent of `primal` laid out as that is, and with as much pending, to have the same views."""
+    """Memory for a tangent of `primal` with the same layout and the same lazy conjugation and negation, so that views match."""
     made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
     return LATE.lazy_view(made, pending(primal))
 
 
 def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
-    """`tangent` with as much pending as of `primal`."""
+    """`tangent` with the same lazy conjugation and negation as `primal`."""
     if (bits := pending(primal)) == pending(tangent):
         return tangent
     return LATE.lazy_view(LATE.lazy_view(tangent, bits).clone(), bits)
@@ -448,19 +450,19 @@ def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
 
 
 def current_level() -> JvpInterpreter | None:
-    """The level that `enter_dual_level` has entered in this thread."""
+    """The forward-mode level that `enter_dual_level` has entered in this thread."""
     return next((level for level in modes.STATE.interpreters if type(level) is _PublicInterpreter), None)
 
 
 class _PublicInterpreter(JvpInterpreter):
-    """The one level of this module's functions; `func.jvp` has its own."""
+    """The single level of the functions of this module; each `func.jvp` has a level of its own."""
 
 
 def enter_dual_level() -> int:
-    """Enter a level of forward mode; returns its number, 0.
+    """Enter a level of forward mode, and return its number, 0.
 
     Raises:
-        RuntimeError: if the thread is in one already; `func.jvp` nests.
+        RuntimeError: if the thread is in a level already. Only `func.jvp` nests.
     """
     if current_level() is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
@@ -469,7 +471,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Leave the level; its tangents are forgotten."""
+    """Leave the level, and remove its tangents."""
     found = current_level()
     if found is None and (level is None or level < 0):
         raise RuntimeError("Dual level must be a positive number.")
@@ -481,7 +483,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def leave_dual_level(level: int) -> None:
-    """Leave the level `level`, which must be the innermost."""
+    """Leave the level `level`, which must be the innermost one."""
     found = current_level()
     if found is None or level != 0:
         raise RuntimeError(
@@ -492,7 +494,7 @@ def leave_dual_level(level: int) -> None:
 
 
 class dual_level(_Mode):
-    """A context manager, or decorator, in which there is a level of forward mode."""
+    """A context manager and decorator: enter a level of forward mode."""
 
     def __enter__(self) -> int:  # type: ignore[override]
         return enter_dual_level()
@@ -502,7 +504,7 @@ class dual_level(_Mode):
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of `tensor`, the primal, that carries `tangent`, of the same shape.
+    """A view of `tensor`, the primal, that carries `tangent`, which has the same shape.
 
     Raises:
         RuntimeError: outside a `dual_level`, for another shape, and if the tensor has a tangent already.
@@ -527,7 +529,7 @@ def check_floating(primal: Tensor, tangent: Tensor | None = None) -> None:
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The tensor without its tangent, a view, and the tangent, None where there is none.
+    """The tensor without its tangent, as a view, and the tangent or None.
 
     Outside a `dual_level` no tensor has a tangent.
     """
@@ -556,7 +558,7 @@ class _set_fwd_grad_enabled(_Mode):
         modes.STATE.forward_enabled = self.previous
 
     def clone(self) -> _set_fwd_grad_enabled:
-        """Another one, for each call of a decorated function."""
+        """A new context manager, for each call of a decorated function."""
         return type(self)(self.mode)
 
 

@@ -1,4 +1,4 @@
-"""What a custom `Function`'s `jvp` has returned: the rules that tangents of views and of changed inputs keep."""
+"""The tangents that the `jvp` of a custom `Function` returns: checks, and rules for views and changed inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..tensor import Tensor
 
 
 def checked_tangents(returned: Any, count: int) -> tuple[Tensor | None, ...]:
-    """What a `jvp` has returned as a tuple of `count` tangents; RuntimeError where it is something else."""
+    """The result of a `jvp` as a tuple of `count` tangents; RuntimeError for any other result."""
     tangents: tuple[Any, ...] = returned if isinstance(returned, tuple) else (returned,)
     for number, tangent in enumerate(tangents):
         if tangent is not None and not isinstance(tangent, Tensor):
@@ -22,7 +22,7 @@ def checked_tangents(returned: Any, count: int) -> tuple[Tensor | None, ...]:
 
 
 def check_changed(given: Tensor | None, version: int | None, tangent: Tensor | None) -> None:
-    """Raise unless a `jvp` has changed the tangent `given` in place, as `forward` has changed the input, and returned it."""
+    """Raise unless `jvp` has changed and returned the tangent `given`, as `forward` has changed and returned the input."""
     if given is None or given._version == version:
         raise RuntimeError(
             "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "

@@ -1,7 +1,7 @@
-"""A custom `Function` for all examples of a batch at once, which is what `generate_vmap_rule` asks for.
+"""A custom `Function` applied to a whole batch at once: the implementation of `generate_vmap_rule`.
 
-It is another `Function`, of the tensors with all examples, that is differentiated outside: its `forward`, `backward` and `jvp`
-are those of the first, run within a level of batching.
+It is a second `Function`, of the unwrapped tensors, which is differentiated outside the `vmap`. Its `forward`,
+`backward` and `jvp` run those of the first function within a batching interpreter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .vmap_interpreter import VmapInterpreter
 
 @functools.lru_cache(maxsize=256)
 def mapped(function: Any, has_examples: tuple[bool, ...], size: int, randomness: str) -> Any:
-    """`function` of arguments that have examples, or not, along their first dimension; outputs all have."""
+    """Apply `function` to arguments, some of which have the batch dimension first; all outputs have the batch dimension."""
     level = VmapInterpreter(size, randomness)
     level.number = 1
 
@@ -88,19 +88,19 @@ def mapped(function: Any, has_examples: tuple[bool, ...], size: int, randomness:
 
 
 def _whole(level: VmapInterpreter, output: Any) -> Any:
-    """An output, or a tuple of them, as tensors with all examples."""
+    """Unwrap an output, or a tuple of outputs: return tensors of the whole batch."""
     if isinstance(output, tuple):
         return tuple([_whole(level, each) for each in output])
     return level.expanded(output) if isinstance(output, Tensor) else output
 
 
 def _filled(values: Sequence[Any], count: int) -> list[Any]:
-    """`values`, None beyond them: of wrong counts the node itself complains."""
+    """`values`, extended by None; the node itself raises if their number is wrong."""
     return [*values, *[None] * (count - len(values))][:count]
 
 
 def _is_larger(shape: Any, wanted: Any) -> bool:
-    """Whether a gradient of `shape` is one of a tensor of shape `wanted` that was broadcast."""
+    """Whether `shape` is larger than `wanted` because the tensor of shape `wanted` was broadcast."""
     return wanted is not None and shape != wanted and len(shape) >= len(wanted)
 
 
@@ -115,9 +115,9 @@ def _within(level: VmapInterpreter) -> Iterator[None]:
 
 
 class _Context:
-    """The `ctx` of the examples: that of all of them, tensors taken apart and put together on the way.
+    """The `ctx` for batched tensors: it wraps the `ctx` for the whole batch, and wraps and unwraps tensors on the way.
 
-    What it notes for itself it notes there by the level, as the other one may in turn be that of examples.
+    Its own attributes are stored in the wrapped `ctx` by level, because that `ctx` may itself wrap another one.
     """
 
     def __init__(self, whole: Any, level: VmapInterpreter) -> None:

@@ -1,7 +1,7 @@
-"""Transforms of functions: gradients, vector-Jacobian and Jacobian-vector products, Jacobians; they compose to any depth.
+"""Function transforms: gradients, vector-Jacobian and Jacobian-vector products, Jacobians; they compose to any depth.
 
-A function is run on copies of its inputs that a graph (reverse mode) or a tangent (forward mode) of this transform's own begins
-at; what is differentiated outside goes on through them.
+A transform runs its function on copies of the inputs that are leaves of its own graph (reverse mode) or carry its own
+tangents (forward mode). Outer transforms differentiate through the copies.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ LATE.vmap = vmap
 
 
 class Reverse(Transform):
-    """A function being run to be differentiated in reverse: the beginnings of its graph, and what else is differentiated.
+    """A function that is running to be differentiated in reverse mode: the leaves of its graph, and its surroundings.
 
-    `inputs`: the arguments to differentiate, as the function sees them; `outside_recorded`: whether others may
-    differentiate the results, which they may not where the transform is called under `no_grad`.
+    `inputs`: the arguments to differentiate, as the function sees them. `outside_recorded`: whether the results can be
+    differentiated outside; False if the transform is called under `no_grad`.
     """
 
     def __init__(self, refuses_captured: bool = True) -> None:
@@ -54,7 +54,7 @@ class Reverse(Transform):
         self.outside_recorded = modes.is_grad_enabled()
 
     def run(self, func: Callable[..., Any], args: Any, chosen: Any = None, keywords: Any = MappingProxyType({})) -> Any:
-        """`func` of `args`, those at the positions `chosen` (None: all) replaced by copies that a graph begins at.
+        """Call `func(*args)`; arguments at the positions `chosen` (None: all) are replaced by copies that are leaves.
 
         Returns the copies and the result.
         """
@@ -74,7 +74,7 @@ class Reverse(Transform):
             self.end()
 
     def track(self, leaf: Any) -> Tensor:
-        """An argument as the function sees it."""
+        """The copy of an argument that the function sees."""
         if not isinstance(leaf, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
         copy = tracked(leaf, self)
@@ -82,11 +82,11 @@ class Reverse(Transform):
         return copy
 
     def is_recorded_outside(self, outputs: list[Any]) -> bool:
-        """Whether what led to `outputs` is also differentiated by somebody else."""
+        """Whether an enclosing recording also differentiates `outputs`."""
         return self.outside_recorded and self.is_tracked_outside(outputs)
 
     def is_tracked_outside(self, outputs: list[Any]) -> bool:
-        """The same, if not the value itself but what is found with it later is to be differentiated."""
+        """Like `is_recorded_outside`, for values whose later derivatives are differentiated instead of the values themselves."""
         if any(type(output) is BatchedTensor and is_recorded(output.value) for output in outputs):
             return True
         own = {id(edge_of(tensor)) for tensor in self.inputs}
@@ -94,7 +94,7 @@ class Reverse(Transform):
         return any(id(leaf) not in own and not (_is_over(leaf) or self.has_made(leaf)) for leaf in leaves)
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
-        """The vector-Jacobian products of `outputs` by the inputs, zeros where these are not used."""
+        """The vector-Jacobian products of `outputs` for the inputs; zeros for inputs that are not used."""
         with inference_mode(False):
             found = gradients(outputs, self.inputs, vectors, retain_graph, create_graph, allow_unused=True)
         return [
@@ -104,19 +104,19 @@ class Reverse(Transform):
 
 
 def tracked(tensor: Tensor, transform: Transform) -> Tensor:
-    """`tensor` as the beginning of a graph of `transform`, which leads on to that of `tensor` if it has one."""
+    """A copy of `tensor` as a leaf in the graph of `transform`, connected to the history of `tensor` if there is one."""
     if not can_require_grad(tensor._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     batch = next((level for level in reversed(modes.STATE.interpreters) if isinstance(level, VmapInterpreter)), None)
     if batch is None or batch.wraps(tensor):
         edge = tensor._edge
-        if edge is not NOWHERE or transform.begun_recording:  # else nobody asks whether it has become ambiguous
+        if edge is not NOWHERE or transform.begun_recording:  # else the ambiguity of a view does not matter
             edge = edge_of(tensor)
         if edge is not None and edge is not NOWHERE:
             return operators.alias(tensor)
         if batch is not None:
             copy: Tensor = tensor.without_history()  # type: ignore[attr-defined]
-        else:  # a tensor made in inference mode, which this copy is not, could not be saved
+        else:  # a tensor created in inference mode could not be saved; this copy can
             copy = wrap(tensor._array) if tensor.is_inference() else detached(tensor, shared_counter(tensor))
     else:
         copy = BatchedTensor(tensor, None, batch)
@@ -129,13 +129,13 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
 
 
 def _is_over(leaf: Tensor) -> bool:
-    """Whether `leaf` is the beginning of a graph whose transform has ended, so that nobody will ask for its gradient."""
+    """Whether `leaf` belongs to a transform that has ended, so that its gradient will never be requested."""
     transform = None if leaf._extra is None else leaf._extra.transform
     return transform is not None and transform not in modes.STATE.transforms
 
 
 def released(value: Any, outside: bool) -> Any:
-    """Results of the function, no longer part of the transform's own graph."""
+    """Results of the function, detached from the graph of the transform."""
 
     def release(leaf: Any) -> Any:
         return leaf.detach() if isinstance(leaf, Tensor) and not outside and leaf.requires_grad else leaf
@@ -144,7 +144,7 @@ def released(value: Any, outside: bool) -> Any:
 
 
 def positions(argnums: Any, count: int) -> tuple[int, ...]:
-    """The positions of the arguments to differentiate, counted from the front."""
+    """The positions of the arguments to differentiate, as non-negative numbers."""
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -162,7 +162,7 @@ def positions(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 def with_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
-    """The output of a function, and what it returns besides: None, or tensors, with `has_aux`."""
+    """The output of a function and its auxiliary output: None, or tensors with `has_aux`."""
     if not has_aux:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
@@ -246,7 +246,7 @@ def _check_scalar(output: Any) -> None:
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of `func` at `primals`, and a function from cotangents of it to those of `primals`.
+    """The value of `func` at `primals`, and a function that maps cotangents of the value to cotangents of `primals`.
 
     >>> import adjoint as torch
     >>> value, pull = torch.func.vjp(torch.sin, torch.zeros(2))
@@ -297,7 +297,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 class Forward(JvpInterpreter, Transform):
-    """The level of forward mode that is one `jvp`'s own."""
+    """The forward-mode level of one `jvp`."""
 
     in_inference = True
     refuses_captured = True
@@ -431,11 +431,11 @@ def _nothing_like(leaf: Any) -> Any:
     return operators.zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf
 
 
-# --- without changes in place ---------------------------------------------------------------------------------
+# --- functionalization ------------------------------------------------------------------------------------------
 
 
 class Functional(Transform):
-    """`functionalize` while its function runs. `batches`: the levels of `vmap` around it, the innermost last."""
+    """`functionalize` while its function runs. `batches`: the enclosing `vmap` interpreters, innermost last."""
 
     def __enter__(self) -> Functional:
         self.batches = [level for level in modes.STATE.interpreters if isinstance(level, VmapInterpreter)]
@@ -446,7 +446,7 @@ class Functional(Transform):
         self.end()
 
     def spread(self, value: Any) -> Any:
-        """A tensor that the function has made, and all examples share, as one for each of them; anything else as it is."""
+        """Expand an unbatched tensor that the function has created along the batch; return other values unchanged."""
         if type(value) is not Tensor or not self.has_made(value):
             return value
         for level in self.batches:
@@ -459,7 +459,7 @@ class Functional(Transform):
 
 
 def _basis(tensors: list[Tensor]) -> list[Tensor]:
-    """The unit vectors of the space of all `tensors` together, for each of them its part: (total, *shape)."""
+    """The unit vectors of the joint space of all `tensors`; for each tensor, its part of shape (total, *shape)."""
     counts = [tensor.numel() for tensor in tensors]
     total = sum(counts)
     parts, start = [], 0

@@ -1,9 +1,10 @@
-"""Forward mode: how the tangents of results follow from those of operands, from what the declarations already say.
+"""Forward mode: the rules that compute the tangents of results, derived from declarations.
 
-A declaration's `tangent` option names the rule: `"linear"` (the operator itself, applied to the tangents; all views are),
-`"multilinear"` (the sum over the operands of the operator with one of them replaced by its tangent), `"elementwise"` (the
-formula of the gradient, applied to the tangent: a diagonal Jacobian is its own transpose). Without one the vector-Jacobian
-product is transposed (`adjoint.autograd.forward_ad`), which is right for every operator and costs two backward passes.
+The `tangent` option of a declaration names the rule. `"linear"`: apply the operator itself to the tangents, as for all
+views. `"multilinear"`: sum over the operands, applying the operator with one operand replaced by its tangent.
+`"elementwise"`: apply the formula of the gradient to the tangent, because a diagonal Jacobian is its own transpose.
+Without the option, the vector-Jacobian product is transposed (`adjoint.autograd.forward_ad`): correct for every
+operator, at the cost of two backward passes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..dispatch.slow_path import applied
 from ..tensor import Tensor
 
 TRANSPOSE: Any = type("Transpose", (), {"__repr__": lambda self: "<transpose the gradient>"})()
-"""What `tangents` returns where the declaration says nothing simpler."""
+"""The result of `tangents` if the declaration names no simpler rule."""
 
 
 def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]) -> Any:
@@ -96,7 +97,7 @@ def elementwise(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outp
 
 
 def operand(op: Operator, item: str, named: dict[str, Any], args: tuple[Any, ...]) -> Any:
-    """What a formula calls `item`: an operand, a parameter, or the shape or dtype of an operand."""
+    """The value that a formula calls `item`: an operand, a parameter, or the shape or dtype of an operand."""
     if item in named:
         value = named[item]
         return operators.as_tensor(value) if op.kinds[item] != VALUE and not isinstance(value, Tensor) else value

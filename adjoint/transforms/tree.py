@@ -1,4 +1,4 @@
-"""`torch.utils._pytree`: nested tuples, lists, dicts and containers that users register, taken apart and put together again."""
+"""`torch.utils._pytree`: flattening and unflattening of nested tuples, lists, dicts and registered containers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 class NodeDef(NamedTuple):
-    """How a kind of container is taken apart, into its items and what else it is (the context), and put together."""
+    """How a kind of container is flattened, into its items and a context, and unflattened."""
 
     type: Any
     flatten_fn: Callable[[Any], tuple[Any, Any]]
@@ -54,9 +54,9 @@ def register_pytree_node(
     unflatten_fn: Callable[[Any, Any], Any],
     **others: Any,
 ) -> None:
-    """Let instances of exactly `cls` be containers: `unflatten_fn(*flatten_fn(value))` is a value like the given one.
+    """Register `cls` (without subclasses) as a container: `unflatten_fn(*flatten_fn(value))` must equal `value`.
 
-    `flatten_fn` returns the items and a context; `others` concern paths and files.
+    `flatten_fn` returns the items and a context. The other functions concern paths and files.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls!r} is already registered as pytree node.")
@@ -77,7 +77,7 @@ def _register_pytree_node(cls: type, *functions: Any, **options: Any) -> None:
 
 
 def _node_of(value: Any, is_leaf: IsLeaf = None) -> NodeDef | None:
-    """How `value` is taken apart; None for a leaf."""
+    """How `value` is flattened; None for a leaf."""
     if is_leaf is not None and is_leaf(value):
         return None
     kind = type(value)
@@ -92,7 +92,7 @@ def _node_of(value: Any, is_leaf: IsLeaf = None) -> NodeDef | None:
 
 
 class TreeSpec:
-    """What is left of a nested value without its leaves: the kind of container, its context, and the specs of its items."""
+    """The structure of a nested value without its leaves: the kind of container, its context, and the specs of its items."""
 
     __slots__ = ("_children", "context", "num_leaves", "type")
 
@@ -104,12 +104,12 @@ class TreeSpec:
 
     @property
     def num_nodes(self) -> int:
-        """How many containers and leaves there are."""
+        """The number of containers and leaves."""
         return 1 + sum(child.num_nodes for child in self._children)
 
     @property
     def num_children(self) -> int:
-        """How many items the container has."""
+        """The number of items in the container."""
         return len(self._children)
 
     def children(self) -> list[TreeSpec]:
@@ -145,7 +145,7 @@ class TreeSpec:
         return f"TreeSpec({self.type.__name__}, {self.context}, [{children}])"
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The nested value of this structure and these leaves."""
+        """Build the nested value with this structure and these leaves."""
         leaves = list(leaves)
         if len(leaves) != self.num_leaves:
             raise ValueError(
@@ -161,7 +161,7 @@ class TreeSpec:
         return SUPPORTED_NODES[self.type].unflatten_fn(items, self.context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """What stands in `tree`, which may go deeper, where this structure has its leaves; ValueError for another one."""
+        """The subtrees of `tree` at the leaves of this structure; ValueError if the structures differ."""
         if self.type is None:
             return [tree]
         node = _node_of(tree)
@@ -203,12 +203,12 @@ _STAR: Any = type("Star", (), {"__repr__": lambda self: "*"})()
 
 
 def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether `tree` is no container."""
+    """Whether `tree` is not a container."""
     return _node_of(tree, is_leaf) is None
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
-    """The leaves of a nested value, in order, and its structure; what `is_leaf` says so of is not taken apart.
+    """The leaves of a nested value, in order, and its structure; values for which `is_leaf` is true are leaves.
 
     >>> tree_flatten({"a": 1, "b": (2, 3)})[0]
     [1, 2, 3]
@@ -228,12 +228,12 @@ def _flatten(value: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeSpec:
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """The nested value of that structure and those leaves."""
+    """Build the nested value with this structure and these leaves."""
     return treespec.unflatten(leaves)
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """The text of a value of that structure, with stars for its leaves."""
+    """The structure as text, with a star for each leaf."""
     return repr(treespec.unflatten([_STAR] * treespec.num_leaves))
 
 
@@ -248,7 +248,7 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """`tree` with `func` applied to each leaf, and to what stands in its place in each of `rests`.
+    """`tree` with `func` applied to each leaf and to the subtrees at the same place in each of `rests`.
 
     >>> tree_map(lambda x: x * 2, {"a": [1], "b": 2})
     {'a': [2], 'b': 4}
@@ -258,7 +258,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf =
 
 
 def map_only(kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """A decorator: the function is applied to what is of a type, of one of a tuple of types, or fulfils a condition."""
+    """A decorator: apply the function only to values of a type, of one of several types, or that satisfy a predicate."""
     if isinstance(kinds, (type, tuple)):
         chosen: Callable[[Any], bool] = lambda value: isinstance(value, kinds)
     elif callable(kinds):
@@ -269,22 +269,22 @@ def map_only(kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any
 
 
 def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """`tree` with `func` applied to the leaves that `map_only(kinds)` chooses."""
+    """Apply `func` to the leaves of `tree` that `map_only(kinds)` selects."""
     return tree_map(map_only(kinds)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` is true of all leaves."""
+    """Whether `pred` is true for all leaves."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` is true of a leaf."""
+    """Whether `pred` is true for a leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
-    """One leaf for each of `treespec`, from a nested value that may stop earlier; None if the two do not fit."""
+    """One value for each leaf of `treespec`, from a `tree` that may end earlier; None if the structures do not match."""
     node = _node_of(tree, is_leaf)
     if node is None:
         return [tree] * treespec.num_leaves

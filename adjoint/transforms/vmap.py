@@ -1,4 +1,4 @@
-"""`vmap`: a function of tensors as one of batches of them, computed for the whole batch at once."""
+"""`vmap`: turn a function of tensors into a function of batches, computed for the whole batch at once."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """`func` as a function of a batch, along a further dimension of its inputs, computed for the whole batch at once.
+    """Turn `func` into a function of a batch along one more dimension of its inputs, computed for the whole batch at
+    once.
 
     Args:
-        func: takes and returns tensors, in tuples, lists and dicts as it likes.
-        in_dims: the batch dimension of each input (None: it has none): one number for all, or a structure like
-            that of the inputs.
-        out_dims: where that dimension goes in the outputs.
-        randomness: whether random numbers are the `"same"` at all places of the batch, `"different"`, or an `"error"`.
-        chunk_size: how large a part of the batch to compute at once; None: all of it.
+        func: takes and returns tensors, also in tuples, lists and dicts.
+            in_dims: the batch dimension of each input (None: it has none): one number for all, or a structure like
+                that of the inputs.
+            out_dims: the position of the batch dimension in the outputs.
+            randomness: whether random numbers are the `"same"` for all batch elements, `"different"`, or an `"error"`.
+            chunk_size: how many batch elements are computed at once; None: all.
 
     Raises:
-        ValueError: if the batch dimensions are none, or of unequal sizes.
+        ValueError: if no input has a batch dimension, or if the sizes differ.
 
     >>> import adjoint as torch
     >>> torch.vmap(torch.dot)(torch.ones(3, 5), torch.ones(3, 5))
@@ -73,7 +74,7 @@ def _name(func: Any) -> str:
 
 
 def _batch_of(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], TreeSpec, list[Any], int]:
-    """The inputs one after another, their structure, the batch dimension of each, and the size of the batch."""
+    """The flat list of inputs, their structure, the batch dimension of each, and the batch size."""
     name = _name(func)
     if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
         raise ValueError(
@@ -170,7 +171,7 @@ def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: TreeSpec) -
 
 
 def _output(level: VmapInterpreter, output: Any, dim: int | None, func: Any) -> Any:
-    """One output with the batch dimension where it is wanted."""
+    """One output with the batch dimension at position `dim`."""
     if not isinstance(output, Tensor):
         if dim is None:
             return output
@@ -192,7 +193,7 @@ def _output(level: VmapInterpreter, output: Any, dim: int | None, func: Any) -> 
 
 
 def _joined(results: list[Any], out_dims: Any, func: Any) -> Any:
-    """The results of the chunks, one after another."""
+    """Concatenate the results of the chunks."""
     columns = [tree_flatten(result) for result in results]
     shape = columns[0][1]
     dims = _out_places(func, out_dims, columns[0][0], shape)

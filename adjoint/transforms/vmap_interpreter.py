@@ -1,4 +1,4 @@
-"""One `vmap` as an interpreter: operators, changes in place and custom functions of tensors that have its batch dimension."""
+"""The interpreter of one `vmap`: operators, in-place changes and custom functions of tensors with its batch dimension."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .tree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 
 class VmapInterpreter(Interpreter, Transform, Batch):
-    """One `vmap`: it concerns the tensors that have its batch dimension."""
+    """The interpreter of one `vmap`: it wraps the tensors that have its batch dimension."""
 
     notes_creation = False
 
@@ -32,23 +32,23 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         self.randomness = randomness
 
     def wraps(self, tensor: Tensor) -> bool:
-        """Whether `tensor` is seen through this level."""
+        """Whether this interpreter wraps `tensor`."""
         return type(tensor) is BatchedTensor and tensor.level is self
 
-    # --- what rules see -----------------------------------------------------------------------------------------
+    # --- the interface for rules ------------------------------------------------------------------------------------
 
     def has(self, tensor: Any) -> bool:
         """Whether `tensor` has the batch dimension."""
         return type(tensor) is BatchedTensor and tensor.level is self and tensor.bdim is not None
 
     def first(self, tensor: Any) -> Any:
-        """A tensor with the batch dimension first; one without it as it is."""
+        """Move the batch dimension of a tensor to the front; a tensor without one is returned as it is."""
         if not (type(tensor) is BatchedTensor and tensor.level is self):
             return tensor
         return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)
 
     def at(self, value: Any, index: int) -> Any:
-        """What an argument is at one place of the batch; zeros if the batch is empty."""
+        """The argument for one batch element; zeros if the batch is empty."""
         if isinstance(value, Tensor):
             if type(value) is not BatchedTensor or not self.has(value):
                 return self.first(value)
@@ -57,16 +57,16 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             return value.value.select(value.bdim, index)
         if type(value) is list or type(value) is tuple:
             return type(value)(self.at(item, index) for item in value)
-        if hasattr(value, "tensors"):  # the indices of an index
+        if hasattr(value, "tensors"):  # the indices of an index operation
             given = iter(value.tensors)
             return type(value).of([None if array is None else self.at(next(given)[0], index) for array in value])
         return value
 
     def random(self) -> str:
-        """Whether all places of the batch get the same random numbers: `"same"` or `"different"`.
+        """Whether all batch elements get the same random numbers: `"same"` or `"different"`.
 
         Raises:
-            RuntimeError: if neither has been said.
+            RuntimeError: if `randomness` is "error".
         """
         if self.randomness == "error":
             raise RuntimeError(
@@ -76,7 +76,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return self.randomness
 
     def drawn(self, draw: Callable[[], Tensor]) -> Tensor:
-        """Random numbers for a new tensor."""
+        """Draw random numbers for a new tensor."""
         how = self.random()
         with lower(self):
             if how == "same":
@@ -86,7 +86,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
     def sequential_fallback(
         self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Tensor:
-        """The results of `function` at each place of the batch in turn."""
+        """Apply `function` to one batch element after another."""
         with lower(self):
             results = [
                 function(
@@ -98,7 +98,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             return BatchedTensor(operators.stack(results)[: self.size], 0, self)
 
     def shared(self, value: Any) -> Any:
-        """An argument, tensors without the batch dimension taken out of their wrappers."""
+        """An argument in which tensors without the batch dimension are unwrapped."""
         if type(value) is BatchedTensor and value.level is self and value.bdim is None:
             return value.value
         if type(value) is list or type(value) is tuple:
@@ -117,7 +117,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                     batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
         if sharing:
             args = tuple([self.shared(value) for value in args])
-        interpreters = modes.STATE.interpreters  # as `below` does, without its cost
+        interpreters = modes.STATE.interpreters  # does what `lower` does, without its cost
         if self in interpreters:
             modes.set_interpreters(interpreters[: interpreters.index(self)])
         try:
@@ -147,7 +147,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return wrapped[0]
 
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
-        """Record the operation for the transforms within this level."""
+        """Record the operation for the transforms inside this `vmap`."""
         edges = wanted_edges(operator, args)
         recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
         if operator.view:
@@ -159,7 +159,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             record(operator, args, named, edges, outputs, several)
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
-        """The same in place."""
+        """Apply the in-place variant."""
         target = args[0]
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
         lost = not self.wraps(target) and any(self.wraps(v) and is_recorded(v) for v in tensors_in(args[1:]))
@@ -169,12 +169,12 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         named, _ = operands.operands(operator, args)
 
         def change() -> None:
-            if not self.wraps(target):  # nothing with the batch dimension is written into it
+            if not self.wraps(target):  # no batched value is written into it
                 with lower(self), recording_mode(False):
                     inplace.call_inplace(operator, tuple([self.shared(value) for value in args]))
                 return
             before = target
-            if any(is_recorded(value) for value in tensors_in(args)):  # so that what the operator saves does not change
+            if any(is_recorded(value) for value in tensors_in(args)):  # a copy, so that saved values do not change
                 with lower(self):
                     before = BatchedTensor(target.value.clone(), target.bdim, self)
             (result,), _, _ = self.applied(operator, (before, *args[1:]))
@@ -185,7 +185,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return target
 
     def _lacks_batch_dimension(self, operator: Operator) -> RuntimeError:
-        """The error for writing what has the batch dimension over a tensor that has none."""
+        """The error for an in-place change that writes batched values to a tensor without the batch dimension."""
         name, where = f"aten::{operator.function_name}_", f"at level {self.number}"
         if operator.vmap_name is not None:
             name, where = operator.vmap_name, "in a vmap"
@@ -197,7 +197,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         )
 
     def process_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
-        """The same where the tensor becomes another view."""
+        """Apply an operator that makes the tensor another view."""
         target: Any = args[0]
         views.check_inplace(target)
         views.check_inplace(target.value)
@@ -214,7 +214,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return target
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Apply a custom `Function`: by its `vmap`, or by one made of its `forward` if it asks for that."""
+        """Apply a custom `Function`: by its own `vmap`, or by one generated from `forward` if the class requests that."""
         if function.setup_context is Function.setup_context:
             raise without_setup_context()
         overridden, generated = function.vmap is not Function.vmap, getattr(function, "generate_vmap_rule", False)
@@ -232,7 +232,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return function.applied(args, output)[1]
 
     def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The outputs of the `vmap` of a `Function`."""
+        """The outputs of the `vmap` method of a `Function`."""
         leaves, structure = tree_flatten(args)
         in_dims = tree_unflatten([leaf.bdim if self.wraps(leaf) else None for leaf in leaves], structure)
         values = tree_unflatten([leaf.value if self.wraps(leaf) else leaf for leaf in leaves], structure)
@@ -260,7 +260,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         )
 
     def _seen(self, value: Any, dim: int | None, given: Any) -> Any:
-        """An output of `vmap` as the function sees it; the argument itself, if `vmap` has changed and returned that."""
+        """An output of the `vmap` method as the function sees it; an argument that it has changed and returned stays itself."""
         if dim is None or not isinstance(value, Tensor):
             return value
         if given is not None and given.bdim == wrap_dim(dim, value.dim()):
@@ -268,7 +268,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The outputs of the `forward` of a `Function` for the whole batch, differentiated outside as it says."""
+        """The outputs of the `forward` of a `Function` for the whole batch; its own `backward` differentiates them outside."""
         from .mapped_function import mapped
 
         values = [self.first(arg) if self.wraps(arg) else arg for arg in args]
@@ -281,7 +281,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
 
 
 def become(tensor: Any, view: Any, name: str) -> None:
-    """Make `tensor` the view of itself that is `view`, with its history."""
+    """Turn `tensor` into `view`, a view of the same memory, with the history of `view`."""
     if type(tensor) is BatchedTensor:
         if tensor.value is not view.value:
             become(tensor.value, view.value, name)
@@ -298,7 +298,7 @@ def become(tensor: Any, view: Any, name: str) -> None:
 
 
 class VmapInfo(NamedTuple):
-    """What a custom `Function`'s `vmap` is told: the size of the batch, and how its places share random numbers."""
+    """The argument `info` of the `vmap` method of a custom `Function`: the batch size and the randomness."""
 
     batch_size: int
     randomness: str

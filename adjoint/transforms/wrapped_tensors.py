@@ -1,6 +1,6 @@
-"""What tensors are within the transforms of functions: their text, and what is inside.
+"""The text of tensors within function transforms, and functions that unwrap them.
 
-Only batching wraps tensors; reverse and forward mode are shown as if they did, for the tensors they differentiate.
+Only batching wraps tensors. Reverse and forward mode are displayed as wrappers of the tensors that they differentiate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["debug_unwrap"]
 
 
 def tracking(tensor: Tensor) -> list[Transform]:
-    """The running transforms that differentiate `tensor` itself, not the batch it is an example of; innermost first."""
+    """The running transforms that differentiate `tensor` itself, not the batch that it stands for; innermost first."""
     edge = edge_of(tensor)
     nodes, leaves = ((), ()) if edge is None else discover([edge])
     found = []
@@ -33,7 +33,7 @@ def tracking(tensor: Tensor) -> list[Transform]:
 
 
 def text(tensor: Tensor) -> str | None:
-    """The text of a tensor that belongs to running transforms; None for any other."""
+    """The text of a tensor that belongs to running transforms; None for any other tensor."""
     if not (modes.STATE.transforms or type(tensor) is BatchedTensor):
         return None
     wrapped = tracking(tensor)
@@ -58,12 +58,12 @@ LATE.text_within_transforms = text
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """The tensor inside a tensor as a function being transformed sees it: of all examples, and without the history.
+    """Unwrap a tensor that a transformed function sees: return the whole batch, without the history of the transform.
 
-    For printing in a debugger. `recurse`: through all transforms, not only the innermost.
+    For printing in a debugger. `recurse`: unwrap all transforms, not only the innermost one.
 
     Raises:
-        TypeError: for what is no tensor.
+        TypeError: if `tensor` is not a tensor.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"debug_unwrap(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
@@ -83,22 +83,22 @@ def is_gradtrackingtensor(tensor: Tensor) -> bool:
 
 
 def is_batchedtensor(tensor: Tensor) -> bool:
-    """Whether the innermost transform that `tensor` belongs to is the `vmap` whose examples it has."""
+    """Whether the innermost transform that `tensor` belongs to is the `vmap` that wraps it."""
     return type(tensor) is BatchedTensor and tensor.bdim is not None and not tracking(tensor)
 
 
 def is_functorch_wrapped_tensor(tensor: Tensor) -> bool:
-    """Whether `tensor` belongs to a transform of a function."""
+    """Whether `tensor` belongs to a function transform."""
     return maybe_get_level(tensor) > 0
 
 
 def maybe_get_bdim(tensor: Tensor) -> int:
-    """The dimension of examples of a batched tensor; -1 for others."""
+    """The batch dimension of a batched tensor; -1 for other tensors."""
     return tensor.bdim if type(tensor) is BatchedTensor and is_batchedtensor(tensor) else -1  # type: ignore[return-value]
 
 
 def maybe_get_level(tensor: Tensor) -> int:
-    """The number of the innermost transform that `tensor` belongs to; -1 if there is none."""
+    """The level of the innermost transform that `tensor` belongs to, or -1."""
     found = tracking(tensor)
     if found:
         return found[0].number
@@ -106,17 +106,17 @@ def maybe_get_level(tensor: Tensor) -> int:
 
 
 def maybe_current_level() -> int | None:
-    """The number of transforms running in this thread; None if there are none."""
+    """The number of transforms that are running in this thread; None if there are none."""
     return len(modes.STATE.transforms) or None
 
 
 def get_unwrapped(tensor: Tensor) -> Tensor:
-    """What is inside a tensor of a transform, below its innermost one."""
+    """Unwrap a tensor by one level, the innermost."""
     if not is_functorch_wrapped_tensor(tensor):
         raise RuntimeError("No wrappers present!")
     return debug_unwrap(tensor, recurse=False)
 
 
 def unwrap_if_dead(tensor: Tensor) -> Tensor:
-    """`tensor`, which unlike PyTorch's is no wrapper once its transform has ended."""
+    """Return `tensor` itself: unlike in PyTorch, it is not wrapped when its transform has ended."""
     return tensor

@@ -1,4 +1,4 @@
-"""`torch.autograd._functions`: two functions that PyTorch keeps there for older code; names, no logic."""
+"""`torch.autograd._functions`: two functions that PyTorch keeps for older code; names, no logic."""
 
 from . import tensor, utils
 from .tensor import Resize, Type

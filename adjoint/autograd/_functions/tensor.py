@@ -1,4 +1,4 @@
-"""Functions of one tensor: its elements in another shape, or of another type."""
+"""Functions of one tensor: change of shape, and change of type."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Resize", "Type"]
 
 
 class Resize(Function):
-    """The elements in the shape `sizes`, of as many."""
+    """Reshape to `sizes`, with the same number of elements."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
-        """A view where the elements lie one after the other."""
+        """A view, if the elements are contiguous."""
         count = math.prod(sizes)
         if count != tensor.numel():
             wanted, present = ("x".join(map(str, each)) for each in (sizes, tensor.size()))
@@ -36,7 +36,7 @@ class Resize(Function):
 
 
 class Type(Function):
-    """The elements converted to `dest_type`: a dtype, or the name or class of a type of tensors."""
+    """Convert to `dest_type`: a dtype, or the name or class of a tensor type."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, dest_type: Any) -> Tensor:

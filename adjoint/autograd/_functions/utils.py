@@ -1,4 +1,4 @@
-"""What undoes a change of shape in a derivative."""
+"""Functions that undo a change of shape in a derivative."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["maybe_unexpand", "maybe_view"]
 
 
 def maybe_view(tensor: Tensor, size: tuple[int, ...], check_same_size: bool = True) -> Tensor:
-    """`tensor` with the shape `size`: the very tensor if it has that and `check_same_size`.
+    """Reshape `tensor` to `size`; with `check_same_size`, a tensor of this size is returned itself.
 
     >>> import adjoint as torch
     >>> from adjoint.autograd._functions.utils import maybe_view
@@ -21,7 +21,7 @@ def maybe_view(tensor: Tensor, size: tuple[int, ...], check_same_size: bool = Tr
 
 
 def maybe_unexpand(tensor: Tensor, old_size: tuple[int, ...], check_same_size: bool = True) -> Tensor:
-    """`tensor` summed over the dimensions that `old_size` was expanded in.
+    """Sum `tensor` over the dimensions that `old_size` was expanded in.
 
     >>> import adjoint as torch
     >>> from adjoint.autograd._functions.utils import maybe_unexpand

@@ -1,1 +1,1 @@
-"""Checking of derivatives: `gradcheck`, `gradgradcheck` and what they compare."""
+"""Checks of derivatives: `gradcheck`, `gradgradcheck` and what they compare."""

@@ -1,8 +1,8 @@
-"""Jacobians of a user's function: by finite differences, by backward and by forward mode; whole, or along a direction.
+"""Jacobians of a user's function by finite differences, by backward and by forward mode: in full, or along a direction.
 
-A matrix has a row for each element of an input and a column for each element of an output. What the functions return is
-indexed by input, then by output. Derivatives by complex inputs are `d/dx + 1j * d/dy`: twice the derivative by the conjugate,
-PyTorch's convention for the gradient of a real function.
+A matrix has a row for each element of an input and a column for each element of an output. Results are indexed by
+input, then by output. Derivatives with respect to complex inputs are `d/dx + 1j * d/dy`: twice the derivative with
+respect to the conjugate, PyTorch's convention for the gradient of a real function.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ Array = numpy.ndarray[Any, Any]
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """The several results, or inputs, of a function; one alone as a tuple of one."""
+    """The results, or inputs, of a function as a tuple."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 def nothing() -> None:
-    """What happens after each evaluation if nobody watches."""
+    """The callback after each evaluation if there is no observer."""
 
 
 class Mapping:
-    """A function at some inputs, as a check sees it: from the inputs that require grad to the outputs that depend on them.
+    """A function at given inputs, as a check sees it: from the inputs that require grad to the outputs that depend on
+    them.
 
-    Where no output does, all floating-point and complex ones are looked at. `part`: "real" or "imag" if that part only
-    is looked at, of the outputs (or inputs) of the numbers `parted`. `watch` is called after each evaluation.
+    If no output requires grad, all floating-point and complex outputs count. `part`: "real" or "imag" if only that part
+    counts, of the outputs (or inputs) with the numbers `parted`. `watch` is called after each evaluation.
     """
 
     def __init__(
@@ -55,14 +56,14 @@ class Mapping:
         self.below: list[Tensor] | None = None
 
     def __call__(self, *inputs: Any) -> list[Tensor]:
-        """The outputs that are looked at, for other inputs."""
+        """The outputs that count, at other inputs."""
         outputs = as_tuple(self.function(*inputs))
         return [outputs[number] for number in self.positions]
 
     def evaluate(self, eps: float, index: tuple[int, ...] | None) -> list[Array]:
-        """The outputs for inputs that were changed by `eps` at `index`.
+        """The outputs at inputs that were changed by `eps` at `index`.
 
-        It is called twice for each change: the second time they must be as they were the first in shape and dtype.
+        It is called twice for each change: the outputs must have the same shapes and dtypes both times.
         """
         results = self(*self.inputs)
         place = "" if index is None else f" on index {index}"
@@ -79,7 +80,7 @@ class Mapping:
         return [materialize(result._array) for result in results]
 
     def part_of_outputs(self, part: str) -> Mapping:
-        """The same function with the real or the imaginary part in place of complex outputs."""
+        """The same function with complex outputs replaced by their real or imaginary parts."""
 
         def function(*inputs: Any) -> tuple[Any, ...]:
             return tuple(
@@ -89,7 +90,7 @@ class Mapping:
         return self._with(Mapping(function, self.inputs, part, complex_ones(self.outputs)))
 
     def part_of_inputs(self, part: str) -> Mapping:
-        """The same function of the real or the imaginary part of complex inputs that require grad."""
+        """The same function of the real or imaginary parts of complex inputs that require grad."""
         from ...operators import complex as complex_of
 
         def whole(given: Any, value: Any) -> Any:
@@ -118,7 +119,7 @@ def is_source(value: Any) -> bool:
 
 
 def complex_ones(tensors: Sequence[Tensor]) -> list[int]:
-    """Which of some tensors are complex."""
+    """The positions of complex tensors among `tensors`."""
     return [number for number, tensor in enumerate(tensors) if tensor.is_complex()]
 
 
@@ -131,7 +132,7 @@ def numerical(mapping: Mapping, eps: float) -> list[list[Array]]:
 
 
 def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
-    """The Jacobians of all outputs by one tensor."""
+    """The Jacobians of all outputs for one tensor."""
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
         return mapping.evaluate(eps, index)
@@ -140,7 +141,7 @@ def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
 
 
 def numerical_along(mapping: Mapping, source: Tensor, directions: Sequence[Array], eps: float) -> list[list[Array]]:
-    """The derivatives of all outputs by one tensor, along each of one or (for complex tensors: x, y) two directions."""
+    """The derivatives of all outputs for one tensor, along one direction or (for complex tensors: x, y) two directions."""
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
         return mapping.evaluate(eps, index)
@@ -165,7 +166,7 @@ def check_dtypes(derivatives: Sequence[Tensor | None], tensors: Sequence[Tensor]
 
 
 def backward_product(mapping: Mapping, output: int, vector: Array) -> list[Tensor | None]:
-    """The gradients of all inputs for the gradient `vector` of one output; None where it does not depend on them."""
+    """The gradients of all inputs for the gradient `vector` of one output; None for an input that it does not depend on."""
     root = mapping.outputs[output]
     gradient = wrap(vector.astype(root._array.dtype).reshape(root._array.shape))
     found = list(grad(root, mapping.sources, gradient, retain_graph=True, allow_unused=True))
@@ -214,7 +215,7 @@ def forward_product(mapping: Mapping, tangents: Sequence[Tensor | None]) -> list
 def tangents_at(
     mapping: Mapping, number: int, tangent: Array, others: Sequence[Array | None] | None = None
 ) -> list[Any]:
-    """Tangents for `forward_product`: `tangent` for one input, for the other ones 0, or what `others` says."""
+    """Tangents for `forward_product`: `tangent` for one input, and 0 or the values in `others` for the other inputs."""
     found: list[Any] = []
     for position, source in enumerate(mapping.sources):
         array = source._array
@@ -224,7 +225,7 @@ def tangents_at(
 
 
 def forward_along(mapping: Mapping, number: int, direction: Array) -> list[Array]:
-    """The derivatives of all outputs by one input along a direction, flat."""
+    """The derivatives of all outputs for one input along a direction, flat."""
     products = forward_product(mapping, tangents_at(mapping, number, direction))
     return [
         numpy.zeros(output._array.size, output._array.dtype)
@@ -235,7 +236,7 @@ def forward_along(mapping: Mapping, number: int, direction: Array) -> list[Array
 
 
 def forward_jacobians(mapping: Mapping, number: int) -> list[Array]:
-    """The Jacobians of all outputs by one input, by forward mode, row by row."""
+    """The Jacobians of all outputs for one input, by forward mode, row by row."""
     size = mapping.sources[number]._array.size
     found = [numpy.zeros((size, output._array.size), output._array.dtype) for output in mapping.outputs]
     for row in range(size):

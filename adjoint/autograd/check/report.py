@@ -1,4 +1,4 @@
-"""What a failed gradient check says, in PyTorch's words, with notes on where the matrices differ; and its progress bar."""
+"""The messages of failed gradient checks, in PyTorch's words, with notes on where matrices differ; and the progress bar."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ test might've passed in slow_mode!
 
 
 def shown(array: Array) -> str:
-    """A matrix as a tensor prints, a single quantity as a number does."""
+    """A matrix in the form of a printed tensor, a single value in the form of a number."""
     return str(array.item()) if array.ndim == 0 else str(wrap(array))
 
 
 def mismatch(mapping: Mapping, output: int, source: int, analytical: Array, numerical: Array, forward: bool) -> str:
-    """The first words for two Jacobians, or their products with vectors, that differ."""
+    """The first part of the message for two Jacobians, or their products with vectors, that differ."""
     part = ""
     if (source if forward else output) in mapping.parted:
         name = {"real": "real", "imag": "imaginary"}[mapping.part]
@@ -79,7 +79,7 @@ def mismatch(mapping: Mapping, output: int, source: int, analytical: Array, nume
 
 
 def explained(analytical: Array, numerical: Array, close: bool) -> str:
-    """What follows in fast mode: the Jacobians themselves, and whether they are `close`."""
+    """The second part of the message in fast mode: the Jacobians themselves, and whether they are `close`."""
     words = _FAST.format(
         space=" ",
         numerical=shown(numerical),
@@ -90,12 +90,12 @@ def explained(analytical: Array, numerical: Array, close: bool) -> str:
 
 
 def largest_difference(analytical: Array, numerical: Array) -> float:
-    """The largest of the differences of elements; nan if there is one."""
+    """The largest difference of elements; nan if there is a nan."""
     return float(numpy.abs(analytical - numerical).max(initial=0))
 
 
 def note(mapping: Mapping, output: int, source: int, matrices: tuple[Array, Array], rtol: float, atol: float) -> str:
-    """Where two Jacobians differ most, in how many places, and what computed the output."""
+    """Where two Jacobians differ most, in how many places, and which operation computed the output."""
     kind = numpy.result_type(*matrices)
     analytical, numerical = (matrix.astype(kind) for matrix in matrices)
     if not analytical.size:
@@ -121,7 +121,7 @@ def _place(index: tuple[Any, ...]) -> str:
 
 
 class Progress:
-    """Counts evaluations; if they take long, shows a bar, if tqdm is installed and there is a terminal."""
+    """Counts evaluations; shows a bar if they take long, tqdm is installed, and the output is a terminal."""
 
     PATIENCE = 2.0
     """Seconds before a bar appears."""
@@ -133,7 +133,7 @@ class Progress:
         self.bar: Any = None
 
     def __call__(self) -> None:
-        """Count one."""
+        """Count an evaluation."""
         self.done += 1
         if self.bar is not None:
             self.bar.update()
@@ -150,6 +150,6 @@ class Progress:
         self.bar = tqdm(total=self.total, initial=self.done, desc=self.what, disable=None, leave=False)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self.bar is not None:
             self.bar.close()

@@ -1,4 +1,4 @@
-"""Anomaly detection: backward stops at the first nan and names the operation that it comes from, and its line."""
+"""Anomaly detection: backward stops at the first nan, and names the operation that produced it, with its line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on. It is on or off in all threads."""
+    """Whether anomaly detection is on. The setting applies to all threads."""
     return modes.ANOMALY.enabled
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether, if it is on, a gradient that is not a number is an error."""
+    """Whether anomaly detection, while on, treats a nan gradient as an error."""
     return modes.ANOMALY.check_nan
 
 
@@ -37,11 +37,11 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 
 
 class set_detect_anomaly:
-    """Switch anomaly detection on or off: at once, and as a context manager until its end.
+    """Switch anomaly detection on or off immediately; as a context manager, restore it at the end of the block.
 
     Args:
         mode: on or off.
-        check_nan: raise RuntimeError where a backward returns nan; otherwise only errors are traced.
+        check_nan: raise RuntimeError if a backward returns nan; otherwise only report errors.
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -59,7 +59,7 @@ class set_detect_anomaly:
 class detect_anomaly:
     """Context manager: an error in backward comes with a warning that shows the call that recorded the operation.
 
-    And, with `check_nan`, a backward that returns nan is such an error. Everything is slower.
+    With `check_nan`, a backward that returns nan is such an error. All operations become slower.
 
     >>> import adjoint as torch, warnings
     >>> x = torch.tensor([0.0], requires_grad=True)
@@ -93,7 +93,7 @@ class detect_anomaly:
 
 
 def check_nan(node: Node, grad: Any, results: Any) -> None:
-    """Raise if one of the `results` of `node`, run on `grad`, has a nan."""
+    """Raise if one of the `results` of `node` for `grad` contains a nan."""
     for index, result in enumerate(results):
         if result is not None and has_nan(result):
             error: Any = RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
@@ -104,7 +104,7 @@ def check_nan(node: Node, grad: Any, results: Any) -> None:
 
 
 def listed(grad: Any) -> list[Any]:
-    """The gradients of a node's outputs as a list, also where there is one."""
+    """The gradients of a node's outputs as a list, even for one output."""
     return grad if isinstance(grad, list) else [grad]
 
 
@@ -115,7 +115,7 @@ def has_nan(value: Any) -> bool:
 
 
 def report(node: Node | Tensor) -> None:
-    """Warn of an error in the backward of `node`: where the operation was called, and what in turn made that call."""
+    """Warn of an error in the backward of `node`: show the call of the operation, and the calls that led to it."""
     if isinstance(node, Tensor):
         node = accumulator_of(node)
     told = node.metadata.get("traceback_")
@@ -141,7 +141,7 @@ def report(node: Node | Tensor) -> None:
 
 
 def parents_of(node: Node) -> Iterator[Node]:
-    """The node whose backward made `node`, the one whose backward made that, and so on."""
+    """The node whose backward created `node`, the node whose backward created that node, and so on."""
     parent = node.metadata.get("parent_")
     while parent is not None:
         yield parent

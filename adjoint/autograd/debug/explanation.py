@@ -1,4 +1,4 @@
-"""`explain`: where a nan comes from, why there is no gradient, who changed what backward needed."""
+"""`explain`: the origin of a nan, the reason for a missing gradient, and the change of a tensor that backward needs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENABLE = (
 
 
 class Explanation(str):
-    """What `explain` has found, as text; `node` is the operation it is about, `line` its place in the user's code."""
+    """The result of `explain`, as text; `node` is the operation it is about, `line` the operation's line in the user's code."""
 
     __slots__ = ("line", "node")
 
@@ -45,21 +45,25 @@ class Explanation(str):
 
 
 def explain(subject: BaseException | Tensor) -> Explanation:
-    """Tell where an error, a nan or a missing gradient comes from.
+    """Explain the origin of an error, a nan or a missing gradient.
 
     Args:
         subject: one of
 
-            - an error that a backward has raised: for a nan, the operation that made it and the numbers it had; for a saved
-              tensor that was changed in place, who saved and who changed it; for a tensor that has no history, where it was
-              cut off;
-            - a tensor with nans: the first operation of its history that made one;
-            - a tensor whose backward makes nans (as long as the graph has not been freed): the first operation that does;
-            - a leaf whose `.grad` is None: where the paths from it were cut (`detach`, `no_grad`, a conversion to integers),
-              or that it was not used; any other tensor without a `.grad`: that it has to be retained;
-            - a tensor that does not require grad: where its history was cut off.
+            - an error that a backward has raised: for a nan, the operation that produced it and its operands; for a
+            saved
+                  tensor that was changed in place, the operations that saved and changed it; for a tensor without
+            history, where
+                  the history was cut;
+                - a tensor with nans: the first operation of its history that produced one;
+                - a tensor whose backward produces nans (unless the graph has been freed): the first operation that
+            does;
+                - a leaf whose `.grad` is None: where the paths from it were cut (`detach`, `no_grad`, a conversion to
+            integers),
+                  or that it was not used; for any other tensor without a `.grad`: that it must retain its gradient;
+                - a tensor that does not require grad: where its history was cut.
 
-    Places of cuts are known for what was computed under `detect_anomaly()`; there, values are noted too.
+    Cuts are known for operations under `detect_anomaly()`, which also records values.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([0.0, 4.0], requires_grad=True)
@@ -116,7 +120,7 @@ def _of_nan_gradient(node: Node, grads: list[Statistics], results: list[Statisti
 
 
 def _saved_arrays(node: Node) -> Iterator[tuple[str, Any]]:
-    """The arrays that `node` still has, by the names of its operator's inputs and results."""
+    """The arrays that `node` still holds, by the names of its operator's inputs and results."""
     for name in node.saved_tensor_names:
         saved = getattr(node, f"saved_{name}", None)
         if saved is None or saved is RELEASED or isinstance(saved, list):
@@ -129,7 +133,7 @@ def _saved_arrays(node: Node) -> Iterator[tuple[str, Any]]:
 def _unpacked(node: Node, name: str) -> Any:
     try:
         tensor = unpack(node, name)
-    except Exception:  # noqa: BLE001  (of the user's hook, or of one that answers but once)
+    except Exception:  # noqa: BLE001  (of the user's hook, or of a hook that can be called only once)
         return None
     return None if tensor is None else tensor._array
 
@@ -154,7 +158,7 @@ def _of_nan(tensor: Tensor) -> Explanation:
     finally:
         restore(token)
     given: Node | None = None
-    for node in reversed(order):  # the first that was recorded first
+    for node in reversed(order):  # in the order of recording
         outputs = values.outputs(node)
         if not any(each.nans for each in outputs):
             continue
@@ -185,7 +189,7 @@ def _of_operation(
 
 
 class _Values:
-    """What is known of the values in the history of a tensor, by (node, output_nr): arrays, and notes of what arrays were."""
+    """The known values in the history of a tensor, by (node, output_nr): arrays, and statistics of former arrays."""
 
     def __init__(self, tensor: Tensor, order: list[Node]) -> None:
         self.arrays: dict[Any, Any] = {edge_of(tensor): tensor._array}
@@ -205,18 +209,18 @@ class _Values:
                 self.arrays[node, 0] = result
 
     def of(self, edge: Any) -> Statistics | None:
-        """What is known of the value at `edge`."""
+        """The statistics of the value at `edge`, if known."""
         if isinstance(edge, Tensor):
             return Statistics.of(edge._array)
         return Statistics.of(self.arrays[edge]) if edge in self.arrays else self.notes.get(edge)
 
     def outputs(self, node: Node) -> list[Statistics]:
-        """What is known of the outputs of `node`."""
+        """The known statistics of the outputs of `node`."""
         count = len(node.shape) if type(node.shape) is list else 1
         return [found for number in range(count) if (found := self.of((node, number))) is not None]
 
     def inputs(self, node: Node) -> list[tuple[str, Statistics]]:
-        """What is known of its inputs, by name."""
+        """The known statistics of the inputs of `node`, by name."""
         noted = node.metadata.get("inputs_")
         if noted is not None:
             return [(f"input {number}", each) for number, each in enumerate(noted)]
@@ -232,7 +236,7 @@ class _Values:
         return list(found.items())
 
     def _computed_again(self, node: Node) -> Any:
-        """The result of `node`, if its inputs are known and are all that it was computed from."""
+        """Compute the result of `node` again, if all its inputs are known."""
         names = _input_names(node)
         operator: Any = getattr(node, "operator", None)
         if not names or operator.outputs or list(operator.names) != names:
@@ -250,7 +254,7 @@ class _Values:
 
 
 def _input_names(node: Node) -> list[str]:
-    """The names of the inputs that the edges of `node` are of; none if these are a sequence."""
+    """The names of the inputs at the edges of `node`; none if the inputs are a sequence."""
     operator = getattr(node, "operator", None)
     return list(operator.differentiable) if operator is not None and operator.sequence is None else []
 
@@ -259,7 +263,7 @@ def _input_names(node: Node) -> list[str]:
 
 
 def _of_backward(root: Tensor) -> Explanation:
-    """Run a backward of `root` that has no effects, and stop at the first nan."""
+    """Run a backward of `root` without effects, and stop at the first nan."""
     state = modes.STATE
     task, outer = GraphTask(), state.task
     task.retain_graph, task.capture = True, Capture()
@@ -282,7 +286,7 @@ def _of_backward(root: Tensor) -> Explanation:
 
 
 def _add(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> None:
-    """Add `grad`, from the backward of `source`, to what has arrived at the end of `edge`."""
+    """Add `grad`, from the backward of `source`, to the gradient at the end of `edge`."""
     grad = fitted(grad, edge, source, buffers)
     if grad is not None:
         target = edge[0] if type(edge) is tuple else edge
@@ -290,7 +294,7 @@ def _add(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> 
 
 
 def _tried(root: Tensor, order: list[Node]) -> Explanation:
-    """What running the nodes in `order` shows."""
+    """Run the nodes in `order`, and explain the first nan."""
     buffers: dict[Any, Any] = {}
     _add(first_grad(root, False), edge_of(root), None, buffers)
     for node in order:
@@ -299,7 +303,7 @@ def _tried(root: Tensor, order: list[Node]) -> Explanation:
             continue
         try:
             results = node.backward(grad, True, node.edges)
-        except Exception as error:  # noqa: BLE001  (the user's, or of a graph that has been freed)
+        except Exception as error:  # noqa: BLE001  (the user's error, or that of a freed graph)
             return Explanation(f"Its backward cannot be tried: {_of_error(error)}")
         if any(result is not None and has_nan(result) for result in results):
             grads = [Statistics.of(numpy.asarray(each)) for each in listed(grad) if each is not None]

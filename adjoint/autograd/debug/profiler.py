@@ -1,6 +1,6 @@
-"""A profiler of operators: how often each ran, how long, on what, within what, forward and backward.
+"""A profiler of operators: counts, times, inputs and nesting, forward and backward.
 
-It costs nothing while it is off, and needs nothing but the standard library.
+It costs nothing while it is off, and needs only the standard library.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 _STEP = "ProfilerStep*"
-"""What all steps of a training loop are called together; each by itself has a number instead of the star."""
+"""The name of all steps of a training loop together; a single step has a number in place of the star."""
 
 
 class ProfilerActivity(enum.Enum):
-    """What there may be to profile; here, the CPU."""
+    """The activities that can be profiled; here, only the CPU."""
 
     CPU = 0
     XPU = 1
@@ -38,19 +38,19 @@ class ProfilerActivity(enum.Enum):
 
 
 class profile:
-    """Context manager that notes the operators that this thread runs, and the backwards that it starts.
+    """Context manager that records the operators that this thread runs, and the backwards that it starts.
 
     Args:
-        enabled: if False, it does nothing.
+        enabled: if False, nothing is recorded.
         record_shapes: also note the shapes of inputs.
-        profile_memory: also note the bytes that results take.
+        profile_memory: also record the bytes that results take.
         with_stack: also note the user's frames.
-        use_cuda, use_device: another device to profile; none is there, which a warning says.
-        with_flops, with_modules, use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
-            post_processing_timeout_s: accepted for PyTorch's sake.
+        use_cuda, use_device: another device to profile; there is none, and a warning says so.
+            with_flops, with_modules, use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
+            post_processing_timeout_s: accepted for compatibility with PyTorch.
 
     Raises:
-        AssertionError: if the CPU is not to be profiled (`use_cpu=False`): nothing else is there.
+        AssertionError: if the CPU is not to be profiled (`use_cpu=False`): there is no other device.
 
     >>> import adjoint as torch
     >>> x = torch.ones(3, requires_grad=True)
@@ -120,7 +120,7 @@ class profile:
 
     @property
     def function_events(self) -> EventList:
-        """All that has run, in the order in which it began; nothing before the profile has ended."""
+        """All events in the order in which they began; not available before the profile has ended."""
         if not self.entered or modes.STATE.recorder is self.recorder:
             return EventList()
         if self._events is None:
@@ -131,7 +131,7 @@ class profile:
                 if record.parent is not None:
                     by_record[record.parent].append_cpu_child(event)
                 self._events.append(event)
-            for event in reversed(self._events):  # what ran within something comes after it
+            for event in reversed(self._events):  # an event precedes the events that it encloses
                 if event.cpu_parent is not None:
                     event.cpu_parent.cpu_memory_usage += event.cpu_memory_usage
         return self._events
@@ -158,7 +158,7 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """One entry for each name: how often, and how long in all."""
+        """One entry for each name: the number of calls, and the total time."""
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def table(self, *args: Any, **keywords: Any) -> str:
@@ -185,7 +185,7 @@ class profile:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds of all events."""
+        """The time of all events in microseconds."""
         return self.function_events.self_cpu_time_total
 
     def __str__(self) -> str:
@@ -195,7 +195,7 @@ class profile:
 
 
 class record_function:
-    """Context manager and decorator: a section of the program, under a name of its own in profiles.
+    """Context manager and decorator: a named section of the program in profiles.
 
     >>> import adjoint as torch
     >>> with torch.autograd.profiler.profile() as prof:
@@ -220,7 +220,7 @@ class record_function:
             self.recorder.finish(self.record)
 
     def __call__(self, function: F) -> F:
-        """Decorate `function`: each call of it is such a section."""
+        """Decorate `function`: each call is a section."""
 
         @functools.wraps(function)
         def decorated(*args: Any, **keywords: Any) -> Any:
@@ -231,7 +231,7 @@ class record_function:
 
 
 def _record_function_enter(name: str, args: str | None = None) -> record_function:
-    """Begin a section, as `torch.ops.profiler._record_function_enter`; what is returned ends it."""
+    """Begin a section, as `torch.ops.profiler._record_function_enter` does; the result ends it."""
     return record_function(name, args).__enter__()
 
 

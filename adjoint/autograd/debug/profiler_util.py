@@ -1,4 +1,4 @@
-"""What a profile consists of: events, their averages, the table and the trace that are made of them."""
+"""The contents of profiles: events, their averages, and the tables and traces of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEMORY_EVENT_NAME = MEMORY
 
 
 class DeviceType(enum.Enum):
-    """Where something ran: on the CPU."""
+    """The device of an event: the CPU."""
 
     CPU = 0
 
@@ -33,12 +33,12 @@ class Interval:
         self.end = end
 
     def elapsed_us(self) -> float:
-        """Its length."""
+        """The length of the interval."""
         return self.end - self.start
 
 
 class FormattedTimesMixin:
-    """The times of an event as text, in units that suit them, and per call."""
+    """The times of an event as text in suitable units, and per call."""
 
     cpu_time_total: float
     self_cpu_time_total: float
@@ -66,7 +66,7 @@ class FormattedTimesMixin:
 
     @property
     def self_cpu_time_total_str(self) -> str:
-        """Time of all calls, without that of what they called."""
+        """Time of all calls, without the time of enclosed events."""
         return _format_time(self.self_cpu_time_total)
 
     @property
@@ -78,11 +78,11 @@ class FormattedTimesMixin:
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """One call of an operator, one run of a node in backward, or one section of the user's own.
+    """One call of an operator, one run of a node in backward, or one section of the user's program.
 
     `time_range` is in microseconds from the beginning of the profile. `sequence_nr` is the same for an operator and the
-    node that it has recorded. Memory, in bytes, is that of results, less what was let go of meanwhile. Of the parameters,
-    those without a meaning here are there for PyTorch's sake.
+    node that it has recorded. Memory, in bytes, is that of results, minus memory that was released meanwhile.
+    Parameters without a meaning here are accepted for compatibility with PyTorch.
 
     >>> from adjoint.autograd.profiler_util import EventList, FunctionEvent
     >>> outer = FunctionEvent(1, "outer", thread=0, start_us=0, end_us=10)
@@ -145,27 +145,27 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
-        """What averages are grouped by."""
+        """The key that averages are grouped by."""
         return self.name
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Note that `child` ran within this event."""
+        """Record that `child` ran within this event."""
         self.cpu_children.append(child)
         child.cpu_parent = self
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
-        """Microseconds."""
+        """The time in microseconds."""
         return self.time_range.elapsed_us()
 
     @property
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
-        """Microseconds, without those of what ran within."""
+        """The time in microseconds, without the time of enclosed events."""
         return 0 if self.is_async else self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """Bytes, without those of what ran within."""
+        """The memory in bytes, without the memory of enclosed events."""
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def __repr__(self) -> str:
@@ -182,7 +182,7 @@ class FunctionEvent(FormattedTimesMixin):
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """All the events of one name (and, if so grouped, of the same shapes or the same line)."""
+    """All the events of one name (optionally also of the same shapes or the same line)."""
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -239,13 +239,13 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds of all that is in the list."""
+        """The time of all events in microseconds."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """One entry for each name, or each name with the same input shapes, or called at the same line."""
+        """One entry for each name; optionally for each name with the same input shapes, or from the same line."""
         found: dict[Any, FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = (
@@ -262,7 +262,7 @@ class EventList(list[Any]):
         return averages
 
     def total_average(self) -> FunctionEventAvg:
-        """All of it in one entry, of key "Total"."""
+        """All entries in one, with the key "Total"."""
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
@@ -285,8 +285,8 @@ class EventList(list[Any]):
         Args:
             sort_by: an attribute of the entries, such as "self_cpu_time_total", "count", "cpu_memory_usage"; largest first.
             row_limit: how many rows; -1 for all.
-            top_level_events_only: leave out what ran within something else.
-            time_unit: "us", "ms" or "s" for all times, instead of a unit that suits each.
+            top_level_events_only: leave out enclosed events.
+                time_unit: "us", "ms" or "s" for all times, instead of a suitable unit for each.
         """
         if not self:
             return ""
@@ -313,7 +313,7 @@ class EventList(list[Any]):
     def _columns(
         self, rows: list[Any], name_width: int, shapes_width: int, source_width: int, unit: str | None
     ) -> list[Any]:
-        """Title, width, and what is shown of an event, for each column."""
+        """Title, width, and a function for the displayed text of an event, for each column."""
         total = self.self_cpu_time_total
 
         def share(time: float) -> str:
@@ -350,21 +350,22 @@ class EventList(list[Any]):
         """Write the events to `path` as JSON that chrome://tracing and Perfetto show; arrows lead from forward to backward.
 
         Args:
-            path: the file; compressed, if its name ends in `.gz`.
-            metadata: values to be written besides.
+            path: the file; it is compressed if its name ends in `.gz`.
+                metadata: additional values to write.
         """
         trace = {"schemaVersion": 1, **(metadata or {}), "displayTimeUnit": "ms", "traceEvents": trace_of(self)}
         text = json.dumps(trace).encode()
         Path(path).write_bytes(gzip.compress(text) if str(path).endswith(".gz") else text)
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """What `export_stacks` can weigh stacks by."""
+        """The metrics of `export_stacks`."""
         return list(_STACK_METRICS)
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write the stacks of a profile made `with_stack` to `path`, as tools that draw flame graphs read them.
+        """Write the stacks of a profile made `with_stack` to `path`, in the format of flame graph tools.
 
-        A line for each event: the frames from the outermost in, and `metric`, `"self_cpu_time_total"`, in whole microseconds.
+        There is a line for each event: the frames from the outermost in, and `metric`, `"self_cpu_time_total"`, in
+        whole microseconds.
 
         Raises:
             ValueError: if there is no such metric.
@@ -385,7 +386,7 @@ _IN_STACKS = str.maketrans(" ;\t\n", "____")
 
 
 def trace_of(events: list[FunctionEvent]) -> list[dict[str, Any]]:
-    """The events in Chrome's format, and an arrow from each operator to the node that it recorded."""
+    """The events in Chrome's format, with an arrow from each operator to the node that it recorded."""
     trace = []
     started = {}
     for event in events:
@@ -442,12 +443,12 @@ def _format_time(microseconds: float, unit: str | None = None) -> str:
 
 
 def _format_time_share(time: float, total: float) -> str:
-    """A part of the whole time, in percent."""
+    """A part of the total time, in percent."""
     return f"{time * 100 / total:.2f}%" if total else "NaN"
 
 
 def _format_memory(count: int) -> str:
-    """A number of bytes, in a unit that suits it."""
+    """A number of bytes in a suitable unit."""
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(count) >= size:
             return f"{count / size:.2f} {unit}"
